@@ -1,0 +1,71 @@
+"""From the bytes of a call's arguments to the value its tool receives."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias, TypeVar, cast
+
+from pydantic import BaseModel, ValidationError
+
+from axolotl_core.errors import InvalidArguments
+
+__all__ = ["NoArguments", "ParseArguments", "explain", "model_parser", "refusal"]
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+ParseArguments: TypeAlias = Callable[[bytes], Any]
+"""Validates raw JSON; raises InvalidArguments with a text that names field, expectation and finding."""
+
+_SHOWN_PROBLEMS = 10
+_JSON_NAMES: Mapping[type, str] = {
+    bool: "boolean",
+    dict: "object",
+    float: "number",
+    int: "integer",
+    list: "array",
+    str: "string",
+    type(None): "null",
+}
+
+
+class NoArguments(BaseModel):
+    """The input of a tool that takes no arguments."""
+
+
+def model_parser(model: type[ModelT], *, strict: bool, forbid_extra: bool) -> Callable[[bytes], ModelT]:
+    """Compile a validator that reads a model from JSON bytes, once."""
+    validate = model.__pydantic_validator__.validate_json
+    extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
+
+    def parse(raw: bytes) -> ModelT:
+        try:
+            return cast(ModelT, validate(raw, strict=strict, extra=extra))
+        except ValidationError as error:
+            raise refusal(explain(error, tuple(model.model_fields))) from None
+
+    return parse
+
+
+def refusal(problems: Sequence[str]) -> InvalidArguments:
+    """Tell the caller all that is wrong with its arguments, in one text."""
+    shown = list(problems[:_SHOWN_PROBLEMS])
+    if len(problems) > _SHOWN_PROBLEMS:
+        shown.append(f"and {len(problems) - _SHOWN_PROBLEMS} more")
+    return InvalidArguments("Invalid arguments: " + "; ".join(shown))
+
+
+def explain(error: ValidationError, known: Sequence[str]) -> list[str]:
+    """Rewrite pydantic's findings as `field: what was expected, what was got`, without the caller's values."""
+    return [_explain_one(finding, known) for finding in error.errors(include_url=False, include_context=False)]
+
+
+def _explain_one(finding: Any, known: Sequence[str]) -> str:
+    place = _path(finding["loc"])
+    if finding["type"] == "missing":
+        return f"{place}: required, but missing"
+    if finding["type"] == "extra_forbidden":
+        expected = f"; this tool takes {', '.join(known) or 'no arguments'}" if len(finding["loc"]) == 1 else ""
+        return f"{place}: unknown argument{expected}"
+    return f"{place}: {finding['msg']}, got {_JSON_NAMES.get(type(finding['input']), 'something else')}"
+
+
+def _path(location: Sequence[int | str]) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part[:64]}" for part in location]
+    return "".join(parts).removeprefix(".") or "arguments"

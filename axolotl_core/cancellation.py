@@ -1,0 +1,60 @@
+"""Cancellation: why a call should stop, and how its code learns of it."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from axolotl_core.errors import ToolCancelled
+
+__all__ = ["CancellationToken", "CancelReason"]
+
+
+class CancelReason(StrEnum):
+    """Who or what ended a call before its time."""
+
+    CLIENT = "client"
+    DISCONNECT = "disconnect"
+    TIMEOUT = "timeout"
+    SHUTDOWN = "shutdown"
+
+
+class CancellationToken:
+    """The state that a call, its tool and the server share about its cancellation; the first reason stands."""
+
+    __slots__ = ("_callbacks", "reason")
+
+    def __init__(self) -> None:
+        self.reason: CancelReason | None = None
+        self._callbacks: list[Callable[[CancelReason], object]] | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call should stop."""
+        return self.reason is not None
+
+    def raise_if_cancelled(self) -> None:
+        """Leave the tool's code at a convenient place.
+
+        Raises:
+            ToolCancelled: if the call was cancelled.
+        """
+        if self.reason is not None:
+            raise ToolCancelled(f"The call was cancelled ({self.reason})")
+
+    def on_cancel(self, callback: Callable[[CancelReason], object]) -> None:
+        """Run `callback` with the reason once the call is cancelled, at once if it already is."""
+        if self.reason is not None:
+            callback(self.reason)
+        elif self._callbacks is None:
+            self._callbacks = [callback]
+        else:
+            self._callbacks.append(callback)
+
+    def cancel(self, reason: CancelReason) -> bool:
+        """Cancel for `reason`; answers False if it was cancelled before."""
+        if self.reason is not None:
+            return False
+        self.reason = reason
+        callbacks, self._callbacks = self._callbacks, None
+        for callback in callbacks or ():
+            callback(reason)
+        return True

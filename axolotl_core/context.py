@@ -1,0 +1,82 @@
+"""What a tool learns about the call it answers, and how it speaks while it works."""
+
+import time
+from typing import Protocol
+
+from axolotl_core.cancellation import CancellationToken, CancelReason
+from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal, RequestId
+
+__all__ = ["ICaller", "ToolContext"]
+
+
+class ICaller(Protocol):
+    """The other side of a running call."""
+
+    @property
+    def client(self) -> Implementation | None:
+        """What the client says it is; never proof of anything."""
+        ...
+
+    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Send a progress notification if the caller asked for them."""
+        ...
+
+
+class _NobodyListening:
+    """The caller of a context that was made by hand, as unit tests do."""
+
+    client: Implementation | None = None
+
+    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        return
+
+
+class ToolContext:
+    """One call, as its tool sees it."""
+
+    __slots__ = ("caller", "cancellation", "deadline", "principal", "request_id")
+
+    def __init__(
+        self,
+        request_id: RequestId = 0,
+        caller: ICaller | None = None,
+        principal: Principal = ANONYMOUS,
+    ) -> None:
+        self.request_id = request_id
+        self.caller = caller or _NobodyListening()
+        self.principal = principal
+        self.cancellation = CancellationToken()
+        self.deadline: float | None = None
+        """When the call will be ended, on the clock of `time.monotonic`."""
+
+    @property
+    def client(self) -> Implementation | None:
+        """What the client says it is; never proof of anything."""
+        return self.caller.client
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call should stop; a tool in a thread looks here between two steps."""
+        return self.cancellation.reason is not None
+
+    @property
+    def cancel_reason(self) -> CancelReason | None:
+        """Why the call should stop."""
+        return self.cancellation.reason
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """The time left before the deadline, None where there is no deadline."""
+        return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    def raise_if_cancelled(self) -> None:
+        """Leave the tool's code at a convenient place.
+
+        Raises:
+            ToolCancelled: if the call was cancelled.
+        """
+        self.cancellation.raise_if_cancelled()
+
+    def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell a caller that asked for it how far the work is; it never waits, from a thread neither."""
+        self.caller.report_progress(progress, total, message)

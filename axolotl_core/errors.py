@@ -1,0 +1,184 @@
+"""Every error of the framework.
+
+    AxolotlError
+    ├─ ConfigurationError                  at start only; exit code 2, never on the wire
+    ├─ ProtocolError                       a JSON-RPC error
+    │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError
+    │  ├─ InvalidParams ─ InvalidEnvelope
+    │  ├─ ToolNotFound
+    │  └─ HeaderMismatch · MissingCapability · UnsupportedVersion
+    └─ ToolError                           an `isError` result, to be read by the model
+       ├─ InvalidArguments · ToolTimeout · ToolCancelled · ToolFailed
+       └─ Refused ─ Forbidden · QuotaExceeded · Overloaded
+
+The text of a ProtocolError and of a ToolError is public: it is sent to the client as it is. Any other exception is
+logged with a correlation id, and the client is told that id and nothing else.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from axolotl_core.protocol import codes
+
+__all__ = [
+    "AxolotlError",
+    "ConfigurationError",
+    "Forbidden",
+    "HeaderMismatch",
+    "InternalError",
+    "InvalidArguments",
+    "InvalidEnvelope",
+    "InvalidParams",
+    "InvalidRequest",
+    "MethodNotFound",
+    "MissingCapability",
+    "Overloaded",
+    "ParseError",
+    "ProtocolError",
+    "QuotaExceeded",
+    "Refused",
+    "ToolCancelled",
+    "ToolError",
+    "ToolFailed",
+    "ToolNotFound",
+    "ToolTimeout",
+    "UnsupportedVersion",
+]
+
+
+class AxolotlError(Exception):
+    """The root of the tree."""
+
+
+class ConfigurationError(AxolotlError):
+    """The server cannot start as it is set up; the message says what to change."""
+
+    def __init__(self, *findings: str) -> None:
+        super().__init__("\n".join(findings))
+        self.findings: Sequence[str] = findings
+
+
+class ProtocolError(AxolotlError):
+    """A request that is answered by a JSON-RPC error; the message is public."""
+
+    code: ClassVar[int] = codes.INTERNAL_ERROR
+    status: int | None = None
+    """The HTTP status that goes with it where the transport, not the revision, decides."""
+
+    def __init__(self, message: str, *, data: Any = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.data = data
+
+
+class ParseError(ProtocolError):
+    """The message is not JSON, not UTF-8 or nested too deeply."""
+
+    code = codes.PARSE_ERROR
+
+
+class InvalidRequest(ProtocolError):
+    """The message is JSON but no JSON-RPC message that may be sent here."""
+
+    code = codes.INVALID_REQUEST
+
+
+class MethodNotFound(ProtocolError):
+    """The revision or this server does not know the method."""
+
+    code = codes.METHOD_NOT_FOUND
+
+
+class InvalidParams(ProtocolError):
+    """The parameters of a known method are wrong."""
+
+    code = codes.INVALID_PARAMS
+
+
+class InvalidEnvelope(InvalidParams):
+    """The per-request `_meta` that a stateless revision demands is missing or wrong."""
+
+
+class InternalError(ProtocolError):
+    """The server failed; the message carries a correlation id and nothing else."""
+
+    code = codes.INTERNAL_ERROR
+
+
+class ToolNotFound(ProtocolError):
+    """No tool has that name; the code depends on the revision."""
+
+    code = codes.METHOD_NOT_FOUND
+
+    def __init__(self, name: str, suggestion: str | None = None) -> None:
+        hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
+        super().__init__(f"Tool not found: {name}{hint}")
+
+
+class HeaderMismatch(ProtocolError):
+    """A mirrored HTTP header is missing or differs from the body."""
+
+    code = codes.HEADER_MISMATCH
+
+
+class MissingCapability(ProtocolError):
+    """The request cannot be finished without something that the client did not declare."""
+
+    code = codes.MISSING_CAPABILITY
+
+    def __init__(self, message: str, required: Mapping[str, Any]) -> None:
+        super().__init__(message, data={"requiredCapabilities": required})
+
+
+class UnsupportedVersion(ProtocolError):
+    """The request names a protocol revision that is not served."""
+
+    code = codes.UNSUPPORTED_VERSION
+
+    def __init__(self, requested: str, supported: Sequence[str]) -> None:
+        super().__init__("Unsupported protocol version", data={"supported": supported, "requested": requested})
+
+
+class ToolError(AxolotlError):
+    """What a tool raises to tell the model what went wrong; the message is public."""
+
+    def __init__(self, message: str, *, meta: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.meta = meta
+
+
+class InvalidArguments(ToolError):
+    """The arguments do not fit the tool's input schema."""
+
+
+class ToolTimeout(ToolError):
+    """The tool did not finish before its deadline."""
+
+
+class ToolCancelled(ToolError):
+    """The call was cancelled before the tool finished."""
+
+
+class ToolFailed(ToolError):
+    """The tool failed in a way that is not for the caller to see; the text names a correlation id."""
+
+
+class Refused(ToolError):
+    """A policy refused the call before the tool ran."""
+
+
+class Forbidden(Refused):
+    """The principal may not call this tool."""
+
+
+class QuotaExceeded(Refused):
+    """The principal used up what it may use for now."""
+
+
+class Overloaded(Refused):
+    """Too many calls are running; the same call may succeed later."""
+
+    def __init__(self, message: str, retry_after_seconds: float) -> None:
+        super().__init__(message, meta={"retryAfterMs": round(retry_after_seconds * 1000)})
+        self.retry_after_seconds = retry_after_seconds

@@ -1,0 +1,107 @@
+"""`@tool`: a function or a method as a tool, its model built from its signature."""
+
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
+
+from pydantic import BaseModel
+
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.identity import Icon
+from axolotl_core.signature import Signature
+from axolotl_core.stream_tool import buffer, buffered_type
+from axolotl_core.tool import Execution, ITool, ToolAnnotations
+
+__all__ = ["FunctionTool", "ToolOptions", "tool", "tools_of"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ToolOptions(TypedDict, total=False):
+    """What `@tool` accepts; each stands for the attribute of the same name of `ITool`."""
+
+    name: str
+    description: str
+    title: str
+    annotations: ToolAnnotations
+    icons: tuple[Icon, ...]
+    meta: Mapping[str, Any]
+    tags: frozenset[str]
+    timeout_seconds: float
+    max_concurrency: int
+    execution: Execution
+    coerce_arguments: bool
+
+
+class FunctionTool(ITool[BaseModel, Any], Generic[P, R]):
+    """The tool that `@tool` makes; calling it calls the function."""
+
+    def __init__(self, function: Callable[P, R], options: ToolOptions, *, bound: bool = True) -> None:
+        self.function = function
+        self._options = options
+        self._bound = bound
+        self._signature = Signature.of(function, skip_first=not bound)
+        self.input_model = self._signature.model  # type: ignore[misc]
+        self._streams = inspect.isasyncgenfunction(function)
+        returned = self._signature.returned
+        self.output_model = buffered_type(returned) if self._streams else returned  # type: ignore[misc]
+        self._is_async = inspect.iscoroutinefunction(function) or self._streams
+        self.name = function.__name__
+        self.description = self._signature.description
+        self.execution = "loop" if self._is_async else "thread"
+        for key, value in options.items():
+            setattr(self, key, value)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance: object | None, owner: type) -> "FunctionTool[..., R]":
+        if instance is None or self._bound:
+            return self
+        method = self.function.__get__(instance, owner)
+        return FunctionTool(method, self._options)
+
+    async def execute(self, arguments: BaseModel, context: ToolContext) -> Any:
+        """Call the function with the fields of its model."""
+        if not self._bound:
+            raise ConfigurationError(f"{self.name} is a method: register tools_of(instance), not the class's function")
+        result = self._signature.call(self.function, arguments, context)
+        if self._streams:
+            return await buffer(cast(AsyncIterator[Any], result), context)
+        return await cast(Awaitable[Any], result) if self._is_async else result
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
+    """Make a tool of a function or a method.
+
+    An `async def` runs on the event loop, a plain `def` in a worker thread unless `execution="loop"` says otherwise.
+    A parameter annotated with `ToolContext` receives the context and is no argument of the tool.
+    """
+
+    def decorate(target: Callable[P, R]) -> FunctionTool[P, R]:
+        return FunctionTool(target, options, bound=not _is_method(target))
+
+    return decorate if function is None else decorate(function)
+
+
+def tools_of(instance: object) -> tuple[FunctionTool[..., Any], ...]:
+    """Collect the `@tool` methods of an object, bound to it, in the order of their definition."""
+    names = {name: None for kind in reversed(type(instance).__mro__) for name in vars(kind)}
+    found = (getattr(instance, name) for name in names if isinstance(_static(instance, name), FunctionTool))
+    return tuple(found)
+
+
+def _static(instance: object, name: str) -> object:
+    return inspect.getattr_static(instance, name, None)
+
+
+def _is_method(function: Callable[..., Any]) -> bool:
+    """Tell a function defined in a class body from one defined in a module or another function."""
+    first = next(iter(inspect.signature(function).parameters), None)
+    return first == "self" and "." in function.__qualname__.rpartition("<locals>.")[2]

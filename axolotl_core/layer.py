@@ -1,0 +1,54 @@
+"""The pipeline around every tool: layers are folded once, at start, into one callable a tool."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from axolotl_core.context import ICaller, ToolContext
+from axolotl_core.protocol.identity import Principal, RequestId
+from axolotl_core.spec import ToolSpec
+
+__all__ = ["ILayer", "ITask", "Invoke", "ToolCall", "fold"]
+
+
+class ITask(Protocol):
+    """What runs a call and can be told to stop."""
+
+    def cancel(self) -> object:
+        """Ask the running code to end."""
+        ...
+
+
+class ToolCall(ToolContext):
+    """One call, as the layers see it: the tool's context plus what only the framework needs."""
+
+    __slots__ = ("arguments", "raw", "spec", "task")
+
+    def __init__(
+        self, spec: ToolSpec, raw: bytes, request_id: RequestId, caller: ICaller, principal: Principal, task: ITask
+    ) -> None:
+        super().__init__(request_id, caller, principal)
+        self.spec = spec
+        self.raw = raw
+        self.task = task
+        self.arguments: Any = None
+
+
+Invoke: TypeAlias = Callable[[ToolCall], Awaitable[Any]]
+"""Runs a call and gives the tool's output."""
+
+
+class ILayer(ABC):
+    """A concern wrapped around tools, such as a limit or a record."""
+
+    @abstractmethod
+    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+        """Put this concern around `call_next`; a layer that does not concern the tool returns `call_next` itself."""
+
+
+def fold(layers: Sequence[ILayer], spec: ToolSpec, innermost: Invoke) -> Invoke:
+    """Compose the layers around a tool, the first outermost."""
+    invoke = innermost
+    for layer in reversed(layers):
+        invoke = layer.wrap(spec, invoke)
+    return invoke

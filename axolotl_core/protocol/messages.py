@@ -1,0 +1,162 @@
+"""Incoming messages: one decode a message, arguments left as raw bytes for the tool's own validator."""
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
+from axolotl_core.protocol.identity import RequestId
+
+__all__ = [
+    "CLIENT_CAPABILITIES_KEY",
+    "MAX_DEPTH",
+    "MAX_NAME_LENGTH",
+    "PROTOCOL_VERSION_KEY",
+    "Head",
+    "Params",
+    "RequestMeta",
+    "diagnose",
+    "explain_shape",
+    "read_head",
+    "usable_id",
+]
+
+MAX_DEPTH: Final = 64
+MAX_NAME_LENGTH: Final = 128
+PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+_CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
+_LARGEST_ID: Final = 2**53 - 1
+
+_Id = Annotated[int, Meta(ge=-_LARGEST_ID, le=_LARGEST_ID)] | Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
+_Name = Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
+
+
+class RequestMeta(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "version": PROTOCOL_VERSION_KEY,
+        "capabilities": CLIENT_CAPABILITIES_KEY,
+        "client_info": _CLIENT_INFO_KEY,
+        "progress_token": "progressToken",
+    },
+):
+    """The keys of `params._meta` that the server reads; the rest passes."""
+
+    version: str | UnsetType = UNSET
+    capabilities: Raw | UnsetType = UNSET
+    client_info: Raw | UnsetType = UNSET
+    progress_token: int | str | UnsetType = UNSET
+
+
+class Params(msgspec.Struct, gc=False):
+    """The parameters that decide where a message goes; a method reads the rest of its own from the message."""
+
+    name: _Name | UnsetType = UNSET
+    arguments: Raw = Raw(b"{}")
+    meta: RequestMeta | UnsetType = msgspec.field(default=UNSET, name="_meta")
+
+
+class Head(msgspec.Struct, gc=False):
+    """A request (it has an id) or a notification (it has none)."""
+
+    jsonrpc: Literal["2.0"]
+    method: _Name
+    id: _Id | UnsetType = UNSET
+    params: Params = msgspec.field(default_factory=Params)
+
+
+_decode_head: Final = msgspec.json.Decoder(Head).decode
+_decode_anything: Final = msgspec.json.Decoder().decode
+_NOT_STRUCTURE: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[^][{}"]+', re.DOTALL)
+
+
+def read_head(data: bytes) -> Head:
+    """Decode a single message.
+
+    Raises:
+        ParseError: if it is not JSON, not UTF-8 or nested too deeply.
+        msgspec.ValidationError: if it is JSON of another shape; `diagnose` tells what is wrong.
+    """
+    try:
+        if not data.isascii():
+            data.decode()
+        head = _decode_head(data)
+    except msgspec.ValidationError:
+        raise
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
+    except RecursionError:
+        raise _too_deep() from None
+    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        _check_depth(data)
+    return head
+
+
+def diagnose(data: bytes) -> Any:
+    """Decode a message that `read_head` could not type, so that it can be told what it is.
+
+    Raises:
+        ParseError: if it is nested too deeply or holds a number that no float can.
+    """
+    _check_depth(data)
+    try:
+        return _decode_anything(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
+
+
+def explain_shape(message: dict[str, Any]) -> ProtocolError:
+    """Say what keeps a JSON object from being a request."""
+    if message.get("jsonrpc") != "2.0":
+        return InvalidRequest('Invalid request: "jsonrpc" must be "2.0"')
+    if not _is_name(message.get("method")):
+        return InvalidRequest(f'Invalid request: "method" must be a string of at most {MAX_NAME_LENGTH} characters')
+    if "id" in message and usable_id(message) is None:
+        return InvalidRequest('Invalid request: "id" must be a string or an integer within ±(2^53-1), not null')
+    return _explain_params(message.get("params"))
+
+
+def usable_id(message: dict[str, Any]) -> RequestId | None:
+    """Give the id of a message if it may be echoed, None if there is none that may."""
+    candidate = message.get("id")
+    if isinstance(candidate, str):
+        return candidate if len(candidate) <= MAX_NAME_LENGTH else None
+    if isinstance(candidate, int) and not isinstance(candidate, bool):
+        return candidate if abs(candidate) <= _LARGEST_ID else None
+    return None
+
+
+def _explain_params(params: Any) -> ProtocolError:
+    if not isinstance(params, dict):
+        return InvalidParams('Invalid params: "params" must be an object')
+    meta = params.get("_meta", {})
+    if not isinstance(meta, dict):
+        return InvalidEnvelope('Invalid params: "_meta" must be an object')
+    if not isinstance(meta.get(PROTOCOL_VERSION_KEY, ""), str):
+        return InvalidEnvelope(f'Invalid params: "{PROTOCOL_VERSION_KEY}" must be a string')
+    if "name" in params and not _is_name(params["name"]):
+        return InvalidParams(f'Invalid params: "name" must be a string of at most {MAX_NAME_LENGTH} characters')
+    return InvalidParams('Invalid params: "progressToken" must be a string or an integer')
+
+
+def _is_name(candidate: Any) -> bool:
+    return isinstance(candidate, str) and len(candidate) <= MAX_NAME_LENGTH
+
+
+def _check_depth(data: bytes) -> None:
+    """Peel the brackets off, a level a round: what is left after MAX_DEPTH rounds was nested too deeply."""
+    structure = _NOT_STRUCTURE.sub(b"", data)
+    for _ in range(MAX_DEPTH):
+        if not structure:
+            return
+        structure = structure.replace(b"[]", b"").replace(b"{}", b"")
+    if structure:
+        raise _too_deep()
+
+
+def _too_deep() -> ParseError:
+    return ParseError(f"Parse error: the message is nested more than {MAX_DEPTH} levels deep")

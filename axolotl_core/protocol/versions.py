@@ -1,0 +1,84 @@
+"""The protocol revisions, each described by what it can express."""
+
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = [
+    "HANDSHAKE_REVISIONS",
+    "HEADERLESS_REVISION",
+    "LATEST_HANDSHAKE_REVISION",
+    "LATEST_STATELESS_REVISION",
+    "REVISIONS",
+    "STATELESS_REVISIONS",
+    "Revision",
+]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Revision:
+    """One protocol revision: its name on the wire and the features a peer of that age understands."""
+
+    name: str
+    stateless: bool = False
+    """No handshake: every request carries its version and capabilities, every result its type."""
+    batches: bool = False
+    tool_annotations: bool = False
+    audio: bool = False
+    progress_messages: bool = False
+    titles: bool = False
+    """`title` and `_meta` on definitions and content, `lastModified` in annotations."""
+    structured_output: bool = False
+    resource_links: bool = False
+    icons: bool = False
+    argument_errors_as_results: bool = False
+    """Arguments that fail a tool's schema are an `isError` result instead of a JSON-RPC error."""
+    any_structured_root: bool = False
+    """`structuredContent` may be any JSON value; before, only an object."""
+
+
+_2024_11_05: Final = Revision("2024-11-05")
+_2025_03_26: Final = Revision("2025-03-26", batches=True, tool_annotations=True, audio=True, progress_messages=True)
+_2025_06_18: Final = Revision(
+    "2025-06-18",
+    tool_annotations=True,
+    audio=True,
+    progress_messages=True,
+    titles=True,
+    structured_output=True,
+    resource_links=True,
+)
+_2025_11_25: Final = Revision(
+    "2025-11-25",
+    tool_annotations=True,
+    audio=True,
+    progress_messages=True,
+    titles=True,
+    structured_output=True,
+    resource_links=True,
+    icons=True,
+    argument_errors_as_results=True,
+)
+_2026_07_28: Final = Revision(
+    "2026-07-28",
+    stateless=True,
+    tool_annotations=True,
+    audio=True,
+    progress_messages=True,
+    titles=True,
+    structured_output=True,
+    resource_links=True,
+    icons=True,
+    argument_errors_as_results=True,
+    any_structured_root=True,
+)
+
+HANDSHAKE_REVISIONS: Final = (_2024_11_05, _2025_03_26, _2025_06_18, _2025_11_25)
+"""Revisions a client reaches by `initialize`, oldest first."""
+STATELESS_REVISIONS: Final = (_2026_07_28,)
+"""Revisions a client names in every request."""
+REVISIONS: Final = (*HANDSHAKE_REVISIONS, *STATELESS_REVISIONS)
+
+LATEST_HANDSHAKE_REVISION: Final = HANDSHAKE_REVISIONS[-1]
+LATEST_STATELESS_REVISION: Final = STATELESS_REVISIONS[-1]
+HEADERLESS_REVISION: Final = _2025_03_26
+"""What an HTTP client speaks that names no version: the header came with the next revision."""

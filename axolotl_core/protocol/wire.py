@@ -1,0 +1,46 @@
+"""Outgoing messages: bytes templates around parts that are encoded once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pydantic_core
+
+from axolotl_core.errors import ProtocolError
+from axolotl_core.protocol.identity import RequestId
+
+__all__ = ["encode", "error_message", "json_text", "notification", "result_message"]
+
+encode = msgspec.json.encode
+"""Encodes plain JSON values and the protocol's structs."""
+
+
+def result_message(request_id: RequestId, result: bytes) -> bytes:
+    """Frame an encoded result."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result)
+
+
+def error_message(request_id: RequestId | None, error: ProtocolError, code: int) -> bytes:
+    """Frame an error; without an id where the request's could not be read."""
+    body: dict[str, Any] = {"code": code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    head = b"" if request_id is None else b'"id":%b,' % encode(request_id)
+    return b'{"jsonrpc":"2.0",%b"error":%b}' % (head, encode(body))
+
+
+def notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
+    """Encode a notification."""
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return encode(message)
+
+
+def json_text(value: Any) -> bytes:
+    """Encode any JSON value or pydantic model a tool may give.
+
+    Raises:
+        ValueError: if it holds something that JSON has no form for; NaN and infinities become null.
+    """
+    return pydantic_core.to_json(value, inf_nan_mode="null")

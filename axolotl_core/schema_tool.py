@@ -1,0 +1,99 @@
+"""Tools made of a raw JSON Schema and a handler."""
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pydantic_core
+
+from axolotl_core.arguments import ParseArguments, refusal
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import ConfigurationError, InvalidArguments
+from axolotl_core.schema import JsonSchema
+from axolotl_core.tool import Execution, ITool
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+__all__ = ["SchemaHandler", "SchemaTool", "compile_schema"]
+
+SchemaHandler: TypeAlias = Callable[[dict[str, Any]], Any | Awaitable[Any]]
+
+
+class SchemaTool(ITool[dict[str, Any], Any]):
+    """A tool whose arguments stay a plain dict, checked against a schema written by hand."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: JsonSchema,
+        handler: SchemaHandler,
+        *,
+        description: str = "",
+        execution: Execution | None = None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self._schema = {"type": "object", **schema}
+        self._validator = compile_schema(self._schema, f"Tool {name!r}")
+        self._handler = handler
+        self._is_async = inspect.iscoroutinefunction(handler)
+        self.execution = execution or ("loop" if self._is_async else "thread")
+        if self._schema["type"] != "object":
+            raise ConfigurationError(f'Tool {name!r}: the root of an input schema must have "type": "object"')
+
+    @property
+    def input_schema(self) -> JsonSchema:
+        """The schema as it was given."""
+        return self._schema
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Check arguments against the schema; a raw schema is never coerced."""
+
+        def parse(raw: bytes) -> dict[str, Any]:
+            arguments = _read(raw)
+            problems = [_describe(error) for error in self._validator.iter_errors(arguments)]
+            if problems:
+                raise refusal(problems)
+            return arguments
+
+        return parse
+
+    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+        """Hand the arguments to the handler."""
+        result = self._handler(arguments)
+        return await result if inspect.isawaitable(result) else result
+
+
+def compile_schema(schema: JsonSchema, where: str) -> "jsonschema_rs.Validator":
+    """Compile a schema once; references stay inside it and patterns run in linear time.
+
+    Raises:
+        ConfigurationError: if the schema is not valid, too large or refers to another document.
+    """
+    import jsonschema_rs  # containers without raw schemas start faster without it
+
+    try:
+        return jsonschema_rs.validator_for(
+            schema, retriever=_refuse_retrieval, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except (ValueError, RecursionError) as error:
+        problem = getattr(error, "message", error)
+        raise ConfigurationError(f"{where}: the input schema is not valid: {problem}") from error
+
+
+def _refuse_retrieval(uri: str) -> Any:
+    raise LookupError(f"the schema refers to {uri}; references must stay inside the schema")
+
+
+def _read(raw: bytes) -> dict[str, Any]:
+    try:
+        value = pydantic_core.from_json(raw, allow_inf_nan=False)
+    except ValueError:
+        raise InvalidArguments("Invalid arguments: not readable as JSON") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _describe(error: "jsonschema_rs.ValidationError") -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
+    return f"{place.removeprefix('.') or 'arguments'}: {error.message[:200]}"

@@ -1,0 +1,172 @@
+"""The abstract tool: what a team subclasses."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
+
+import msgspec
+from pydantic import BaseModel, TypeAdapter
+
+from axolotl_core.arguments import ParseArguments, model_parser
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.output import is_structured
+from axolotl_core.protocol.identity import Icon
+from axolotl_core.schema import JsonSchema, closed, schema_of, states_extra
+
+__all__ = ["Execution", "ITool", "InputT", "OutputT", "ToolAnnotations", "check_definition"]
+
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+
+Execution: TypeAlias = Literal["loop", "thread"]
+"""Where a tool's code runs: on the event loop, or in a worker thread."""
+
+
+class ToolAnnotations(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Hints for clients about what a tool does; no client may rely on them."""
+
+    title: str | None = None
+    read_only: bool | None = msgspec.field(default=None, name="readOnlyHint")
+    destructive: bool | None = msgspec.field(default=None, name="destructiveHint")
+    idempotent: bool | None = msgspec.field(default=None, name="idempotentHint")
+    open_world: bool | None = msgspec.field(default=None, name="openWorldHint")
+
+
+class ITool(ABC, Generic[InputT, OutputT]):
+    """A typed tool: `class Add(ITool[Pair, Sum])` with a name, a description and `execute`.
+
+    The type arguments are its input (a pydantic model) and its output: a model or any other JSON type becomes
+    structured content, `str` becomes text, `None` nothing, content blocks and `ToolResult` are sent as they are.
+    """
+
+    name: str
+    description: str = ""
+    title: str | None = None
+    annotations: ToolAnnotations = ToolAnnotations()
+    icons: tuple[Icon, ...] = ()
+    meta: Mapping[str, Any] = {}
+    tags: frozenset[str] = frozenset()
+
+    timeout_seconds: float | None = None
+    """The deadline of a call; the server's default where it is None."""
+    max_concurrency: int | None = None
+    """How many calls may run at once; no limit of its own where it is None."""
+    execution: Execution = "loop"
+    coerce_arguments: bool | None = None
+    """Accept `"5"` for 5; the server's default (no) where it is None."""
+
+    input_model: ClassVar[Any]
+    output_model: ClassVar[Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        models = _type_arguments(cls)
+        if models is not None:
+            cls.input_model, cls.output_model = models
+            _check_input_model(cls)
+        elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not _open_parameters(cls):
+            kind = cls.__name__
+            raise TypeError(f"Say which models {kind} takes and gives: class {kind}(ITool[Input, Output])")
+
+    @abstractmethod
+    async def execute(self, arguments: InputT, context: ToolContext) -> OutputT:
+        """Do the work and give the answer.
+
+        Raises:
+            ToolError: to tell the model what went wrong; any other exception is logged and hidden from it.
+        """
+
+    @property
+    def input_schema(self) -> JsonSchema:
+        """The JSON Schema of the arguments; override it to publish one written by hand."""
+        return self._derived_input if states_extra(self._derived_input) else closed(self._derived_input)
+
+    @property
+    def output_schema(self) -> JsonSchema | None:
+        """The JSON Schema of the structured output, None where the tool has no such output."""
+        return schema_of(self.output_adapter, "serialization") if is_structured(self.output_model) else None
+
+    @property
+    def output_adapter(self) -> TypeAdapter[Any]:
+        """What checks and writes the structured output."""
+        return TypeAdapter(self.output_model)
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what turns raw JSON into `InputT`."""
+        forbid_extra = not states_extra(self._derived_input)
+        return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
+
+    @cached_property
+    def _derived_input(self) -> JsonSchema:
+        return schema_of(TypeAdapter(self.input_model), "validation")
+
+
+def check_definition(tool: Any) -> None:
+    """Look at a tool before it is registered.
+
+    Raises:
+        ConfigurationError: if something is missing; the text says what to write.
+    """
+    kind = type(tool).__name__
+    if not isinstance(tool, ITool):
+        hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
+        raise ConfigurationError(f"{tool!r} is not a tool: {hint}")
+    name = getattr(tool, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f'{kind} has no name: write name = "{kind.lower()}" in the class')
+    if len(name) > 128 or not name.isprintable() or name != name.strip():
+        raise ConfigurationError(f"{kind} has the name {name!r}: use 1 to 128 printable characters, best [A-Za-z0-9_.-]")
+    if not hasattr(tool, "input_model"):
+        raise ConfigurationError(f"{kind} has no models: write class {kind}(ITool[Input, Output])")
+
+
+def _type_arguments(cls: Any) -> tuple[Any, Any] | None:
+    """Find what a class gives for InputT and OutputT, also through generic intermediate classes."""
+    for base in getattr(cls, "__orig_bases__", ()):
+        found = _arguments_of(base)
+        if found is not None and not any(_open_parameters(argument) for argument in found):
+            return found
+    return None
+
+
+def _arguments_of(base: Any) -> tuple[Any, Any] | None:
+    """Follow `Some[A, B]` up to `ITool[Input, Output]`, filling in A and B on the way."""
+    origin: Any = get_origin(base)
+    if not inspect.isclass(origin) or not issubclass(origin, ITool):
+        return None
+    if origin is ITool:
+        given, returned = get_args(base)
+        return given, returned
+    values = dict(zip(_open_parameters(origin), get_args(base), strict=False))
+    parents = map(_arguments_of, getattr(origin, "__orig_bases__", ()))
+    found = next((arguments for arguments in parents if arguments is not None), None)
+    return found and (_filled(found[0], values), _filled(found[1], values))
+
+
+def _filled(argument: Any, values: Mapping[Any, Any]) -> Any:
+    parameters = _open_parameters(argument)
+    if not parameters:
+        return argument
+    if isinstance(argument, TypeVar):
+        return values.get(argument, argument)
+    return argument[tuple(values.get(parameter, parameter) for parameter in parameters)]
+
+
+def _open_parameters(argument: Any) -> tuple[Any, ...]:
+    if isinstance(argument, TypeVar):
+        return (argument,)
+    return tuple(getattr(argument, "__parameters__", ()))
+
+
+def _check_input_model(cls: Any) -> None:
+    model = cls.input_model
+    if get_origin(model) is dict or model is dict:
+        return
+    if not (inspect.isclass(model) and issubclass(model, BaseModel)):
+        raise TypeError(
+            f"{cls.__name__} takes {model!r}: the first type argument must be a pydantic model "
+            "(NoArguments for a tool without arguments)"
+        )
