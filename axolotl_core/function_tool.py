@@ -51,6 +51,7 @@ class FunctionTool(ITool[BaseModel, Any], Generic[P, R]):
         self.name = function.__name__
         self.description = self._signature.description
         self.execution = "loop" if self._is_async else "thread"
+        self.suspends = self._is_async
         for key, value in options.items():
             setattr(self, key, value)
 

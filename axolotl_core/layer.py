@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from axolotl_core.cancellation import CancelReason
 from axolotl_core.context import ICaller, ToolContext
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.spec import ToolSpec
@@ -32,6 +33,11 @@ class ToolCall(ToolContext):
         self.raw = raw
         self.task = task
         self.arguments: Any = None
+
+    def stop(self, reason: CancelReason) -> None:
+        """End the call for `reason`, unless something ended it before."""
+        if self.cancellation.cancel(reason):
+            self.task.cancel()
 
 
 Invoke: TypeAlias = Callable[[ToolCall], Awaitable[Any]]

@@ -11,5 +11,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """Find the known name most like `name`, None if none is near."""
     from rapidfuzz import fuzz, process  # only unhappy calls pay for the import
 
-    found = process.extractOne(name.casefold(), list(known), scorer=fuzz.ratio, processor=str.casefold)
-    return found[0] if found is not None and found[1] >= _NEAR_ENOUGH else None
+    candidates = list(known)
+    found = process.extract(
+        name, candidates, scorer=fuzz.ratio, processor=str.casefold, limit=1, score_cutoff=_NEAR_ENOUGH
+    )
+    return found[0][0] if found else None

@@ -47,7 +47,7 @@ class ToolRegistry:
         """Add a tool; answers False and changes nothing if its name is taken, in any case.
 
         Raises:
-            ConfigurationError: if it is no complete tool.
+            ConfigurationError: if it is no complete tool, or a running server cannot compile it.
         """
         return self.register_range((tool,)) == 1
 
@@ -68,9 +68,7 @@ class ToolRegistry:
                 self._replace(after)
         return added
 
-    def register_tool(
-        self, name: str, schema: JsonSchema, handler: SchemaHandler, *, description: str = ""
-    ) -> bool:
+    def register_tool(self, name: str, schema: JsonSchema, handler: SchemaHandler, *, description: str = "") -> bool:
         """Add a tool made of a raw JSON Schema and a handler; answers False if the name is taken.
 
         Raises:
@@ -108,6 +106,11 @@ class ToolRegistry:
         return isinstance(name, str) and self.try_get(name) is not None
 
     def _replace(self, snapshot: _Snapshot) -> None:
-        self._snapshot = snapshot
-        for listener in tuple(self._listeners):
-            listener()
+        """Swap the content; a listener that cannot live with it gets the old one back."""
+        before, self._snapshot = self._snapshot, snapshot
+        try:
+            for listener in tuple(self._listeners):
+                listener()
+        except BaseException:
+            self._snapshot = before
+            raise

@@ -58,5 +58,3 @@ def wrapped(schema: JsonSchema) -> JsonSchema:
     definitions = inner.pop("$defs", None)
     outer: JsonSchema = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
     return outer if definitions is None else {**outer, "$defs": definitions}
-
-

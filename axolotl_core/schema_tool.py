@@ -37,8 +37,8 @@ class SchemaTool(ITool[dict[str, Any], Any]):
         self._schema = {"type": "object", **schema}
         self._validator = compile_schema(self._schema, f"Tool {name!r}")
         self._handler = handler
-        self._is_async = inspect.iscoroutinefunction(handler)
-        self.execution = execution or ("loop" if self._is_async else "thread")
+        self.suspends = inspect.iscoroutinefunction(handler)
+        self.execution = execution or ("loop" if self.suspends else "thread")
         if self._schema["type"] != "object":
             raise ConfigurationError(f'Tool {name!r}: the root of an input schema must have "type": "object"')
 
@@ -62,7 +62,7 @@ class SchemaTool(ITool[dict[str, Any], Any]):
     async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
         """Hand the arguments to the handler."""
         result = self._handler(arguments)
-        return await result if inspect.isawaitable(result) else result
+        return await result if self.suspends else result
 
 
 def compile_schema(schema: JsonSchema, where: str) -> "jsonschema_rs.Validator":

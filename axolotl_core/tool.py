@@ -55,6 +55,8 @@ class ITool(ABC, Generic[InputT, OutputT]):
     max_concurrency: int | None = None
     """How many calls may run at once; no limit of its own where it is None."""
     execution: Execution = "loop"
+    suspends: bool = True
+    """Whether `execute` ever waits; one that never does needs no event loop of its own in a worker thread."""
     coerce_arguments: bool | None = None
     """Accept `"5"` for 5; the server's default (no) where it is None."""
 
@@ -118,7 +120,9 @@ def check_definition(tool: Any) -> None:
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f'{kind} has no name: write name = "{kind.lower()}" in the class')
     if len(name) > 128 or not name.isprintable() or name != name.strip():
-        raise ConfigurationError(f"{kind} has the name {name!r}: use 1 to 128 printable characters, best [A-Za-z0-9_.-]")
+        raise ConfigurationError(
+            f"{kind} has the name {name!r}: use 1 to 128 printable characters, best [A-Za-z0-9_.-]"
+        )
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no models: write class {kind}(ITool[Input, Output])")
 

@@ -1,0 +1,69 @@
+# Needs make and Python 3.11 to 3.13, nothing else. Choose the interpreter with PYTHON=, pass options with ARGS=.
+PYTHON ?= python3
+VENV   ?= .venv
+ARGS   ?=
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
+RUNTIME := $(VENV)/.runtime-installed
+DEV     := $(VENV)/.dev-installed
+
+UV_VERSION := 0.13.7
+COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
+              --custom-compile-command "make lock"
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help serve test check bench docs format lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+serve: $(RUNTIME) ## Serve over HTTP
+	$(BIN)/axolotl serve --transport http $(ARGS)
+
+test: $(DEV) ## Run all tests
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV) ## Check format, lint, types, imports and the laws
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest tests/architecture
+
+bench: $(DEV) ## Run the benchmarks
+	$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(DEV) ## Run the examples of the documentation
+	$(BIN)/python -m pytest tests/docs $(ARGS)
+
+format: $(DEV) ## Format and mend what can be mended
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+lock: $(BIN)/uv ## Write the lock files again (ARGS=--upgrade for newer versions)
+	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in -o requirements/runtime.lock
+	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --group dev -c requirements/runtime.lock -o requirements/dev.lock
+
+clean: ## Remove the environment, caches and build results
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment. A stamp is older than its lock when the lock changed, and only then something is installed.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
+	  || { echo "Axolotl needs Python 3.11 to 3.13; choose one with PYTHON=" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(RUNTIME): requirements/runtime.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r requirements/runtime.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(DEV): requirements/dev.lock $(RUNTIME)
+	$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+$(BIN)/uv: | $(BIN)/python
+	$(PIP) install uv==$(UV_VERSION)

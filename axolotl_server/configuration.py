@@ -1,0 +1,107 @@
+"""Where settings come from: flags, the environment, a file, the container; the first that speaks is heard."""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from pydantic_settings import EnvSettingsSource
+from pydantic_settings.exceptions import SettingsError
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.names import nearest
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["FileSettings", "find_file", "load_settings"]
+
+
+class FileSettings(BaseModel):
+    """What a settings file says: the target to serve and the settings of the server."""
+
+    path: Path | None = None
+    target: str | None = None
+    toolset: str | None = None
+    values: dict[str, Any] = {}
+
+
+def find_file(directory: Path) -> FileSettings:
+    """Read `axolotl.toml`, else `[tool.axolotl]` of `pyproject.toml`, in a directory.
+
+    Raises:
+        ConfigurationError: if the file is no TOML.
+    """
+    own, project = directory / "axolotl.toml", directory / "pyproject.toml"
+    if own.is_file():
+        return _split(own, _read(own))
+    if project.is_file():
+        table = _read(project).get("tool", {}).get("axolotl")
+        if table is not None:
+            return _split(project, table)
+    return FileSettings()
+
+
+def load_settings(
+    *,
+    flags: Mapping[str, Any] | None = None,
+    file: FileSettings | None = None,
+    container: Mapping[str, Any] | None = None,
+) -> ServerSettings:
+    """Weigh all sources and check the outcome.
+
+    Raises:
+        ConfigurationError: if a value is wrong or a key unknown; it names the place and the nearest right key.
+    """
+    file = file or FileSettings()
+    try:
+        environment = EnvSettingsSource(ServerSettings)()
+        merged = _merge(container or {}, file.values, environment, flags or {})
+        return ServerSettings.model_validate(merged)
+    except SettingsError as error:
+        raise ConfigurationError(f"A setting in the environment cannot be read: {error}") from error
+    except ValidationError as error:
+        source = f" (file: {file.path})" if file.path else ""
+        raise ConfigurationError(*(_describe(finding) + source for finding in error.errors())) from None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
+
+
+def _split(path: Path, table: dict[str, Any]) -> FileSettings:
+    values = dict(table)
+    target, toolset = values.pop("target", None), values.pop("toolset", None)
+    for key, value in (("target", target), ("toolset", toolset)):
+        if value is not None and not isinstance(value, str):
+            raise ConfigurationError(f"{path}: {key} must be a string")
+    return FileSettings(path=path, target=target, toolset=toolset, values=values)
+
+
+def _merge(*weakest_first: Mapping[str, Any]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for layer in weakest_first:
+        for key, value in layer.items():
+            both = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
+            merged[key] = _merge(merged[key], value) if both else value
+    return merged
+
+
+def _describe(finding: Any) -> str:
+    place = ".".join(map(str, finding["loc"]))
+    if finding["type"] != "extra_forbidden":
+        return f"Setting {place}: {finding['msg']}"
+    near = nearest(str(finding["loc"][-1]), _known_keys(finding["loc"][:-1]))
+    return f"Setting {place} is unknown" + (f"; did you mean {near!r}?" if near else "")
+
+
+def _known_keys(path: tuple[Any, ...]) -> list[str]:
+    model: Any = ServerSettings
+    for part in path:
+        field = model.model_fields.get(part)
+        if field is None:
+            return []
+        model = field.annotation
+    return list(getattr(model, "model_fields", {}))

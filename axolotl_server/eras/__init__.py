@@ -1,0 +1,3 @@
+"""The generations of the protocol, behind one interface."""
+
+__all__: list[str] = []

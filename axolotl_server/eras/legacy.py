@@ -1,0 +1,59 @@
+"""The revisions with a handshake: state belongs to the connection."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from axolotl_core.errors import InvalidParams, InvalidRequest, ParseError, ProtocolError, ToolNotFound
+from axolotl_core.protocol import codes
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_server.eras.base import IEra, Methods
+from axolotl_server.peer import Request
+from axolotl_server.settings import ProtocolSettings
+
+__all__ = ["LegacyEra"]
+
+_ANY_TIME = frozenset({"initialize", "ping"})
+
+
+class LegacyEra(IEra):
+    """One handshake revision."""
+
+    cancel_on_disconnect = False
+    tail = b"}"
+    list_tail = b"}"
+
+    def __init__(self, revision: Revision, methods: Methods, settings: ProtocolSettings) -> None:
+        self.revision = revision
+        self.methods = methods
+        self._settings = settings
+
+    def admit(self, request: Request) -> None:
+        """Demand the handshake, and its confirmation before tools are used."""
+        connection, method = request.connection, request.head.method
+        if connection is not None and connection.initialized:
+            return
+        if method in _ANY_TIME:
+            return
+        if connection is None or connection.era is None:
+            raise InvalidParams(
+                f"{method} before initialize: begin with initialize, or send {PROTOCOL_VERSION_KEY} and "
+                f"{CLIENT_CAPABILITIES_KEY} in params._meta of every request"
+            )
+        if self._settings.require_initialized and method.startswith("tools/"):
+            raise InvalidParams(f"{method} before the connection is ready: send notifications/initialized first")
+
+    def closing(self, meta: Mapping[str, Any]) -> bytes:
+        """Close a result with the tool's own `_meta`."""
+        return b',"_meta":%b}' % encode(meta)
+
+    def code_of(self, error: ProtocolError) -> int:
+        """Unknown tools are unknown methods here, unless the settings say otherwise."""
+        if isinstance(error, ToolNotFound) and self._settings.unknown_tool == "invalid_params":
+            return codes.INVALID_PARAMS
+        return error.code
+
+    def status_of(self, error: ProtocolError) -> int:
+        """Only a message that is none has a status of its own: 404 means that the session is gone."""
+        return 400 if isinstance(error, ParseError | InvalidRequest) else 200

@@ -1,0 +1,87 @@
+"""The stateless revision: every request says what it needs to be understood."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import UNSET
+
+from axolotl_core.errors import (
+    HeaderMismatch,
+    InvalidEnvelope,
+    InvalidRequest,
+    MethodNotFound,
+    MissingCapability,
+    ParseError,
+    ProtocolError,
+    ToolNotFound,
+    UnsupportedVersion,
+)
+from axolotl_core.protocol import codes
+from axolotl_core.protocol.identity import Implementation
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_server.eras.base import IEra, Methods
+from axolotl_server.eras.mirrored import check_mirrored
+from axolotl_server.peer import Request
+from axolotl_server.settings import ProtocolSettings
+
+__all__ = ["ModernEra"]
+
+_SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+_BAD_REQUESTS: Final = (
+    HeaderMismatch,
+    InvalidEnvelope,
+    InvalidRequest,
+    MissingCapability,
+    ParseError,
+    UnsupportedVersion,
+)
+
+
+class ModernEra(IEra):
+    """One stateless revision."""
+
+    cancel_on_disconnect = True
+
+    def __init__(
+        self, revision: Revision, methods: Methods, settings: ProtocolSettings, identity: Implementation
+    ) -> None:
+        self.revision = revision
+        self.methods = methods
+        self._settings = settings
+        self._identity = identity
+        self._server_info = encode({_SERVER_INFO_KEY: identity})
+        self.tail = b',"resultType":"complete","_meta":%b}' % self._server_info
+        self.list_tail = b',"ttlMs":0,"cacheScope":"private"' + self.tail
+
+    def admit(self, request: Request) -> None:
+        """Climb the ladder of checks in the protocol's order: envelope, headers, version."""
+        meta = request.head.params.meta
+        if meta is UNSET or meta.version is UNSET or meta.capabilities is UNSET:
+            raise InvalidEnvelope(
+                f"Invalid params: params._meta must hold {PROTOCOL_VERSION_KEY} and {CLIENT_CAPABILITIES_KEY}"
+            )
+        if bytes(meta.capabilities)[:1] != b"{":
+            raise InvalidEnvelope(f"Invalid params: {CLIENT_CAPABILITIES_KEY} must be an object")
+        headers = request.exchange.headers
+        if headers is not None:
+            check_mirrored(headers, request.head, meta.version, request.data)
+        if meta.version != self.revision.name:
+            raise UnsupportedVersion(meta.version, [revision.name for revision in STATELESS_REVISIONS])
+
+    def closing(self, meta: Mapping[str, Any]) -> bytes:
+        """Close a result with the tool's own `_meta` beside the server's."""
+        return b',"resultType":"complete","_meta":%b}' % encode({**meta, _SERVER_INFO_KEY: self._identity})
+
+    def code_of(self, error: ProtocolError) -> int:
+        """An unknown tool is a wrong parameter here: an unknown method would mean HTTP 404."""
+        if isinstance(error, ToolNotFound) and self._settings.unknown_tool != "method_not_found":
+            return codes.INVALID_PARAMS
+        return error.code
+
+    def status_of(self, error: ProtocolError) -> int:
+        """Wrong requests are 400, unknown methods 404; what goes wrong inside a method is told by the body alone."""
+        if isinstance(error, _BAD_REQUESTS):
+            return 400
+        return 404 if isinstance(error, MethodNotFound) else 200

@@ -1,0 +1,3 @@
+"""Where the code of a tool runs."""
+
+__all__: list[str] = []

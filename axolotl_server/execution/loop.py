@@ -1,0 +1,19 @@
+"""Tools that run on the event loop, in the task of their call."""
+
+from collections.abc import Awaitable
+from typing import Any
+
+from axolotl_core.layer import Invoke, ToolCall
+from axolotl_core.spec import ToolSpec
+
+__all__ = ["run_on_loop"]
+
+
+def run_on_loop(spec: ToolSpec) -> Invoke:
+    """Await the tool in place."""
+    execute = spec.tool.execute
+
+    def invoke(call: ToolCall) -> Awaitable[Any]:
+        return execute(call.arguments, call)
+
+    return invoke

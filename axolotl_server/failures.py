@@ -1,0 +1,39 @@
+"""What a caller is told when something failed that is not its business: a correlation id, and nothing else."""
+
+import logging
+import secrets
+
+from axolotl_core.cancellation import CancelReason
+from axolotl_core.errors import InternalError, ToolCancelled, ToolError, ToolFailed, ToolTimeout
+from axolotl_core.layer import ToolCall
+
+__all__ = ["describe_stop", "hide", "hide_internal"]
+
+_log = logging.getLogger("axolotl")
+
+
+def hide(error: BaseException, call: ToolCall) -> ToolFailed:
+    """Log what a tool raised, with its traceback, and give the text that may leave the process."""
+    reference = secrets.token_hex(6)
+    _log.error("tool %s failed, reference %s", call.spec.name, reference, exc_info=error)
+    return ToolFailed(f"Tool {call.spec.name} failed. Reference: {reference}", meta={"reference": reference})
+
+
+def hide_internal(error: BaseException, method: str) -> InternalError:
+    """Log a failure of the server itself and give the error that may leave the process."""
+    reference = secrets.token_hex(6)
+    _log.error("%s failed, reference %s", method, reference, exc_info=error)
+    return InternalError(f"Internal error. Reference: {reference}", data={"reference": reference})
+
+
+def describe_stop(call: ToolCall) -> ToolError:
+    """Say why a call was ended by the server."""
+    if call.cancellation.reason is CancelReason.TIMEOUT:
+        seconds = call.spec.limits.timeout_seconds
+        return ToolTimeout(
+            f"Tool {call.spec.name} did not finish within {seconds:g} seconds", meta={"reason": "timeout"}
+        )
+    return ToolCancelled(
+        f"Tool {call.spec.name} was stopped because the server is shutting down; try again",
+        meta={"reason": "shutdown", "retryAfterMs": 1000},
+    )

@@ -1,0 +1,136 @@
+"""The default handler: every message of every transport passes here, and every error leaves here."""
+
+import asyncio
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from axolotl_core.cancellation import CancelReason
+from axolotl_core.errors import InvalidRequest, MethodNotFound, ParseError, ProtocolError
+from axolotl_core.protocol.identity import RequestId
+from axolotl_core.protocol.messages import Head, diagnose, explain_shape, read_head, usable_id
+from axolotl_core.protocol.wire import error_message, notification, result_message
+from axolotl_server.eras.base import IEra
+from axolotl_server.eras.select import Eras
+from axolotl_server.failures import hide_internal
+from axolotl_server.inflight import InFlight
+from axolotl_server.methods.params import CancelledParams, read_params
+from axolotl_server.peer import Connection, IExchange, Request
+
+__all__ = ["DefaultHandler"]
+
+_LIST_CHANGED = notification("notifications/tools/list_changed")
+_ACCEPTED = 202
+
+
+class DefaultHandler:
+    """Routes messages to the methods of their era; the one boundary between exceptions and the wire."""
+
+    def __init__(self, eras: Eras, inflight: InFlight) -> None:
+        self._eras = eras
+        self.inflight = inflight
+        self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
+
+    async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
+        """Answer a message; None where there is nothing to answer."""
+        try:
+            head = read_head(data)
+        except msgspec.ValidationError:
+            return await self._handle_irregular(data, exchange)
+        except ParseError as error:
+            return self._refuse(error, None, self._eras.opening, exchange)
+        if head.id is UNSET:
+            self._notice(head, data, exchange)
+            return None
+        era = self._eras.opening
+        try:
+            era, connection = self._eras.select(head, exchange)
+            return await self._answer(Request(head, data, era, exchange, connection))
+        except ProtocolError as error:
+            return self._refuse(error, head.id, era, exchange)
+        except Exception as error:
+            return self._refuse(hide_internal(error, head.method), head.id, era, exchange)
+
+    def connect(self, connection: Connection) -> None:
+        """Tell a connection of changes from now on."""
+        self._connections[connection] = asyncio.get_running_loop()
+
+    def disconnect(self, connection: Connection, reason: CancelReason = CancelReason.DISCONNECT) -> None:
+        """Forget a connection and stop what runs for it."""
+        self._connections.pop(connection, None)
+        for call in tuple(connection.calls.values()):
+            call.stop(reason)
+
+    def announce_tools(self) -> None:
+        """Tell every ready connection that the list of tools changed; any thread may call it."""
+        for connection, loop in tuple(self._connections.items()):
+            if connection.initialized:
+                loop.call_soon_threadsafe(connection.send, _LIST_CHANGED)
+
+    async def _answer(self, request: Request) -> bytes | None:
+        head, era = request.head, request.era
+        era.admit(request)
+        method = era.methods.get(head.method)
+        if method is None:
+            raise MethodNotFound(f"Method not found: {head.method}")
+        try:
+            result = await method(request)
+        finally:
+            request.finished = True
+        assert head.id is not UNSET
+        return None if result is None else result_message(head.id, result)
+
+    def _notice(self, head: Head, data: bytes, exchange: IExchange) -> None:
+        """Act on a notification; whatever is wrong with one is nobody's business but ours."""
+        exchange.status = _ACCEPTED
+        try:
+            _, connection = self._eras.select(head, exchange)
+            if connection is None:
+                return
+            if head.method == "notifications/initialized":
+                connection.initialized = connection.era is not None
+            elif head.method == "notifications/cancelled":
+                call = connection.calls.get(read_params(data, CancelledParams).request_id)
+                if call is not None:
+                    call.stop(CancelReason.CLIENT)
+        except ProtocolError as error:
+            exchange.status = error.status or _ACCEPTED
+
+    async def _handle_irregular(self, data: bytes, exchange: IExchange) -> bytes | None:
+        """Answer what is JSON but no plain request: a batch, a client's response, or a mistake."""
+        request_id: RequestId | None = None
+        try:
+            message = diagnose(data)
+            if isinstance(message, list):
+                return await self._handle_batch(data, exchange)
+            if not isinstance(message, dict):
+                raise InvalidRequest("Invalid request: a message must be a JSON object")
+            if "method" not in message and ("result" in message or "error" in message):
+                self._take_response(exchange)
+                return None
+            request_id = usable_id(message)
+            raise explain_shape(message)
+        except ProtocolError as error:
+            return self._refuse(error, request_id, self._eras.opening, exchange)
+
+    async def _handle_batch(self, data: bytes, exchange: IExchange) -> bytes | None:
+        """Answer each message of a batch on its own, where the connection's revision has batches."""
+        era = exchange.connection().era
+        if era is None or not era.revision.batches:
+            raise InvalidRequest("Invalid request: this protocol revision has no batches, send single messages")
+        items = msgspec.json.decode(data, type=list[Raw])
+        if not items:
+            raise InvalidRequest("Invalid request: the batch is empty")
+        replies = await asyncio.gather(*(self.handle(bytes(item), exchange) for item in items))
+        answered = [reply for reply in replies if reply is not None]
+        exchange.status = 200 if answered else _ACCEPTED
+        return b"[%b]" % b",".join(answered) if answered else None
+
+    def _take_response(self, exchange: IExchange) -> None:
+        """Drop a response: this server asked nothing."""
+        exchange.connection()
+        exchange.status = _ACCEPTED
+
+    def _refuse(self, error: ProtocolError, request_id: RequestId | None, era: IEra, exchange: IExchange) -> bytes:
+        exchange.status = error.status or era.status_of(error)
+        return error_message(request_id, error, era.code_of(error))

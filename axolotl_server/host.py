@@ -1,0 +1,93 @@
+"""A server's life: start everything, serve, stop everything in reverse."""
+
+import inspect
+import warnings
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from dependency_injector import containers, providers
+
+from axolotl_core.registry import ToolRegistry
+from axolotl_server.catalogue import Catalogue
+from axolotl_server.configuration import FileSettings, load_settings
+from axolotl_server.container import ServerContainer
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.roles import Roles, resolve_roles, resolve_settings
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["ServerHost"]
+
+
+class ServerHost:
+    """Composes a server around a user's container; the container leaves the call path when it has started."""
+
+    settings: ServerSettings
+    roles: Roles
+    registry: ToolRegistry
+    catalogue: Catalogue
+    handler: DefaultHandler
+
+    def __init__(
+        self,
+        container: containers.Container,
+        *,
+        flags: Mapping[str, Any] | None = None,
+        file: FileSettings | None = None,
+        toolsets: Sequence[str] = (),
+    ) -> None:
+        self._container = container
+        self._flags = flags or {}
+        self._file = file
+        self._toolsets = toolsets
+        self._server: Any = None
+
+    async def start(self) -> None:
+        """Start resources, resolve roles, compile every tool.
+
+        Raises:
+            ConfigurationError: with all findings; then nothing stays started.
+        """
+        try:
+            await _finish(self._container.init_resources())
+            self.settings = await self._load_settings()
+            self.roles = await resolve_roles(self._container, self._toolsets)
+            self._compose()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Let go of threads and shut the container's resources down."""
+        if self._server is not None:
+            self._server.threads().close()
+        await _finish(self._container.shutdown_resources())
+
+    async def __aenter__(self) -> "ServerHost":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def _load_settings(self) -> ServerSettings:
+        said = await resolve_settings(self._container)
+        return load_settings(flags=self._flags, file=self._file, container=said)
+
+    def _compose(self) -> None:
+        # A model that lies about its fields' types would only warn when it is written: it shall fail instead.
+        warnings.filterwarnings("error", message="Pydantic serializer warnings")
+        server = self._server = ServerContainer(
+            settings=providers.Object(self.settings),
+            tools=providers.Object(self.roles.tools),
+            user_layers=providers.Object(self.roles.layers),
+        )
+        self.registry, self.catalogue, self.handler = server.registry(), server.catalogue(), server.handler()
+        self.registry.on_change(self.handler.announce_tools)
+
+
+async def _finish(outcome: Any) -> None:
+    if inspect.isawaitable(outcome):
+        await outcome

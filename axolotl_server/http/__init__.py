@@ -1,0 +1,3 @@
+"""Streamable HTTP as a raw ASGI application."""
+
+__all__: list[str] = []

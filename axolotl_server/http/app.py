@@ -1,0 +1,98 @@
+"""The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
+
+import asyncio
+from collections.abc import Mapping
+
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.asgi import Receive, Scope, Send
+from axolotl_server.http.body import BodyReader
+from axolotl_server.http.checks import HeaderChecks, accepts
+from axolotl_server.http.exchange import HttpExchange
+from axolotl_server.http.refusals import HttpRefusal
+from axolotl_server.http.reply import send_empty, send_refusal
+from axolotl_server.http.sessions import Session, Sessions
+from axolotl_server.http.stream import EventStream
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["HttpApp"]
+
+_DUPLICATED = b"\x00duplicated"
+"""Replaces the value of a routing header that was sent twice, so that it matches nothing."""
+
+
+class HttpApp:
+    """An ASGI application that runs the handler in the server's own task, without one of its own."""
+
+    def __init__(self, handler: DefaultHandler, settings: ServerSettings) -> None:
+        self._handler = handler
+        self._checks = HeaderChecks(settings.http)
+        self._bodies = BodyReader(settings.limits.max_message_bytes, settings.http.body_timeout_seconds)
+        self._keep_alive_seconds = settings.http.keep_alive_seconds
+        self._path = settings.http.path
+        self.sessions = Sessions(handler, settings.sessions)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        try:
+            headers = _headers_of(scope)
+            self._checks.check_source(headers)
+            if scope["path"].rstrip("/") != self._path.rstrip("/"):
+                raise HttpRefusal(404, f"Not found: the MCP endpoint is {self._path}")
+            method = scope["method"]
+            if method == "POST":
+                await self._post(headers, receive, send)
+            elif method == "GET":
+                await self._get(headers, receive, send)
+            elif method == "DELETE":
+                self.sessions.end(self._session(headers))
+                await send_empty(send, 204)
+            else:
+                raise HttpRefusal(405, "Method not allowed: use POST", allow=b"POST, GET, DELETE")
+        except HttpRefusal as refusal:
+            await send_refusal(send, refusal)
+
+    async def _post(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        self._checks.check_message(headers)
+        body = await self._bodies.read(headers, receive)
+        exchange = HttpExchange(headers, ANONYMOUS, self.sessions, receive, send, self._keep_alive_seconds)
+        await exchange.finish(await self._handler.handle(body, exchange))
+
+    async def _get(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        """Keep a stream open for what the server says unasked."""
+        if not accepts(headers.get(b"accept", b""), b"text/event-stream"):
+            raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
+        session = self._session(headers)
+        if session.outlet is not None:
+            raise HttpRefusal(409, "Conflict: the session has an open stream already")
+        stream = EventStream(send, [], self._keep_alive_seconds)
+        session.outlet = stream.put
+        watcher = asyncio.get_running_loop().create_task(_end_with_client(stream, receive))
+        try:
+            await stream.finished()
+        finally:
+            session.outlet = None
+            watcher.cancel()
+
+    def _session(self, headers: Mapping[bytes, bytes]) -> Session:
+        return self.sessions.find(headers.get(b"mcp-session-id"), ANONYMOUS)
+
+
+async def _end_with_client(stream: EventStream, receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    stream.put(None)
+
+
+def _headers_of(scope: Scope) -> dict[bytes, bytes]:
+    pairs = scope["headers"]
+    headers = dict(pairs)
+    if len(headers) != len(pairs):
+        seen: set[bytes] = set()
+        for name, _ in pairs:
+            if name in seen and name.startswith(b"mcp-"):
+                headers[name] = _DUPLICATED
+            seen.add(name)
+    return headers

@@ -1,0 +1,92 @@
+"""What is checked of a request's headers before its body is read."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from axolotl_server.http.refusals import HttpRefusal
+from axolotl_server.settings import HttpSettings
+
+__all__ = ["HeaderChecks", "accepts"]
+
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_HOST: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[0-9]{1,5})?")
+_ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)")
+_REMEMBERED: Final = 256
+
+
+class _Remembering:
+    """Remembers values that passed a check, so that the usual ones cost one lookup."""
+
+    def __init__(self, check: Callable[[bytes], bool]) -> None:
+        self._check = check
+        self._passed: set[bytes] = set()
+
+    def __call__(self, value: bytes) -> bool:
+        if value in self._passed:
+            return True
+        if not self._check(value):
+            return False
+        if len(self._passed) < _REMEMBERED:
+            self._passed.add(value)
+        return True
+
+
+class HeaderChecks:
+    """Host and Origin against what the server is known as, Content-Type and Accept against what it speaks."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        own = settings.host if ":" not in settings.host else f"[{settings.host}]"
+        self._hosts = {*_LOOPBACK, own.lower(), *(host.lower() for host in settings.allowed_hosts)}
+        self._origins = {origin.lower() for origin in settings.allowed_origins}
+        self._is_host = _Remembering(self._known_host)
+        self._is_origin = _Remembering(self._known_origin)
+        self._is_json = _Remembering(_names_json)
+        self._takes_json = _Remembering(lambda value: accepts(value, b"application/json"))
+
+    def check_source(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a request that was not meant for this server, or that a foreign page sent.
+
+        Raises:
+            HttpRefusal: 421 for the Host, 403 for the Origin.
+        """
+        if not self._is_host(headers.get(b"host", b"")):
+            raise HttpRefusal(421, "Misdirected request: this Host is not served; add it to http.allowed_hosts")
+        origin = headers.get(b"origin")
+        if origin is not None and not self._is_origin(origin):
+            raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
+
+    def check_message(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a posted message of a type that is not spoken here.
+
+        Raises:
+            HttpRefusal: 415 for the Content-Type, 406 for the Accept header.
+        """
+        if not self._is_json(headers.get(b"content-type", b"")):
+            raise HttpRefusal(415, "Unsupported media type: send Content-Type: application/json")
+        if not self._takes_json(headers.get(b"accept", b"*/*")):
+            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
+
+    def _known_host(self, value: bytes) -> bool:
+        match = _HOST.fullmatch(value.decode("latin-1").lower())
+        return match is not None and (match["host"] in self._hosts or match[0] in self._hosts)
+
+    def _known_origin(self, value: bytes) -> bool:
+        origin = value.decode("latin-1").lower()
+        if origin in self._origins:
+            return True
+        match = _ORIGIN.fullmatch(origin)
+        authority = _HOST.fullmatch(match["authority"]) if match else None
+        return authority is not None and authority["host"] in _LOOPBACK
+
+
+def accepts(header: bytes, wanted: bytes) -> bool:
+    """Tell whether an Accept header admits a media type."""
+    kind = wanted.partition(b"/")[0] + b"/*"
+    offered = (part.partition(b";")[0].strip().lower() for part in header.split(b","))
+    return any(media in (wanted, kind, b"*/*") for media in offered)
+
+
+def _names_json(value: bytes) -> bool:
+    media, _, parameters = value.lower().partition(b";")
+    return media.strip() == b"application/json" and b"charset" not in parameters.replace(b"charset=utf-8", b"")

@@ -1,0 +1,44 @@
+"""Writing HTTP responses: whole ones, and event streams."""
+
+from axolotl_core.protocol.wire import error_message
+from axolotl_server.http.asgi import Send
+from axolotl_server.http.refusals import HttpRefusal
+
+__all__ = ["EVENT_STREAM_HEADERS", "Headers", "event", "send_empty", "send_json", "send_refusal"]
+
+Headers = list[tuple[bytes, bytes]]
+
+_JSON = (b"content-type", b"application/json")
+EVENT_STREAM_HEADERS: Headers = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
+
+
+async def send_json(send: Send, status: int, body: bytes, extra: Headers | None = None) -> None:
+    """Send a JSON body."""
+    headers = [_JSON, (b"content-length", b"%d" % len(body))]
+    if extra:
+        headers += extra
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_empty(send: Send, status: int) -> None:
+    """Send a status and nothing else."""
+    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+    await send({"type": "http.response.body", "body": b""})
+
+
+async def send_refusal(send: Send, refusal: HttpRefusal) -> None:
+    """Send a refusal as a JSON-RPC error without an id."""
+    extra = [(b"connection", b"close")] if refusal.status in (408, 413) else []
+    if refusal.allow is not None:
+        extra.append((b"allow", refusal.allow))
+    await send_json(send, refusal.status or 400, error_message(None, refusal, refusal.code), extra)
+
+
+def event(message: bytes) -> bytes:
+    """Frame a message as a server-sent event."""
+    return b"event: message\ndata: %b\n\n" % message

@@ -1,0 +1,49 @@
+"""The application under uvicorn, with a shutdown that answers what is running."""
+
+import socket
+
+import uvicorn
+
+from axolotl_core.cancellation import CancelReason
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.app import HttpApp
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["serve_http"]
+
+_LAST_WORDS_SECONDS = 2
+
+
+class _DrainingServer(uvicorn.Server):
+    """Ends streams and drains calls before uvicorn waits for its connections."""
+
+    def __init__(self, config: uvicorn.Config, app: HttpApp, handler: DefaultHandler, drain_seconds: float) -> None:
+        super().__init__(config)
+        self._app = app
+        self._handler = handler
+        self._drain_seconds = drain_seconds
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        inflight = self._handler.inflight
+        inflight.refuse_new("The server is shutting down; try again")
+        self._app.sessions.end_streams()
+        await inflight.drain(0 if self.force_exit else self._drain_seconds)
+        inflight.stop_all(CancelReason.SHUTDOWN)
+        await super().shutdown(sockets)
+
+
+async def serve_http(handler: DefaultHandler, settings: ServerSettings, listener: socket.socket) -> None:
+    """Serve on a bound socket until the process is told to stop."""
+    app = HttpApp(handler, settings)
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_LAST_WORDS_SECONDS,
+    )
+    await _DrainingServer(config, app, handler, settings.http.drain_seconds).serve(sockets=[listener])

@@ -1,0 +1,3 @@
+"""The layers around every tool."""
+
+__all__: list[str] = []

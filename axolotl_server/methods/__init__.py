@@ -1,0 +1,3 @@
+"""The methods of the protocol, by feature."""
+
+__all__: list[str] = []

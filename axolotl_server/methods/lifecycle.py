@@ -1,0 +1,73 @@
+"""Getting to know each other: handshake, discovery, ping."""
+
+from typing import Any
+
+from axolotl_core.protocol.identity import Implementation
+from axolotl_core.protocol.versions import STATELESS_REVISIONS
+from axolotl_core.protocol.wire import encode
+from axolotl_server.eras.base import IEra
+from axolotl_server.eras.select import Eras
+from axolotl_server.methods.params import InitializeParams, read_params
+from axolotl_server.peer import Request
+from axolotl_server.settings import ServerIdentity
+
+__all__ = ["Discovery", "Handshake", "identity_of", "ping"]
+
+
+def identity_of(settings: ServerIdentity) -> Implementation:
+    """Say who the server is."""
+    return Implementation(settings.name, settings.version, settings.title, settings.description, settings.website_url)
+
+
+async def ping(request: Request) -> bytes:
+    """Answer that the server is there."""
+    return b"{}"
+
+
+class Handshake:
+    """`initialize`: agree on a revision and remember who called."""
+
+    def __init__(self, settings: ServerIdentity) -> None:
+        self._settings = settings
+        self.eras: Eras
+        """Set once all eras are there, of which each has this method in its table."""
+
+    async def initialize(self, request: Request) -> bytes:
+        """Begin a connection."""
+        params = read_params(request.data, InitializeParams)
+        era = self.eras.negotiate(params.protocol_version)
+        connection = request.exchange.open_connection()
+        connection.era, connection.client = era, params.client_info
+        return self._result(era)
+
+    def _result(self, era: IEra) -> bytes:
+        identity = identity_of(self._settings)
+        revision = era.revision
+        info = {"name": identity.name, "version": identity.version}
+        if revision.titles and identity.title is not None:
+            info["title"] = identity.title
+        result: dict[str, Any] = {
+            "protocolVersion": revision.name,
+            "capabilities": {"tools": {"listChanged": True}},
+            "serverInfo": identity if revision.icons else info,
+        }
+        if self._settings.instructions is not None:
+            result["instructions"] = self._settings.instructions
+        return encode(result)
+
+
+class Discovery:
+    """`server/discover`: what a stateless client may ask."""
+
+    def __init__(self, settings: ServerIdentity) -> None:
+        result: dict[str, Any] = {
+            "supportedVersions": [revision.name for revision in STATELESS_REVISIONS],
+            "capabilities": {"tools": {}},
+        }
+        if settings.instructions is not None:
+            result["instructions"] = settings.instructions
+        self._head = encode(result)[:-1]
+
+    async def discover(self, request: Request) -> bytes:
+        """Answer with what is known since the start."""
+        return self._head + request.era.list_tail

@@ -1,0 +1,156 @@
+"""The roles of a user's container: providers that the framework finds by their name."""
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dependency_injector import containers, errors, providers
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.layer import ILayer
+from axolotl_core.names import nearest
+from axolotl_core.registry import AnyTool
+from axolotl_core.tool import check_definition
+
+__all__ = ["Roles", "ToolSet", "resolve_roles", "resolve_settings", "toolset_names"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSet:
+    """Tools that are served together; those outside any set have the name None."""
+
+    name: str | None
+    tools: tuple[AnyTool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What a user's container brings."""
+
+    toolsets: tuple[ToolSet, ...]
+    layers: tuple[ILayer, ...] = ()
+
+    @property
+    def tools(self) -> tuple[AnyTool, ...]:
+        """All tools, in their order."""
+        return tuple(tool for toolset in self.toolsets for tool in toolset.tools)
+
+
+async def resolve_settings(container: containers.Container) -> Mapping[str, Any]:
+    """Give what the container's `settings` role says, if it has one."""
+    provider = container.providers.get("settings")
+    value = None if provider is None else await _resolved(provider)
+    if value is None:
+        return {}
+    if hasattr(value, "model_dump"):
+        return dict(value.model_dump(exclude_unset=True))
+    if isinstance(value, Mapping):
+        return value
+    raise ConfigurationError(f"The role settings gives {type(value).__name__}: give ServerSettings or a mapping")
+
+
+async def resolve_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
+    """Make the container's tools and layers; `chosen` names the tool sets to serve, all where it is empty.
+
+    Raises:
+        ConfigurationError: with everything that is wrong, at once.
+    """
+    findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
+    sources = list(_tool_providers(container))
+    if not sources:
+        findings.append(
+            "The container has no role tools: write tools = providers.List(providers.Singleton(MyTool)), "
+            "or give it sub-containers that have one"
+        )
+    if findings:
+        raise ConfigurationError(*findings)
+    wanted = [(name, source) for name, source in sources if name is None or not chosen or name in chosen]
+    toolsets = [ToolSet(name, tuple(_flat(await _resolved(source)))) for name, source in wanted]
+    layers = container.providers.get("layers")
+    roles = Roles(tuple(toolsets), () if layers is None else tuple(_flat(await _resolved(layers))))
+    findings = [*_bad_tools(roles), *_collisions(roles), *_bad_layers(roles)]
+    if findings:
+        raise ConfigurationError(*findings)
+    return roles
+
+
+def toolset_names(container: containers.Container) -> list[str]:
+    """List the tool sets a container offers."""
+    return [name for name, _ in _tool_providers(container) if name is not None]
+
+
+def _tool_providers(container: Any) -> Iterator[tuple[str | None, Any]]:
+    """Walk the providers of tools: the role itself, the parts of an aggregate, and sub-containers."""
+    for name, provider in container.providers.items():
+        if name == "tools" and isinstance(provider, providers.Aggregate):
+            yield from provider.providers.items()
+        elif name == "tools":
+            yield None, provider
+        elif isinstance(provider, providers.Container) and hasattr(provider, "tools"):
+            yield name, provider.tools
+
+
+async def _resolved(provider: Any) -> Any:
+    try:
+        value = provider()
+        return await value if inspect.isawaitable(value) else value
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"A provider of the container fails: {type(error).__name__}: {error}") from error
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """Give the single things in a nest of lists."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        for item in value:
+            yield from _flat(item)
+    else:
+        yield value
+
+
+def _undefined(container: Any) -> Iterator[str]:
+    try:
+        container.check_dependencies()
+    except errors.Error as error:
+        yield f"{error}: give them when the container is made, or override them"
+
+
+def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
+    known = toolset_names(container)
+    for name in chosen:
+        if name not in known:
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known) or 'none'}"
+            yield f"There is no tool set {name!r}; {hint}"
+
+
+def _bad_tools(roles: Roles) -> Iterator[str]:
+    for tool in roles.tools:
+        try:
+            check_definition(tool)
+        except ConfigurationError as error:
+            yield from error.findings
+
+
+def _collisions(roles: Roles) -> Iterator[str]:
+    seen: dict[str, tuple[AnyTool, str | None]] = {}
+    for toolset in roles.toolsets:
+        for tool in toolset.tools:
+            fold = getattr(tool, "name", "").casefold() if isinstance(getattr(tool, "name", ""), str) else ""
+            if fold and fold in seen:
+                yield f"Two tools have the same name: {_where(*seen[fold])} and {_where(tool, toolset.name)}"
+            seen.setdefault(fold, (tool, toolset.name))
+
+
+def _where(tool: AnyTool, toolset: str | None) -> str:
+    owner = getattr(tool, "function", type(tool))
+    place = f" in tool set {toolset!r}" if toolset else ""
+    return f"{tool.name!r} ({owner.__module__}.{owner.__qualname__}{place})"
+
+
+def _bad_layers(roles: Roles) -> Iterator[str]:
+    for layer in roles.layers:
+        if not isinstance(layer, ILayer):
+            yield f"The role layers holds {type(layer).__name__}, which is no ILayer"

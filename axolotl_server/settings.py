@@ -1,0 +1,151 @@
+"""Everything an operator can set, in sections; units stand in the names."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from axolotl_core.tool import Execution
+
+__all__ = [
+    "HttpSettings",
+    "LimitSettings",
+    "ProtocolSettings",
+    "ServerIdentity",
+    "ServerSettings",
+    "SessionSettings",
+    "StdioSettings",
+    "ToolOverrides",
+    "ToolsSettings",
+]
+
+
+def _own_version() -> str:
+    try:
+        return version("axolotl-mcp")
+    except PackageNotFoundError:
+        return "0"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ServerIdentity(_Section):
+    """What the server says of itself."""
+
+    name: str = "axolotl"
+    version: str = Field(default_factory=_own_version)
+    title: str | None = None
+    description: str | None = None
+    website_url: str | None = None
+    instructions: str | None = None
+    """How a model should use the server as a whole."""
+
+
+class HttpSettings(_Section):
+    """The Streamable HTTP endpoint."""
+
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    path: str = Field("/mcp", pattern=r"^/")
+    allowed_hosts: tuple[str, ...] = ()
+    """Names in the Host header that are accepted besides the loopback names and the address bound to."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins that are accepted besides the loopback ones, as `https://app.example.com`."""
+    body_timeout_seconds: PositiveFloat = 30.0
+    watch_after_seconds: PositiveFloat = 0.05
+    """When a running call starts to look for its caller's disconnection."""
+    keep_alive_seconds: PositiveFloat = 15.0
+    """How often an idle event stream gets a comment, so that proxies keep it open."""
+    drain_seconds: float = Field(25.0, ge=0)
+
+
+class StdioSettings(_Section):
+    """The standard streams."""
+
+    drain_seconds: float = Field(5.0, ge=0)
+    """How long calls may go on after the client closed its end."""
+
+
+class SessionSettings(_Section):
+    """Sessions of HTTP clients that use the handshake."""
+
+    maximum: PositiveInt = 1000
+    idle_seconds: PositiveFloat = 600.0
+
+
+class LimitSettings(_Section):
+    """What holds for every call unless a tool says otherwise."""
+
+    timeout_seconds: PositiveFloat = 30.0
+    max_inflight: PositiveInt = 10_000
+    max_message_bytes: PositiveInt = 4 * 1024 * 1024
+    """The largest HTTP body, and the longest line on stdio."""
+    threads: PositiveInt = 40
+    """How many tools with `execution = "thread"` run at once."""
+
+
+class ProtocolSettings(_Section):
+    """Choices the protocol leaves open."""
+
+    page_size: PositiveInt = 1000
+    unknown_tool: Literal["by_revision", "method_not_found", "invalid_params"] = "by_revision"
+    invalid_arguments: Literal["by_revision", "error", "result"] = "by_revision"
+    require_initialized: bool = True
+    """Whether a client must confirm the handshake before it may use tools."""
+
+
+class ToolOverrides(_Section):
+    """What an operator says about one tool; it beats what the tool says itself."""
+
+    timeout_seconds: PositiveFloat | None = None
+    max_concurrency: PositiveInt | None = None
+    execution: Execution | None = None
+    coerce_arguments: bool | None = None
+    enabled: bool = True
+
+
+class ToolsSettings(BaseModel):
+    """All tools, and under `tools.<name>` one of them."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, ToolOverrides] = Field(init=False)
+
+    name_matching: Literal["fold", "exact"] = "fold"
+    coerce_arguments: bool = False
+
+    def overrides_for(self, name: str) -> ToolOverrides:
+        """Find what is said about a tool, whatever the case of its name."""
+        by_fold = {key.casefold(): overrides for key, overrides in self.overrides.items()}
+        return by_fold.get(name.casefold(), _NO_OVERRIDES)
+
+    @property
+    def overrides(self) -> dict[str, ToolOverrides]:
+        """The tools that something is said about."""
+        return self.__pydantic_extra__ or {}
+
+
+_NO_OVERRIDES = ToolOverrides()
+
+
+class ServerSettings(BaseSettings):
+    """The settings of a server: flags beat the environment, which beats the file, which beats the container."""
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="AXOLOTL_",
+        env_nested_delimiter="__",
+        nested_model_default_partial_update=True,
+    )
+
+    server: ServerIdentity = ServerIdentity()
+    http: HttpSettings = HttpSettings()
+    stdio: StdioSettings = StdioSettings()
+    sessions: SessionSettings = SessionSettings()
+    limits: LimitSettings = LimitSettings()
+    protocol: ProtocolSettings = ProtocolSettings()
+    tools: ToolsSettings = ToolsSettings()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -1,0 +1,3 @@
+"""Transports that carry a stream of messages: stdio and memory."""
+
+__all__: list[str] = []

@@ -1,0 +1,74 @@
+"""The peer at the end of a stream of messages."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from axolotl_core.cancellation import CancelReason
+from axolotl_core.errors import InvalidRequest
+from axolotl_core.layer import ToolCall
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.protocol.wire import error_message
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.peer import Connection, IExchange
+
+__all__ = ["StreamPeer"]
+
+_STOP_GRACE_SECONDS = 1.0
+
+
+class StreamPeer(IExchange):
+    """A connection over a stream: messages run concurrently, each in a task of its own, replies leave as they come."""
+
+    headers: Mapping[bytes, bytes] | None = None
+    status = 200
+
+    def __init__(
+        self, handler: DefaultHandler, write: Callable[[bytes], object], principal: Principal = ANONYMOUS
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.principal = principal
+        self._handler = handler
+        self._write = write
+        self._connection = Connection(write)
+        self._tasks: set[asyncio.Task[None]] = set()
+        handler.connect(self._connection)
+
+    def receive(self, message: bytes | None) -> None:
+        """Take a message; None stands for one that was too long to be kept."""
+        if message is None:
+            error = InvalidRequest("Invalid request: the message is too large")
+            self._write(error_message(None, error, error.code))
+        elif message and not message.isspace():
+            task = self.loop.create_task(self._answer(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def connection(self) -> Connection:
+        """There is one connection, from the start."""
+        return self._connection
+
+    def open_connection(self) -> Connection:
+        """Begin the handshake, once."""
+        if self._connection.era is not None:
+            raise InvalidRequest("Invalid request: the connection is already initialized")
+        return self._connection
+
+    def notify(self, message: bytes) -> None:
+        """Write at once: everything shares the stream."""
+        self._write(message)
+
+    def watch(self, call: ToolCall) -> None:
+        """Do nothing: the end of the stream is seen by the transport."""
+
+    async def close(self, drain_seconds: float) -> None:
+        """Let running calls end, stop those that do not in time, and answer them all."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=drain_seconds)
+        self._handler.disconnect(self._connection, CancelReason.SHUTDOWN)
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_STOP_GRACE_SECONDS)
+
+    async def _answer(self, message: bytes) -> None:
+        reply = await self._handler.handle(message, self)
+        if reply is not None:
+            self._write(reply)

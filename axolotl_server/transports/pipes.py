@@ -1,0 +1,157 @@
+"""The standard streams as the protocol's own, out of reach of everything else in the process."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["IWriter", "StandardStreams", "claim_standard_streams", "open_reader", "open_writer"]
+
+_CHUNK = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StandardStreams:
+    """The descriptors that the protocol uses."""
+
+    incoming: int
+    outgoing: int
+
+
+def claim_standard_streams() -> StandardStreams:
+    """Move stdin and stdout to private descriptors, before any code of a user runs.
+
+    From then on `print`, C libraries and child processes write to stderr and read nothing.
+    """
+    streams = StandardStreams(os.dup(0), os.dup(1))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)
+    return streams
+
+
+class IWriter(Protocol):
+    """Where bytes leave."""
+
+    def write(self, data: bytes) -> object:
+        """Send bytes, or keep them until the other side takes them."""
+        ...
+
+    async def close(self) -> None:
+        """Wait until everything is out."""
+        ...
+
+
+async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> "_Valve":
+    """Feed what arrives to `on_chunk`, and say when the other side has closed."""
+    loop = asyncio.get_running_loop()
+    if _is_pollable(descriptor):
+        protocol = _Receiver(on_chunk, on_end)
+        transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(descriptor, "rb", 0))
+        return _Valve(transport)
+    task = loop.create_task(_read_blocking(descriptor, on_chunk, on_end))
+    return _Valve(None, task)
+
+
+async def open_writer(descriptor: int, on_pause: Callable[[bool], object]) -> IWriter:
+    """Open a descriptor for writing; `on_pause` hears whether the other side has fallen behind."""
+    if not _is_pollable(descriptor):
+        return _BlockingWriter(descriptor)
+    loop = asyncio.get_running_loop()
+    protocol = _FlowControl(on_pause)
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(descriptor, "wb", 0))
+    return _PipeWriter(transport, protocol)
+
+
+def _is_pollable(descriptor: int) -> bool:
+    """Tell pipes and sockets, which an event loop can wait for, from files and terminals, which it should not."""
+    mode = os.fstat(descriptor).st_mode
+    return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+
+
+class _Valve:
+    """Holds incoming bytes back while the outgoing side is full."""
+
+    def __init__(self, transport: asyncio.ReadTransport | None, task: asyncio.Task[None] | None = None) -> None:
+        self._transport = transport
+        self._task = task
+
+    def hold(self, full: bool) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if full:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        if self._task is not None:
+            self._task.cancel()
+
+
+class _Receiver(asyncio.Protocol):
+    def __init__(self, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:
+        self.data_received = on_chunk  # type: ignore[assignment]
+        self._on_end = on_end
+
+    def eof_received(self) -> None:
+        self._on_end()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._on_end()
+
+
+class _FlowControl(asyncio.BaseProtocol):
+    def __init__(self, on_pause: Callable[[bool], object]) -> None:
+        self._on_pause = on_pause
+        self.closed = asyncio.Event()
+
+    def pause_writing(self) -> None:
+        self._on_pause(True)
+
+    def resume_writing(self) -> None:
+        self._on_pause(False)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.closed.set()
+
+
+class _PipeWriter:
+    def __init__(self, transport: asyncio.WriteTransport, flow: _FlowControl) -> None:
+        self.write = transport.write
+        self._transport = transport
+        self._flow = flow
+
+    async def close(self) -> None:
+        self._transport.close()
+        await self._flow.closed.wait()
+
+
+class _BlockingWriter:
+    """Writes to files and terminals, which take bytes at once."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    async def close(self) -> None:
+        os.close(self._descriptor)
+
+
+async def _read_blocking(descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:
+    loop = asyncio.get_running_loop()
+    while chunk := await loop.run_in_executor(None, os.read, descriptor, _CHUNK):
+        on_chunk(chunk)
+    on_end()

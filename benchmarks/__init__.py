@@ -1,0 +1,1 @@
+"""Measure Axolotl against a bare ASGI application and the installed peers."""

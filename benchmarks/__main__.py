@@ -1,0 +1,56 @@
+"""python -m benchmarks: measure, print a table, write the samples."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.model import FULL, QUICK, Scenario
+from benchmarks.report import summary, table, write_json
+from benchmarks.rounds import run_scenario
+from benchmarks.scenarios import SCENARIOS
+
+_OUTPUT = Path(__file__).parent / "results.json"
+_FALLS_SHORT = {"miss", "failed"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the chosen scenarios and return the exit code."""
+    options = _parser().parse_args(arguments)
+    if options.list:
+        print("\n".join(f"{scenario.name:26}{scenario.summary}" for scenario in SCENARIOS))
+        return 0
+    if not sys.platform.startswith("linux"):
+        print("The benchmarks read the CPU time of other processes, which needs Linux.", file=sys.stderr)
+        return 2
+    scale = QUICK if options.quick else FULL
+    rows = []
+    for scenario in _chosen(options.only):
+        print(f"measuring {scenario.name} …", file=sys.stderr, flush=True)
+        rows += run_scenario(scenario, scale)
+    print(table(rows), summary(rows), sep="\n\n")
+    write_json(options.output, rows, scale)
+    return int(options.strict and any(row.verdict in _FALLS_SHORT for row in rows))
+
+
+def _chosen(names: Sequence[str] | None) -> list[Scenario]:
+    return [scenario for scenario in SCENARIOS if names is None or scenario.name in names]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Measure Axolotl, its floor and its peers."
+    )
+    names = [scenario.name for scenario in SCENARIOS]
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="run this scenario (repeatable)")
+    parser.add_argument("--quick", action="store_true", help="make few calls, to see that everything works")
+    parser.add_argument("--list", action="store_true", help="show the scenarios and stop")
+    parser.add_argument(
+        "--output", type=Path, default=_OUTPUT, help="where the samples go (default: benchmarks/results.json)"
+    )
+    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed or a contender fails")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

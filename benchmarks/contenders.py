@@ -1,0 +1,71 @@
+"""Who is measured, and the command that starts each of them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from typing import Literal
+
+from benchmarks.errors import NotInstalled
+
+Transport = Literal["stateless", "session", "stdio"]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Say what kind of server is wanted."""
+
+    transport: Transport
+    port: int = 0
+    many: bool = False
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Name a framework, the package it needs and how its server is started."""
+
+    name: str
+    module: str
+    distribution: str
+    command: Callable[[Launch], Sequence[str]]
+
+    def require(self) -> None:
+        """Check that the package is there.
+
+        Raises:
+            NotInstalled: it is not.
+        """
+        if find_spec(self.module) is None:
+            raise NotInstalled("not installed")
+
+    def version(self) -> str | None:
+        """Return the installed version, if there is one."""
+        try:
+            return version(self.distribution)
+        except PackageNotFoundError:
+            return None
+
+
+def _floor(launch: Launch) -> list[str]:
+    return ["-m", "benchmarks.servers.floor", str(launch.port)]
+
+
+def _axolotl(launch: Launch) -> list[str]:
+    module = "axolotl_many" if launch.many else "axolotl_add"
+    serve = ["-m", "axolotl_cli", "serve", f"benchmarks.servers.{module}:Container", "--transport"]
+    return [*serve, "stdio"] if launch.transport == "stdio" else [*serve, "http", "--port", str(launch.port)]
+
+
+def _peer(module: str) -> Callable[[Launch], list[str]]:
+    def command(launch: Launch) -> list[str]:
+        tools = "many" if launch.many else "one"
+        return ["-m", f"benchmarks.servers.{module}", launch.transport, str(launch.port), tools]
+
+    return command
+
+
+FLOOR = Contender("floor", "uvicorn", "uvicorn", _floor)
+AXOLOTL = Contender("axolotl", "axolotl_cli", "axolotl-mcp", _axolotl)
+MCP = Contender("mcp", "mcp", "mcp", _peer("mcp_peer"))
+FASTMCP = Contender("fastmcp", "fastmcp", "fastmcp", _peer("fastmcp_peer"))
+CONTENDERS = (FLOOR, AXOLOTL, MCP, FASTMCP)

@@ -1,0 +1,155 @@
+"""A light HTTP/1.1 client: raw sockets, keep-alive, one request at a time on each connection."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import uvloop
+
+from benchmarks.errors import BenchmarkError
+
+_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+_END_OF_HEAD = b"\r\n\r\n"
+_LAST_CHUNK = b"0\r\n\r\n"
+_OK = b"HTTP/1.1 200"
+_REPLY_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Response:
+    """Hold the raw parts of an answer."""
+
+    head: bytes
+    body: bytes
+
+    def header(self, name: str) -> str:
+        """Return a header's value, or an empty string."""
+        found = re.search(rb"\r\n%b: *([^\r]*)" % name.encode(), self.head, re.IGNORECASE)
+        return found[1].decode() if found else ""
+
+
+class Connection(asyncio.Protocol):
+    """Send prepared requests one after the other and check each answer."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.Transport | None = None
+        self._buffer = bytearray()
+        self._pending: list[bytes] = []
+        self._expected = b""
+        self._done: asyncio.Future[Response] | None = None
+
+    def send_all(self, requests: Sequence[bytes], expected: bytes) -> "asyncio.Future[Response]":
+        """Send the requests in turn; the future holds the last answer, or the first that is not as expected."""
+        self._pending = list(reversed(requests))
+        self._expected = expected
+        self._done = asyncio.get_running_loop().create_future()
+        self._send_next()
+        return self._done
+
+    def close(self) -> None:
+        """Close the socket."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Collect an answer and send the next request behind it."""
+        self._buffer += data
+        response = self._complete()
+        if response is None:
+            return
+        self._buffer.clear()
+        if self._expected not in response.body or (self._expected and not response.head.startswith(_OK)):
+            self._fail(f"unexpected answer: {response.head[:15].decode()} {response.body[:200].decode()}")
+        elif self._pending:
+            self._send_next()
+        elif self._done is not None:
+            self._done.set_result(response)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Fail the running requests."""
+        self._fail("the server closed the connection")
+
+    def _send_next(self) -> None:
+        if self._transport is not None:
+            self._transport.write(self._pending.pop())
+
+    def _fail(self, reason: str) -> None:
+        if self._done is not None and not self._done.done():
+            self._done.set_exception(BenchmarkError(reason))
+
+    def _complete(self) -> Response | None:
+        """Return the answer once the buffer holds all of it."""
+        end = self._buffer.find(_END_OF_HEAD)
+        if end < 0:
+            return None
+        start = end + len(_END_OF_HEAD)
+        length = _LENGTH.search(self._buffer, 0, end)
+        if length and len(self._buffer) - start < int(length[1]):
+            return None
+        if not length and not self._buffer.endswith(_LAST_CHUNK):
+            return None
+        return Response(bytes(self._buffer[:end]), bytes(self._buffer[start:]))
+
+
+class HttpClient:
+    """Drive several connections to one server from a loop of its own."""
+
+    def __init__(self, port: int, connections: int) -> None:
+        self._port = port
+        self._count = connections
+        self._connections: list[Connection] = []
+        self._loop = uvloop.new_event_loop()
+
+    def connect(self) -> None:
+        """Open the connections anew: servers close those that idled while others had their turn."""
+        self._loop.run_until_complete(self._connect())
+
+    def exchange(self, request: bytes, connection: int = 0) -> Response:
+        """Send one request and return its answer, whatever it is."""
+        return self._loop.run_until_complete(self._send([[request]], b"", connection))
+
+    def run(self, batches: Sequence[Sequence[bytes]], expected: bytes) -> Response:
+        """Send a batch of requests on each connection, all at the same time; return one of the answers.
+
+        Raises:
+            BenchmarkError: an answer lacks the expected bytes, or the server is gone.
+        """
+        return self._loop.run_until_complete(self._send(batches, expected, 0))
+
+    def close(self) -> None:
+        """Close the connections and the loop."""
+        self._loop.run_until_complete(self._disconnect())
+        self._loop.close()
+
+    async def _connect(self) -> None:
+        await self._disconnect()
+        loop = asyncio.get_running_loop()
+        try:
+            self._connections = [
+                (await loop.create_connection(Connection, "127.0.0.1", self._port))[1] for _ in range(self._count)
+            ]
+        except OSError as error:
+            raise BenchmarkError(f"the server does not accept connections: {error}") from error
+
+    async def _disconnect(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections = []
+        await asyncio.sleep(0)
+
+    async def _send(self, batches: Sequence[Sequence[bytes]], expected: bytes, first: int) -> Response:
+        running = [
+            connection.send_all(batch, expected)
+            for connection, batch in zip(self._connections[first:], batches, strict=False)
+        ]
+        try:
+            answers = await asyncio.wait_for(asyncio.gather(*running), _REPLY_SECONDS)
+        except TimeoutError as error:
+            raise BenchmarkError("no answer in time") from error
+        return answers[0]

@@ -1,0 +1,1 @@
+"""Programs that time the registration of many tools in their own process."""

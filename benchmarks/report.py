@@ -1,0 +1,58 @@
+"""Turn rows into a table and a JSON document."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.contenders import CONTENDERS
+from benchmarks.model import Row, Scale
+
+_TITLES = ("benchmark", "contender", "value", "ratio", "target", "")
+_RIGHT_ALIGNED = {2, 3}
+
+
+def table(rows: Sequence[Row]) -> str:
+    """Return the rows as a plain text table, one line each."""
+    cells = [_TITLES, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(_TITLES))]
+    lines = [_line(line, widths) for line in cells]
+    return "\n".join([lines[0], "-" * sum(widths, 2 * len(widths)), *lines[1:]])
+
+
+def summary(rows: Sequence[Row]) -> str:
+    """Return how many targets were met."""
+    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("ok", "miss", "absent", "failed")}
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+
+
+def write_json(path: Path, rows: Sequence[Row], scale: Scale) -> None:
+    """Write the rows with their samples and what they were measured on."""
+    document = {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
+        "versions": {contender.distribution: contender.version() for contender in CONTENDERS},
+        "scale": asdict(scale),
+        "rows": [asdict(row) for row in rows],
+    }
+    path.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    value = f"{_number(row.value)} {row.unit}" if row.value is not None else "–"
+    ratio = f"{_number(row.ratio)} × {row.baseline}" if row.ratio is not None else ""
+    return row.metric, row.contender, value, ratio, row.target, row.note or row.verdict
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (
+        cell.rjust(width) if column in _RIGHT_ALIGNED else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,33 @@
+"""A call on a server with a thousand tools, beside the same call on a server with one."""
+
+from benchmarks.contenders import AXOLOTL, FASTMCP, MCP
+from benchmarks.http_load import modern_calls
+from benchmarks.model import Comparison, Metric, Scenario, Series
+
+NAME = "call with 1000 tools"
+
+SCENARIO = Scenario(
+    name=NAME,
+    summary="the modern call on a server with 1,000 tools, against one with a single tool",
+    metrics=(
+        Metric(
+            "cpu",
+            NAME,
+            "µs CPU/call",
+            {
+                "axolotl, 1000 tools": Comparison("axolotl, 1 tool", at_most=1.1),
+                "mcp, 1000 tools": Comparison("mcp, 1 tool"),
+                "fastmcp, 1000 tools": Comparison("fastmcp, 1 tool"),
+            },
+        ),
+    ),
+    series=(
+        Series("axolotl, 1 tool", modern_calls(AXOLOTL, 3000)),
+        Series("axolotl, 1000 tools", modern_calls(AXOLOTL, 3000, many=True)),
+        Series("mcp, 1 tool", modern_calls(MCP, 400)),
+        Series("mcp, 1000 tools", modern_calls(MCP, 400, many=True)),
+        Series("fastmcp, 1 tool", modern_calls(FASTMCP, 160)),
+        Series("fastmcp, 1000 tools", modern_calls(FASTMCP, 16, many=True)),
+    ),
+    rounds=9,
+)

@@ -1,0 +1,1 @@
+"""The servers under measurement, each started in a process of its own."""

@@ -1,0 +1,31 @@
+"""The container of an Axolotl server with one typed tool."""
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel
+
+from axolotl_core import ITool, ToolContext
+from benchmarks.servers.functions import Sum
+
+
+class Pair(BaseModel):
+    """Hold two integers."""
+
+    a: int
+    b: int
+
+
+class Add(ITool[Pair, Sum]):
+    """Add two integers."""
+
+    name = "add"
+    description = "Add two integers."
+
+    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+        """Return the sum."""
+        return Sum(result=arguments.a + arguments.b)
+
+
+class Container(containers.DeclarativeContainer):
+    """List the tool."""
+
+    tools = providers.List(providers.Singleton(Add))

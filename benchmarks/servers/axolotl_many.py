@@ -1,0 +1,15 @@
+"""The container of an Axolotl server with a thousand typed tools, `add` the last of them."""
+
+from dependency_injector import containers, providers
+
+from axolotl_core import tool
+from benchmarks.servers.axolotl_add import Add
+from benchmarks.servers.functions import MANY, typed_functions
+
+
+class Container(containers.DeclarativeContainer):
+    """List the tools."""
+
+    tools = providers.List(
+        *(providers.Object(tool(function)) for function in typed_functions(MANY - 1)), providers.Singleton(Add)
+    )

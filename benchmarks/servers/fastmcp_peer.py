@@ -1,0 +1,22 @@
+"""Serve the tools with FastMCP in its fastest documented setting."""
+
+from fastmcp import FastMCP
+
+from benchmarks.servers.peer import read_request, serve
+
+
+def main() -> None:
+    """Serve what the command line asks for."""
+    request = read_request()
+    server = FastMCP("benchmark")
+    for function in request.functions:
+        server.add_tool(function)
+    if request.transport == "stdio":
+        server.run("stdio", show_banner=False, log_level="ERROR")
+    else:
+        stateless = request.transport == "stateless"
+        serve(server.http_app(json_response=True, stateless_http=stateless), request.port)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Serve the tools with the official SDK in its fastest documented setting."""
+
+from mcp.server import MCPServer
+
+from benchmarks.servers.peer import read_request, serve
+
+
+def main() -> None:
+    """Serve what the command line asks for."""
+    request = read_request()
+    server = MCPServer("benchmark", log_level="ERROR")
+    for function in request.functions:
+        server.add_tool(function)
+    if request.transport == "stdio":
+        server.run()
+    else:
+        stateless = request.transport == "stateless"
+        serve(server.streamable_http_app(json_response=True, stateless_http=stateless), request.port)
+
+
+if __name__ == "__main__":
+    main()

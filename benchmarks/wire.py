@@ -1,0 +1,92 @@
+"""The requests of the load, encoded before a clock starts."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+MODERN = "2026-07-28"
+LEGACY = "2025-11-25"
+ANSWER = b'"structuredContent":{"result":5}'
+"""What every reply to the call must contain."""
+
+_META = {
+    "_meta": {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+}
+_CALL = {"name": "add", "arguments": {"a": 2, "b": 3}}
+_HANDSHAKE = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
+_INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
+
+
+def stdio_handshake() -> bytes:
+    """Return the line that opens a legacy conversation."""
+    return _message(0, "initialize", _HANDSHAKE) + b"\n"
+
+
+def stdio_initialized() -> bytes:
+    """Return the line that ends the handshake."""
+    return _INITIALIZED + b"\n"
+
+
+def stdio_calls(first: int, count: int) -> list[bytes]:
+    """Return one line for each call, with rising ids."""
+    return [body + b"\n" for body in _bodies(range(first, first + count), _CALL)]
+
+
+def modern_calls(port: int, first: int, count: int) -> list[bytes]:
+    """Return self-contained calls with their mirrored headers."""
+    head = _head(port, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "add"})
+    return [_post(head, body) for body in _bodies(range(first, first + count), _CALL | _META)]
+
+
+def modern_list(port: int, cursor: str | None) -> bytes:
+    """Return a request for one page of the tools."""
+    head = _head(port, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"})
+    page = {} if cursor is None else {"cursor": cursor}
+    return _post(head, _message(1, "tools/list", page | _META))
+
+
+def legacy_handshake(port: int) -> bytes:
+    """Return the request that opens a session."""
+    return _post(_head(port, {}), _message(0, "initialize", _HANDSHAKE))
+
+
+def legacy_initialized(port: int, session: str) -> bytes:
+    """Return the notification that ends a session's handshake."""
+    return _post(_session_head(port, session), _INITIALIZED)
+
+
+def legacy_calls(port: int, session: str, first: int, count: int) -> list[bytes]:
+    """Return calls inside a session, with rising ids."""
+    head = _session_head(port, session)
+    return [_post(head, body) for body in _bodies(range(first, first + count), _CALL)]
+
+
+def _session_head(port: int, session: str) -> bytes:
+    return _head(port, {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": session})
+
+
+def _head(port: int, headers: dict[str, str]) -> bytes:
+    lines = [
+        "POST /mcp HTTP/1.1",
+        f"Host: 127.0.0.1:{port}",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join(lines).encode()
+
+
+def _post(head: bytes, body: bytes) -> bytes:
+    return b"%b\r\nContent-Length: %d\r\n\r\n%b" % (head, len(body), body)
+
+
+def _bodies(ids: Iterable[int], params: dict[str, Any]) -> list[bytes]:
+    return [_message(identifier, "tools/call", params) for identifier in ids]
+
+
+def _message(identifier: int, method: str, params: dict[str, Any]) -> bytes:
+    message = {"jsonrpc": "2.0", "id": identifier, "method": method, "params": params}
+    return json.dumps(message, separators=(",", ":")).encode()

@@ -1,0 +1,161 @@
+"""Check source text against the laws; each function answers with its findings, and with none if the law is kept."""
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from pathlib import PurePosixPath
+
+MAX_FILE_LINES = 300
+MAX_FUNCTION_LINES = 50
+
+REVISION = re.compile(r"2024-11-05|2025-03-26|2025-06-18|2025-11-25|2026-07-28")
+VAGUE_MODULE = re.compile(r"_?(utils?|helpers?|managers?)")
+VAGUE_CLASS = re.compile(r"_*((Base|Impl|Manager|Helper)([A-Z0-9].*)?|.*(Base|Impl|Manager|Helper))")
+SLEEP_REASON = re.compile(r"#\s*sleeps:\s*\S")
+
+
+def check_file_length(text: str) -> list[str]:
+    """Find a file that is too long."""
+    length = len(text.splitlines())
+    return [f"{length} lines, at most {MAX_FILE_LINES}"] if length > MAX_FILE_LINES else []
+
+
+def check_function_lengths(text: str) -> list[str]:
+    """Find functions that are too long, from `def` to the last line of the body."""
+    findings = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > MAX_FUNCTION_LINES:
+                findings.append(f"line {node.lineno}: {node.name} has {length} lines, at most {MAX_FUNCTION_LINES}")
+    return findings
+
+
+def check_exports(text: str, package: str, submodules: Collection[str] = ()) -> list[str]:
+    """Find an `__all__` that is missing, unsorted, or other than the public names that the package binds."""
+    tree = ast.parse(text)
+    exported = _declared_exports(tree)
+    if exported is None:
+        return ["__all__ is missing, or is no literal list or tuple of strings"]
+    bound = {name for name in _bound_names(tree, package, submodules) if not name.startswith("_")}
+    public = {name for name in exported if not name.startswith("__")}
+    findings = []
+    if exported != sorted(set(exported)):
+        findings.append("__all__ is not sorted, or names something twice")
+    findings.extend(f"{name} is public but not in __all__" for name in sorted(bound - public))
+    findings.extend(f"{name} is in __all__ but not bound" for name in sorted(public - bound))
+    return findings
+
+
+def check_revisions(text: str) -> list[str]:
+    """Find protocol revisions that are spelled out."""
+    return [
+        f"line {number}: spells the revision {match.group()}"
+        for number, line in enumerate(text.splitlines(), start=1)
+        for match in REVISION.finditer(line)
+    ]
+
+
+def check_sleeps(text: str) -> list[str]:
+    """Find sleeps of a constant length that is not zero and has no `# sleeps: <reason>` beside it."""
+    lines = text.splitlines()
+    findings = []
+    for node in ast.walk(ast.parse(text)):
+        if not (isinstance(node, ast.Call) and _called_name(node) == "sleep" and _waits_for_a_constant(node)):
+            continue
+        if not any(SLEEP_REASON.search(line) for line in lines[node.lineno - 1 : node.end_lineno]):
+            findings.append(f"line {node.lineno}: sleeps; await an event, or say why with `# sleeps: <reason>`")
+    return findings
+
+
+def check_module_name(path: str) -> list[str]:
+    """Find a module or package whose name says nothing."""
+    parts = PurePosixPath(path).with_suffix("").parts
+    return [f"{part} is no name for a module" for part in parts if VAGUE_MODULE.fullmatch(part)]
+
+
+def check_class_names(text: str) -> list[str]:
+    """Find classes that are named for their place in a hierarchy instead of their purpose."""
+    return [
+        f"line {node.lineno}: {node.name} is no name for a class"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.ClassDef) and VAGUE_CLASS.fullmatch(node.name)
+    ]
+
+
+def check_prints(text: str) -> list[str]:
+    """Find calls of `print`."""
+    return [
+        f"line {node.lineno}: prints"
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+    ]
+
+
+def check_imports(text: str, forbidden: Collection[str], allowed: Collection[str] = ()) -> list[str]:
+    """Find imports, at any depth, of the forbidden modules or anything in them, save for the allowed ones."""
+    return [
+        f"line {line}: imports {module}"
+        for line, module in _imported_modules(ast.parse(text))
+        if _is_within(module, forbidden) and not _is_within(module, allowed)
+    ]
+
+
+def _declared_exports(tree: ast.Module) -> list[str] | None:
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id="__all__")], value=ast.List() | ast.Tuple() as value):
+                break
+            case ast.AnnAssign(target=ast.Name(id="__all__"), value=ast.List() | ast.Tuple() as value):
+                break
+    else:
+        return None
+    names = [item.value for item in value.elts if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    return names if len(names) == len(value.elts) else None
+
+
+def _bound_names(tree: ast.Module, package: str, submodules: Collection[str]) -> Iterator[str]:
+    for node in tree.body:
+        match node:
+            case ast.ImportFrom(module="__future__"):
+                continue
+            case ast.ImportFrom(module=module, names=names, level=level):
+                own = (level == 1 and module is None) or (level == 0 and module == package)
+                yield from (name.asname or name.name for name in names if not (own and name.name in submodules))
+            case ast.Import(names=names):
+                yield from (name.asname or name.name.partition(".")[0] for name in names)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Assign(targets=targets):
+                yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                yield name
+
+
+def _called_name(call: ast.Call) -> str | None:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return None
+
+
+def _waits_for_a_constant(call: ast.Call) -> bool:
+    durations = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg in {"delay", "seconds"})]
+    numbers = [part for duration in durations for part in ast.walk(duration)]
+    if any(isinstance(part, ast.Name | ast.Attribute | ast.Call) for part in numbers):
+        return False
+    return any(isinstance(part, ast.Constant) and part.value not in (0, None) for part in numbers)
+
+
+def _imported_modules(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from ((node.lineno, name.name) for name in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                # `from package import module` imports both; the longer name says which.
+                yield from ((node.lineno, f"{module}.{name.name}") for name in names)
+
+
+def _is_within(module: str, packages: Collection[str]) -> bool:
+    return any(module == package or module.startswith(f"{package}.") for package in packages)

@@ -1,0 +1,28 @@
+"""Find the files that the laws speak about."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Hold one Python file: its path below the repository, with slashes, and its text."""
+
+    path: str
+    text: str
+
+
+def read_sources(*patterns: str) -> Iterator[Source]:
+    """Yield every Python file below the directories that match the patterns, in order of their paths."""
+    directories = (directory for pattern in patterns for directory in ROOT.glob(pattern) if directory.is_dir())
+    for file in sorted(file for directory in directories for file in directory.rglob("*.py")):
+        yield Source(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8"))
+
+
+def submodules_of(package: str) -> frozenset[str]:
+    """Name the modules and packages directly inside the package whose path is given."""
+    inside = [entry for entry in (ROOT / package).iterdir() if entry.suffix == ".py" or entry.is_dir()]
+    return frozenset(entry.stem for entry in inside if entry.stem.isidentifier() and not entry.stem.startswith("__"))
