@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from axolotl_core.errors import InvalidArguments
 
@@ -14,6 +15,7 @@ ParseArguments: TypeAlias = Callable[[bytes], Any]
 """Validates raw JSON; raises InvalidArguments with a text that names field, expectation and finding."""
 
 _SHOWN_PROBLEMS = 10
+_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 _JSON_NAMES: Mapping[type, str] = {
     bool: "boolean",
     dict: "object",
@@ -33,12 +35,13 @@ def model_parser(model: type[ModelT], *, strict: bool, forbid_extra: bool) -> Ca
     """Compile a validator that reads a model from JSON bytes, once."""
     validate = model.__pydantic_validator__.validate_json
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
+    known = [_public_name(name, field) for name, field in model.model_fields.items()]
 
     def parse(raw: bytes) -> ModelT:
         try:
             return cast(ModelT, validate(raw, strict=strict, extra=extra))
         except ValidationError as error:
-            raise refusal(explain(error, tuple(model.model_fields))) from None
+            raise refusal(explain(error, known)) from None
 
     return parse
 
@@ -60,10 +63,14 @@ def _explain_one(finding: Any, known: Sequence[str]) -> str:
     place = _path(finding["loc"])
     if finding["type"] == "missing":
         return f"{place}: required, but missing"
-    if finding["type"] == "extra_forbidden":
+    if finding["type"] in _UNKNOWN:
         expected = f"; this tool takes {', '.join(known) or 'no arguments'}" if len(finding["loc"]) == 1 else ""
         return f"{place}: unknown argument{expected}"
     return f"{place}: {finding['msg']}, got {_JSON_NAMES.get(type(finding['input']), 'something else')}"
+
+
+def _public_name(name: str, field: FieldInfo) -> str:
+    return field.validation_alias if isinstance(field.validation_alias, str) else name
 
 
 def _path(location: Sequence[int | str]) -> str:

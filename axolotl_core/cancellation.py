@@ -1,11 +1,19 @@
 """Cancellation: why a call should stop, and how its code learns of it."""
 
+import logging
 from collections.abc import Callable
 from enum import StrEnum
+from threading import RLock
+from typing import Final
+
+import msgspec
 
 from axolotl_core.errors import ToolCancelled
 
 __all__ = ["CancellationToken", "CancelReason"]
+
+_log = logging.getLogger("axolotl")
+_changing: Final = RLock()  # one for all tokens: they change too seldom to have one each
 
 
 class CancelReason(StrEnum):
@@ -17,14 +25,11 @@ class CancelReason(StrEnum):
     SHUTDOWN = "shutdown"
 
 
-class CancellationToken:
+class CancellationToken(msgspec.Struct, eq=False):
     """The state that a call, its tool and the server share about its cancellation; the first reason stands."""
 
-    __slots__ = ("_callbacks", "reason")
-
-    def __init__(self) -> None:
-        self.reason: CancelReason | None = None
-        self._callbacks: list[Callable[[CancelReason], object]] | None = None
+    reason: CancelReason | None = None
+    _callbacks: list[Callable[[CancelReason], object]] | None = None
 
     @property
     def cancelled(self) -> bool:
@@ -41,20 +46,29 @@ class CancellationToken:
             raise ToolCancelled(f"The call was cancelled ({self.reason})")
 
     def on_cancel(self, callback: Callable[[CancelReason], object]) -> None:
-        """Run `callback` with the reason once the call is cancelled, at once if it already is."""
-        if self.reason is not None:
-            callback(self.reason)
-        elif self._callbacks is None:
-            self._callbacks = [callback]
-        else:
-            self._callbacks.append(callback)
+        """Run `callback` with the reason once the call is cancelled, at once if it already is; any thread may ask."""
+        with _changing:
+            reason = self.reason
+            if reason is None:
+                self._callbacks = [*(self._callbacks or ()), callback]
+        if reason is not None:
+            callback(reason)
 
     def cancel(self, reason: CancelReason) -> bool:
         """Cancel for `reason`; answers False if it was cancelled before."""
-        if self.reason is not None:
-            return False
-        self.reason = reason
-        callbacks, self._callbacks = self._callbacks, None
-        for callback in callbacks or ():
-            callback(reason)
+        with _changing:
+            if self.reason is not None:
+                return False
+            self.reason = reason
+            callbacks, self._callbacks = self._callbacks or (), None
+        for callback in callbacks:
+            _run(callback, reason)
         return True
+
+
+def _run(callback: Callable[[CancelReason], object], reason: CancelReason) -> None:
+    """Run a tool's callback; one that fails must not keep the others, or the call's end, from happening."""
+    try:
+        callback(reason)
+    except Exception:
+        _log.exception("a callback of a cancelled call failed")

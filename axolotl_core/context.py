@@ -3,6 +3,8 @@
 import time
 from typing import Protocol
 
+import msgspec
+
 from axolotl_core.cancellation import CancellationToken, CancelReason
 from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal, RequestId
 
@@ -31,23 +33,21 @@ class _NobodyListening:
         return
 
 
-class ToolContext:
-    """One call, as its tool sees it."""
+_NOBODY: ICaller = _NobodyListening()
 
-    __slots__ = ("caller", "cancellation", "deadline", "principal", "request_id")
 
-    def __init__(
-        self,
-        request_id: RequestId = 0,
-        caller: ICaller | None = None,
-        principal: Principal = ANONYMOUS,
-    ) -> None:
-        self.request_id = request_id
-        self.caller = caller or _NobodyListening()
-        self.principal = principal
-        self.cancellation = CancellationToken()
-        self.deadline: float | None = None
-        """When the call will be ended, on the clock of `time.monotonic`."""
+class ToolContext(msgspec.Struct, eq=False):
+    """One call, as its tool sees it.
+
+    It is a struct, not a plain class, because one is made for every call: this is the cheapest object there is.
+    """
+
+    request_id: RequestId = 0
+    caller: ICaller = _NOBODY
+    principal: Principal = ANONYMOUS
+    cancellation: CancellationToken = msgspec.field(default_factory=CancellationToken)
+    deadline: float | None = None
+    """When the call will be ended, on the clock of `time.monotonic`."""
 
     @property
     def client(self) -> Implementation | None:

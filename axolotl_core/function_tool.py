@@ -6,6 +6,7 @@ from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, ov
 
 from pydantic import BaseModel
 
+from axolotl_core.arguments import ParseArguments
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Icon
@@ -64,13 +65,21 @@ class FunctionTool(ITool[BaseModel, Any], Generic[P, R]):
         method = self.function.__get__(instance, owner)
         return FunctionTool(method, self._options)
 
-    async def execute(self, arguments: BaseModel, context: ToolContext) -> Any:
-        """Call the function with the fields of its model."""
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what turns raw JSON into the function's arguments.
+
+        Raises:
+            ConfigurationError: if the function is a method that lacks its object.
+        """
         if not self._bound:
             raise ConfigurationError(f"{self.name} is a method: register tools_of(instance), not the class's function")
+        return super().argument_parser(coerce=coerce)
+
+    async def execute(self, arguments: BaseModel, context: ToolContext) -> Any:
+        """Call the function with the fields of its model."""
         result = self._signature.call(self.function, arguments, context)
         if self._streams:
-            return await buffer(cast(AsyncIterator[Any], result), context)
+            return await buffer(cast(AsyncIterator[Any], result), context, self.output_model)
         return await cast(Awaitable[Any], result) if self._is_async else result
 
 
@@ -83,9 +92,17 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOption
 
     An `async def` runs on the event loop, a plain `def` in a worker thread unless `execution="loop"` says otherwise.
     A parameter annotated with `ToolContext` receives the context and is no argument of the tool.
+
+    Raises:
+        ConfigurationError: if the signature is none that a caller can fill by name, or there is no such option.
     """
+    unknown = options.keys() - ToolOptions.__annotations__.keys()
+    if unknown:
+        raise ConfigurationError(f"@tool has no option {', '.join(sorted(unknown))}")
 
     def decorate(target: Callable[P, R]) -> FunctionTool[P, R]:
+        if isinstance(target, classmethod):
+            raise ConfigurationError(f"{target.__qualname__}: a class method is no tool; make it a method or static")
         return FunctionTool(target, options, bound=not _is_method(target))
 
     return decorate if function is None else decorate(function)
@@ -99,7 +116,8 @@ def tools_of(instance: object) -> tuple[FunctionTool[..., Any], ...]:
 
 
 def _static(instance: object, name: str) -> object:
-    return inspect.getattr_static(instance, name, None)
+    found = inspect.getattr_static(instance, name, None)
+    return found.__func__ if isinstance(found, staticmethod) else found
 
 
 def _is_method(function: Callable[..., Any]) -> bool:

@@ -11,7 +11,7 @@ __all__ = ["HeaderParameter", "header_parameters"]
 
 _KEYWORD = "x-mcp-header"
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
-_TYPES = {"string", "integer", "boolean"}
+_TYPES = ("string", "integer", "boolean")
 
 
 @dataclass(frozen=True, slots=True)

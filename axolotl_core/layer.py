@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from axolotl_core.cancellation import CancelReason
-from axolotl_core.context import ICaller, ToolContext
-from axolotl_core.protocol.identity import Principal, RequestId
+from axolotl_core.context import ToolContext
 from axolotl_core.spec import ToolSpec
 
 __all__ = ["ILayer", "ITask", "Invoke", "ToolCall", "fold"]
@@ -20,19 +19,13 @@ class ITask(Protocol):
         ...
 
 
-class ToolCall(ToolContext):
+class ToolCall(ToolContext, eq=False, kw_only=True):
     """One call, as the layers see it: the tool's context plus what only the framework needs."""
 
-    __slots__ = ("arguments", "raw", "spec", "task")
-
-    def __init__(
-        self, spec: ToolSpec, raw: bytes, request_id: RequestId, caller: ICaller, principal: Principal, task: ITask
-    ) -> None:
-        super().__init__(request_id, caller, principal)
-        self.spec = spec
-        self.raw = raw
-        self.task = task
-        self.arguments: Any = None
+    spec: ToolSpec
+    raw: bytes
+    task: ITask
+    arguments: Any = None
 
     def stop(self, reason: CancelReason) -> None:
         """End the call for `reason`, unless something ended it before."""

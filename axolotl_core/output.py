@@ -22,7 +22,7 @@ _UNSTRUCTURED = (*BLOCKS, ToolResult, str, type(None), None, Any, object)
 def is_structured(output: Any) -> bool:
     """Tell whether values of this type become structured content: all do but text, nothing and content blocks."""
     if get_origin(output) in (Union, types.UnionType):
-        return not all(argument in _UNSTRUCTURED for argument in get_args(output))
+        return any(map(is_structured, get_args(output)))
     if get_origin(output) in (list, tuple, Sequence):
         return not all(argument is Ellipsis or _is_block(argument) for argument in get_args(output))
     return output not in _UNSTRUCTURED

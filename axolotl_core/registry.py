@@ -106,11 +106,15 @@ class ToolRegistry:
         return isinstance(name, str) and self.try_get(name) is not None
 
     def _replace(self, snapshot: _Snapshot) -> None:
-        """Swap the content; a listener that cannot live with it gets the old one back."""
+        """Swap the content; a listener that cannot live with it gets the old one back, and so do those told before."""
         before, self._snapshot = self._snapshot, snapshot
+        told: list[ChangeListener] = []
         try:
             for listener in tuple(self._listeners):
                 listener()
+                told.append(listener)
         except BaseException:
             self._snapshot = before
+            for listener in told:
+                listener()
             raise

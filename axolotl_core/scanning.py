@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.function_tool import FunctionTool
 from axolotl_core.tool import ITool
 
 __all__ = ["scan"]
@@ -42,16 +43,20 @@ def _modules(package: str) -> Iterator[ModuleType]:
 
 
 def _tools_in(module: ModuleType, dependencies: dict[str, Any]) -> Iterator[ITool[Any, Any]]:
-    for value in vars(module).values():
-        if isinstance(value, ITool):
-            if getattr(value, "function", value).__module__ == module.__name__:
+    once = {id(value): value for value in vars(module).values()}  # a second name is no second tool
+    for value in once.values():
+        if isinstance(value, FunctionTool):
+            if value.function.__module__ == module.__name__:
                 yield value
         elif _is_tool_class(value) and value.__module__ == module.__name__:
             yield _build(value, dependencies)
 
 
 def _is_tool_class(value: Any) -> bool:
-    return inspect.isclass(value) and issubclass(value, ITool) and not inspect.isabstract(value)
+    """Tell a class that can be made from an abstract one and from one that still lacks type arguments."""
+    if not inspect.isclass(value) or not issubclass(value, ITool):
+        return False
+    return not inspect.isabstract(value) and hasattr(value, "input_model")
 
 
 def _build(kind: type[ITool[Any, Any]], dependencies: dict[str, Any]) -> ITool[Any, Any]:

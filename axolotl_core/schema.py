@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import core_schema
 
-__all__ = ["JsonSchema", "closed", "object_schemas", "schema_of", "states_extra", "wrapped"]
+__all__ = ["JsonSchema", "admits_extra", "closed", "object_schemas", "schema_of", "wrapped"]
 
 JsonSchema: TypeAlias = dict[str, Any]
 
@@ -20,15 +20,37 @@ class _QuietJsonSchema(GenerateJsonSchema):
         return False
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchema:
-        result = super().model_schema(schema)
-        if "title" not in schema["cls"].model_config:
-            result.pop("title", None)
+        result = _untitled(super().model_schema(schema), schema["cls"])
+        if self.mode == "validation" and schema["cls"].model_config.get("extra") == "ignore":
+            result["additionalProperties"] = True  # said in so many words; pydantic writes nothing for it
         return result
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchema:
+        return _untitled(super().dataclass_schema(schema), schema["cls"])
+
+    def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchema:
+        return _untitled(super().typed_dict_schema(schema), schema.get("cls"))
+
+    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchema:
+        return _untitled(super().enum_schema(schema), schema["cls"])
+
+
+def _untitled(schema: JsonSchema, kind: type | None) -> JsonSchema:
+    if kind is not None and schema.get("title") == kind.__name__:
+        del schema["title"]
+    return schema
 
 
 def schema_of(adapter: TypeAdapter[Any], mode: JsonSchemaMode) -> JsonSchema:
     """Describe the adapter's type as it is read (`validation`) or written (`serialization`)."""
-    return adapter.json_schema(schema_generator=_QuietJsonSchema, mode=mode)
+    return _with_own_root(adapter.json_schema(schema_generator=_QuietJsonSchema, mode=mode))
+
+
+def _with_own_root(schema: JsonSchema) -> JsonSchema:
+    """Repeat at the root what a recursive type's root refers to: clients look for its `type` there."""
+    name = schema.get("$ref", "").removeprefix("#/$defs/")
+    definition = schema.get("$defs", {}).get(name, {})
+    return {**deepcopy(definition), **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def object_schemas(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -38,15 +60,14 @@ def object_schemas(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield candidate
 
 
-def states_extra(schema: Mapping[str, Any]) -> bool:
-    """Tell whether a model in the schema says itself what becomes of unknown fields."""
-    return any("additionalProperties" in candidate for candidate in object_schemas(schema))
+def admits_extra(schema: Mapping[str, Any]) -> bool:
+    """Tell whether a model in the schema says itself that unknown fields may pass."""
+    return any(candidate.get("additionalProperties", False) is not False for candidate in object_schemas(schema))
 
 
 def closed(schema: JsonSchema) -> JsonSchema:
     """Refuse unknown fields, in the root and in every definition."""
     result = deepcopy(schema)
-    result["additionalProperties"] = False
     for candidate in object_schemas(result):
         candidate["additionalProperties"] = False
     return result

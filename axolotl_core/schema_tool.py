@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SchemaHandler", "SchemaTool", "compile_schema"]
 
+_SHOWN_LENGTH = 200
+
 SchemaHandler: TypeAlias = Callable[[dict[str, Any]], Any | Awaitable[Any]]
 
 
@@ -37,7 +39,7 @@ class SchemaTool(ITool[dict[str, Any], Any]):
         self._schema = {"type": "object", **schema}
         self._validator = compile_schema(self._schema, f"Tool {name!r}")
         self._handler = handler
-        self.suspends = inspect.iscoroutinefunction(handler)
+        self.suspends = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
         self.execution = execution or ("loop" if self.suspends else "thread")
         if self._schema["type"] != "object":
             raise ConfigurationError(f'Tool {name!r}: the root of an input schema must have "type": "object"')
@@ -52,7 +54,7 @@ class SchemaTool(ITool[dict[str, Any], Any]):
 
         def parse(raw: bytes) -> dict[str, Any]:
             arguments = _read(raw)
-            problems = [_describe(error) for error in self._validator.iter_errors(arguments)]
+            problems = [_describe(error, "arguments") for error in self._validator.iter_errors(arguments)]
             if problems:
                 raise refusal(problems)
             return arguments
@@ -77,9 +79,10 @@ def compile_schema(schema: JsonSchema, where: str) -> "jsonschema_rs.Validator":
         return jsonschema_rs.validator_for(
             schema, retriever=_refuse_retrieval, pattern_options=jsonschema_rs.RegexOptions()
         )
+    except jsonschema_rs.ValidationError as error:
+        raise ConfigurationError(f"{where}: the input schema is not valid: {_describe(error, 'schema')}") from error
     except (ValueError, RecursionError) as error:
-        problem = getattr(error, "message", error)
-        raise ConfigurationError(f"{where}: the input schema is not valid: {problem}") from error
+        raise ConfigurationError(f"{where}: the input schema is not valid: {error}") from error
 
 
 def _refuse_retrieval(uri: str) -> Any:
@@ -94,6 +97,11 @@ def _read(raw: bytes) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _describe(error: "jsonschema_rs.ValidationError") -> str:
+def _describe(error: "jsonschema_rs.ValidationError", root: str) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
-    return f"{place.removeprefix('.') or 'arguments'}: {error.message[:200]}"
+    return f"{place.removeprefix('.') or root}: {_shortened(error.message)}"
+
+
+def _shortened(message: str) -> str:
+    """Cut the middle out: a message begins with what was got and ends with what was expected."""
+    return message if len(message) <= _SHOWN_LENGTH else f"{message[:50]}…{message[50 - _SHOWN_LENGTH :]}"

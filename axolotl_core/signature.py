@@ -25,7 +25,7 @@ class Signature:
     parameters: Mapping[str, inspect.Parameter]
     hints: Mapping[str, Any]
     docstring: str
-    context_parameter: str | None
+    context_parameters: tuple[str, ...]
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, skip_first: bool) -> "Signature":
@@ -40,14 +40,16 @@ class Signature:
             parameters.pop(next(iter(parameters)))
         for parameter in parameters.values():
             _check(function, parameter, hints)
-        context = next((name for name in parameters if hints[name] is ToolContext), None)
-        arguments = {name: parameter for name, parameter in parameters.items() if name != context}
+        context = tuple(name for name in parameters if ToolContext in (hints[name], *get_args(hints[name])))
+        arguments = {name: parameter for name, parameter in parameters.items() if name not in context}
         return cls(function.__name__, arguments, hints, inspect.cleandoc(function.__doc__ or ""), context)
 
     @cached_property
     def model(self) -> type[BaseModel]:
         """The arguments as a model that refuses unknown ones."""
-        fields: dict[str, Any] = {name: self._field(name, parameter) for name, parameter in self.parameters.items()}
+        fields: dict[str, Any] = {
+            _field_name(name): self._field(name, parameter) for name, parameter in self.parameters.items()
+        }
         return create_model(f"{self.name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 
     @property
@@ -62,9 +64,8 @@ class Signature:
 
     def call(self, function: Callable[..., Any], arguments: BaseModel, context: ToolContext) -> Any:
         """Call the function with the model's values as they are: nested models stay models."""
-        values = dict(arguments)
-        if self.context_parameter is not None:
-            values[self.context_parameter] = context
+        values = dict(zip(self.parameters, (value for _, value in arguments), strict=True))
+        values.update(dict.fromkeys(self.context_parameters, context))
         return function(**values)
 
     @cached_property
@@ -84,6 +85,8 @@ class Signature:
         description = self._documentation[1].get(name)
         if description and not _has_description(annotation):
             annotation = Annotated[annotation, Field(description=description)]
+        if _field_name(name) != name:
+            annotation = Annotated[annotation, Field(alias=name)]
         return annotation, default
 
 
@@ -93,6 +96,12 @@ def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Ma
         raise ConfigurationError(f"{where}: a tool's parameters must be passable by name, one by one")
     if parameter.name not in hints:
         raise ConfigurationError(f"{where}: annotate the parameter, so that its schema is known")
+
+
+def _field_name(parameter: str) -> str:
+    """Name a parameter's field: pydantic keeps some names to itself, those stay public as an alias."""
+    reserved = parameter.startswith("_") or hasattr(BaseModel, parameter)
+    return f"argument{parameter}" if reserved else parameter
 
 
 def _has_description(annotation: Any) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.header_parameters import HeaderParameter, header_parameters
 from axolotl_core.schema import JsonSchema
 
@@ -41,5 +42,7 @@ class ToolSpec:
             ConfigurationError: if a schema cannot be made or names an impossible header.
         """
         input_schema = tool.input_schema
+        if input_schema.get("type") != "object":
+            raise ConfigurationError(f'Tool {tool.name!r}: the root of an input schema must have "type": "object"')
         headers = header_parameters(tool.name, input_schema)
         return cls(tool, tool.name, limits, input_schema, tool.output_schema, headers)

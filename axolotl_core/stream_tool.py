@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import AsyncIterator
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 from axolotl_core.context import ToolContext
 from axolotl_core.tool import InputT, ITool
@@ -21,8 +21,9 @@ class IStreamTool(ITool[InputT, list[ItemT]]):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if get_args(getattr(cls, "output_model", None)) == (str,):
-            cls.output_model = str
+        declared = getattr(cls, "output_model", None)
+        if get_origin(declared) is list:
+            cls.output_model = buffered_type(declared)
 
     @abstractmethod
     def stream(self, arguments: InputT, context: ToolContext) -> AsyncIterator[ItemT]:
@@ -34,18 +35,17 @@ class IStreamTool(ITool[InputT, list[ItemT]]):
 
     async def execute(self, arguments: InputT, context: ToolContext) -> Any:
         """Buffer the stream."""
-        return await buffer(self.stream(arguments, context), context)
+        return await buffer(self.stream(arguments, context), context, self.output_model)
 
 
-async def buffer(stream: AsyncIterator[Any], context: ToolContext) -> Any:
-    """Collect a stream: text is joined, anything else becomes a list."""
+async def buffer(stream: AsyncIterator[Any], context: ToolContext, declared: Any) -> Any:
+    """Collect a stream: declared text is joined, so is what turns out to be text where nothing is declared."""
     items: list[Any] = []
     async for item in stream:
         items.append(item)
         context.report_progress(len(items))
-    if items and all(isinstance(item, str) for item in items):
-        return "".join(items)
-    return items
+    undeclared_text = declared is Any and items and all(isinstance(item, str) for item in items)
+    return "".join(items) if declared is str or undeclared_text else items
 
 
 def buffered_type(stream: Any) -> Any:

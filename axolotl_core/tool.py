@@ -14,7 +14,7 @@ from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.output import is_structured
 from axolotl_core.protocol.identity import Icon
-from axolotl_core.schema import JsonSchema, closed, schema_of, states_extra
+from axolotl_core.schema import JsonSchema, admits_extra, closed, schema_of
 
 __all__ = ["Execution", "ITool", "InputT", "OutputT", "ToolAnnotations", "check_definition"]
 
@@ -84,7 +84,7 @@ class ITool(ABC, Generic[InputT, OutputT]):
     @property
     def input_schema(self) -> JsonSchema:
         """The JSON Schema of the arguments; override it to publish one written by hand."""
-        return self._derived_input if states_extra(self._derived_input) else closed(self._derived_input)
+        return self._derived_input if admits_extra(self._derived_input) else closed(self._derived_input)
 
     @property
     def output_schema(self) -> JsonSchema | None:
@@ -98,7 +98,7 @@ class ITool(ABC, Generic[InputT, OutputT]):
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
         """Compile what turns raw JSON into `InputT`."""
-        forbid_extra = not states_extra(self._derived_input)
+        forbid_extra = not admits_extra(self._derived_input)
         return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
 
     @cached_property
@@ -167,10 +167,9 @@ def _open_parameters(argument: Any) -> tuple[Any, ...]:
 
 def _check_input_model(cls: Any) -> None:
     model = cls.input_model
-    if get_origin(model) is dict or model is dict:
-        return
-    if not (inspect.isclass(model) and issubclass(model, BaseModel)):
+    is_model = inspect.isclass(model) and issubclass(model, BaseModel)
+    if not is_model and cls.argument_parser is ITool.argument_parser:
         raise TypeError(
             f"{cls.__name__} takes {model!r}: the first type argument must be a pydantic model "
-            "(NoArguments for a tool without arguments)"
+            "(NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
         )

@@ -45,7 +45,13 @@ class DefaultHandler:
         era = self._eras.opening
         try:
             era, connection = self._eras.select(head, exchange)
-            return await self._answer(Request(head, data, era, exchange, connection))
+            request = Request(head, data, era, exchange, connection)
+            era.admit(request)
+            method = era.methods.get(head.method)
+            if method is None:
+                raise MethodNotFound(f"Method not found: {head.method}")
+            result = await method(request)
+            return None if result is None else result_message(head.id, result)
         except ProtocolError as error:
             return self._refuse(error, head.id, era, exchange)
         except Exception as error:
@@ -66,19 +72,6 @@ class DefaultHandler:
         for connection, loop in tuple(self._connections.items()):
             if connection.initialized:
                 loop.call_soon_threadsafe(connection.send, _LIST_CHANGED)
-
-    async def _answer(self, request: Request) -> bytes | None:
-        head, era = request.head, request.era
-        era.admit(request)
-        method = era.methods.get(head.method)
-        if method is None:
-            raise MethodNotFound(f"Method not found: {head.method}")
-        try:
-            result = await method(request)
-        finally:
-            request.finished = True
-        assert head.id is not UNSET
-        return None if result is None else result_message(head.id, result)
 
     def _notice(self, head: Head, data: bytes, exchange: IExchange) -> None:
         """Act on a notification; whatever is wrong with one is nobody's business but ours."""

@@ -5,7 +5,6 @@ import asyncio
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest, Overloaded
 from axolotl_core.layer import ToolCall
-from axolotl_server.deadlines import DeadlineLane
 from axolotl_server.peer import Request
 
 __all__ = ["InFlight"]
@@ -17,18 +16,23 @@ class InFlight:
     """The table of running calls.
 
     A call is known by itself: ids of unrelated HTTP clients collide, so only a connection's own table is asked by id.
+    Calls enter as young ones; a timer that runs only while there are some has those watched that it meets twice, so
+    that a short call costs two dict entries and nothing else.
     """
 
     def __init__(self, limit: int, watch_after_seconds: float) -> None:
         self._limit = limit
-        self._calls: dict[ToolCall, None] = {}
-        self._unwatched = DeadlineLane(watch_after_seconds, _watch)
+        self._young: dict[ToolCall, None] = {}
+        self._watched: dict[ToolCall, None] = {}
+        self._waiting: dict[ToolCall, None] = {}
+        self._watch_after_seconds = watch_after_seconds
+        self._ticking = False
+        self._running = 0
         self._refusal: str | None = None
         self._idle = asyncio.Event()
-        self._idle.set()
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return self._running
 
     def enter(self, call: ToolCall, request: Request) -> None:
         """Note that a call begins.
@@ -37,25 +41,27 @@ class InFlight:
             Overloaded: if too many are running, or the server is about to stop.
             InvalidRequest: if the connection has a running call of that id.
         """
-        calls = self._calls
-        if len(calls) >= self._limit or self._refusal is not None:
+        if self._running >= self._limit or self._refusal is not None:
             raise Overloaded(self._refusal or "The server is busy; try again", _RETRY_AFTER_SECONDS)
         connection = request.connection
         if connection is not None:
             if call.request_id in connection.calls:
                 raise InvalidRequest(f"Invalid request: a request with the id {call.request_id!r} is still running")
             connection.calls[call.request_id] = call
-        calls[call] = None
-        self._unwatched.add(call)
+        self._running += 1
+        self._young[call] = None
+        if not self._ticking:
+            self._tick_later(request.exchange.loop)
 
     def leave(self, call: ToolCall, request: Request) -> None:
         """Note that a call ended."""
-        del self._calls[call]
-        self._unwatched.discard(call)
+        self._running -= 1
+        if self._young.pop(call, self) is self and self._waiting.pop(call, self) is self:
+            del self._watched[call]
         connection = request.connection
         if connection is not None:
             del connection.calls[call.request_id]
-        if not self._calls:
+        if self._refusal is not None and not self._running:
             self._idle.set()
 
     def refuse_new(self, reason: str) -> None:
@@ -64,7 +70,7 @@ class InFlight:
 
     async def drain(self, seconds: float) -> bool:
         """Wait until nothing runs; answers False if something still does when the time is up."""
-        if not self._calls:
+        if not self._running:
             return True
         self._idle.clear()
         try:
@@ -76,11 +82,20 @@ class InFlight:
 
     def stop_all(self, reason: CancelReason) -> None:
         """Stop every running call."""
-        for call in tuple(self._calls):
+        for call in (*self._young, *self._waiting, *self._watched):
             call.stop(reason)
 
+    def _tick_later(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._ticking = True
+        loop.call_later(self._watch_after_seconds, self._tick, loop)
 
-def _watch(call: ToolCall) -> None:
-    request = call.caller
-    assert isinstance(request, Request)
-    request.exchange.watch(call)
+    def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        for call in self._waiting:
+            request = call.caller
+            assert isinstance(request, Request)
+            request.exchange.watch(call)
+        self._watched.update(self._waiting)
+        self._waiting, self._young = self._young, {}
+        self._ticking = False
+        if self._waiting:
+            self._tick_later(loop)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 from msgspec import UNSET
 
-from axolotl_core.context import ICaller
 from axolotl_core.layer import ToolCall
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 from axolotl_core.protocol.messages import Head
@@ -38,11 +37,14 @@ class IExchange(Protocol):
     """One incoming message's surroundings and its way back."""
 
     loop: asyncio.AbstractEventLoop
-    headers: Mapping[bytes, bytes] | None
-    """The HTTP headers; None on a transport that has none."""
     principal: Principal
     status: int
     """The HTTP status of the reply, set by the handler when it refuses."""
+
+    @property
+    def headers(self) -> Mapping[bytes, bytes] | None:
+        """The HTTP headers; None on a transport that has none."""
+        ...
 
     def connection(self) -> Connection:
         """Give the connection the message belongs to.
@@ -65,21 +67,16 @@ class IExchange(Protocol):
         ...
 
 
-class Request(ICaller):
-    """A decoded message together with all that its method may need."""
+class Request(msgspec.Struct, eq=False):
+    """A decoded message together with all that its method may need; to a running tool it is the caller."""
 
-    __slots__ = ("_last_progress", "connection", "data", "era", "exchange", "finished", "head")
-
-    def __init__(
-        self, head: Head, data: bytes, era: "IEra", exchange: IExchange, connection: Connection | None
-    ) -> None:
-        self.head = head
-        self.data = data
-        self.era = era
-        self.exchange = exchange
-        self.connection = connection
-        self.finished = False
-        self._last_progress: float | None = None
+    head: Head
+    data: bytes
+    era: "IEra"
+    exchange: IExchange
+    connection: Connection | None
+    finished: bool = False
+    _last_progress: float | None = None
 
     @property
     def client(self) -> Implementation | None:

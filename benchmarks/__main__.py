@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.model import FULL, QUICK, Scenario
-from benchmarks.report import summary, table, write_json
+from benchmarks.report import failures, summary, table, write_json
 from benchmarks.rounds import run_scenario
 from benchmarks.scenarios import SCENARIOS
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for scenario in _chosen(options.only):
         print(f"measuring {scenario.name} …", file=sys.stderr, flush=True)
         rows += run_scenario(scenario, scale)
-    print(table(rows), summary(rows), sep="\n\n")
+    print(*filter(None, (table(rows), failures(rows), summary(rows))), sep="\n\n")
     write_json(options.output, rows, scale)
     return int(options.strict and any(row.verdict in _FALLS_SHORT for row in rows))
 

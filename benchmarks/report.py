@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +13,7 @@ from benchmarks.model import Row, Scale
 
 _TITLES = ("benchmark", "contender", "value", "ratio", "target", "")
 _RIGHT_ALIGNED = {2, 3}
+_WORDS = {"absent": "not installed"}
 
 
 def table(rows: Sequence[Row]) -> str:
@@ -23,9 +25,15 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return how many targets were met."""
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("ok", "miss", "absent", "failed")}
-    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    """Return how many rows met their target, missed it, or have no value."""
+    counts = Counter(row.verdict for row in rows if row.verdict)
+    return ", ".join(f"{count} {_WORDS.get(verdict, verdict)}" for verdict, count in counts.items())
+
+
+def failures(rows: Sequence[Row]) -> str:
+    """Return why contenders failed, one line for each reason."""
+    reasons = dict.fromkeys(f"{row.scenario}, {row.contender}: {row.note}" for row in rows if row.verdict == "failed")
+    return "\n".join(reasons)
 
 
 def write_json(path: Path, rows: Sequence[Row], scale: Scale) -> None:
@@ -43,7 +51,7 @@ def write_json(path: Path, rows: Sequence[Row], scale: Scale) -> None:
 def _cells(row: Row) -> tuple[str, ...]:
     value = f"{_number(row.value)} {row.unit}" if row.value is not None else "–"
     ratio = f"{_number(row.ratio)} × {row.baseline}" if row.ratio is not None else ""
-    return row.metric, row.contender, value, ratio, row.target, row.note or row.verdict
+    return row.metric, row.contender, value, ratio, row.target, _WORDS.get(row.verdict, row.verdict)
 
 
 def _number(value: float) -> str:

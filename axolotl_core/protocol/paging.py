@@ -21,9 +21,9 @@ def decode_cursor(kind: str, cursor: str) -> int:
     """
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        position = int(text.removeprefix(f"{kind}:"))
     except (binascii.Error, ValueError):
-        text = ""
-    found, _, position = text.partition(":")
-    if found != kind or not position.isdecimal() or encode_cursor(kind, int(position)) != cursor:
+        position = -1
+    if position < 0 or encode_cursor(kind, position) != cursor:
         raise InvalidParams(f"Invalid cursor for {kind}/list: ask again without a cursor to start from the first page")
-    return int(position)
+    return position

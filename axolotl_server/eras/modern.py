@@ -62,11 +62,8 @@ class ModernEra(IEra):
             raise InvalidEnvelope(
                 f"Invalid params: params._meta must hold {PROTOCOL_VERSION_KEY} and {CLIENT_CAPABILITIES_KEY}"
             )
-        if bytes(meta.capabilities)[:1] != b"{":
-            raise InvalidEnvelope(f"Invalid params: {CLIENT_CAPABILITIES_KEY} must be an object")
-        headers = request.exchange.headers
-        if headers is not None:
-            check_mirrored(headers, request.head, meta.version, request.data)
+        if request.exchange.headers is not None:
+            check_mirrored(request.exchange.headers, request.head, meta.version, request.data)
         if meta.version != self.revision.name:
             raise UnsupportedVersion(meta.version, [revision.name for revision in STATELESS_REVISIONS])
 

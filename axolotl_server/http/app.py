@@ -1,14 +1,14 @@
 """The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
 
-import asyncio
-from collections.abc import Mapping
+from asyncio import get_running_loop
+from collections.abc import Iterable, Mapping
 
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import Receive, Scope, Send
-from axolotl_server.http.body import BodyReader
+from axolotl_server.http.body import read_rest
 from axolotl_server.http.checks import HeaderChecks, accepts
-from axolotl_server.http.exchange import HttpExchange
+from axolotl_server.http.exchange import HttpExchange, Surroundings
 from axolotl_server.http.refusals import HttpRefusal
 from axolotl_server.http.reply import send_empty, send_refusal
 from axolotl_server.http.sessions import Session, Sessions
@@ -18,7 +18,6 @@ from axolotl_server.settings import ServerSettings
 __all__ = ["HttpApp"]
 
 _DUPLICATED = b"\x00duplicated"
-"""Replaces the value of a routing header that was sent twice, so that it matches nothing."""
 
 
 class HttpApp:
@@ -27,38 +26,45 @@ class HttpApp:
     def __init__(self, handler: DefaultHandler, settings: ServerSettings) -> None:
         self._handler = handler
         self._checks = HeaderChecks(settings.http)
-        self._bodies = BodyReader(settings.limits.max_message_bytes, settings.http.body_timeout_seconds)
-        self._keep_alive_seconds = settings.http.keep_alive_seconds
+        self._max_bytes = settings.limits.max_message_bytes
         self._path = settings.http.path
         self.sessions = Sessions(handler, settings.sessions)
+        self._surroundings = Surroundings(self.sessions, settings.http.keep_alive_seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             return
         try:
-            headers = _headers_of(scope)
-            self._checks.check_source(headers)
-            if scope["path"].rstrip("/") != self._path.rstrip("/"):
-                raise HttpRefusal(404, f"Not found: the MCP endpoint is {self._path}")
-            method = scope["method"]
-            if method == "POST":
-                await self._post(headers, receive, send)
-            elif method == "GET":
-                await self._get(headers, receive, send)
-            elif method == "DELETE":
-                self.sessions.end(self._session(headers))
-                await send_empty(send, 204)
-            else:
-                raise HttpRefusal(405, "Method not allowed: use POST", allow=b"POST, GET, DELETE")
+            pairs = scope["headers"]
+            headers = dict(pairs)
+            if len(headers) != len(pairs):
+                _mark_duplicates(headers, pairs)
+            if scope["method"] != "POST" or scope["path"] != self._path:
+                await self._serve_other(scope, headers, receive, send)
+                return
+            self._checks.check_post(headers)
+            message = await receive()
+            body = message.get("body")
+            if body is None or message.get("more_body") or len(body) > self._max_bytes:
+                body = await read_rest(message, headers, receive, self._max_bytes)
+            exchange = HttpExchange(get_running_loop(), headers, ANONYMOUS, self._surroundings, receive, send)
+            await exchange.finish(await self._handler.handle(body, exchange))
         except HttpRefusal as refusal:
             await send_refusal(send, refusal)
 
-    async def _post(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        self._checks.check_message(headers)
-        body = await self._bodies.read(headers, receive)
-        exchange = HttpExchange(headers, ANONYMOUS, self.sessions, receive, send, self._keep_alive_seconds)
-        await exchange.finish(await self._handler.handle(body, exchange))
+    async def _serve_other(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        """Serve what is no posted message."""
+        self._checks.check_source(headers)
+        if scope["path"] != self._path:
+            raise HttpRefusal(404, f"Not found: the MCP endpoint is {self._path}")
+        if scope["method"] == "GET":
+            await self._get(headers, receive, send)
+        elif scope["method"] == "DELETE":
+            self.sessions.end(self._session(headers))
+            await send_empty(send, 204)
+        else:
+            raise HttpRefusal(405, "Method not allowed: use POST", allow=b"POST, GET, DELETE")
 
     async def _get(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         """Keep a stream open for what the server says unasked."""
@@ -67,9 +73,9 @@ class HttpApp:
         session = self._session(headers)
         if session.outlet is not None:
             raise HttpRefusal(409, "Conflict: the session has an open stream already")
-        stream = EventStream(send, [], self._keep_alive_seconds)
+        stream = EventStream(send, [], self._surroundings.keep_alive_seconds)
         session.outlet = stream.put
-        watcher = asyncio.get_running_loop().create_task(_end_with_client(stream, receive))
+        watcher = get_running_loop().create_task(_end_with_client(stream, receive))
         try:
             await stream.finished()
         finally:
@@ -86,13 +92,10 @@ async def _end_with_client(stream: EventStream, receive: Receive) -> None:
     stream.put(None)
 
 
-def _headers_of(scope: Scope) -> dict[bytes, bytes]:
-    pairs = scope["headers"]
-    headers = dict(pairs)
-    if len(headers) != len(pairs):
-        seen: set[bytes] = set()
-        for name, _ in pairs:
-            if name in seen and name.startswith(b"mcp-"):
-                headers[name] = _DUPLICATED
-            seen.add(name)
-    return headers
+def _mark_duplicates(headers: dict[bytes, bytes], pairs: Iterable[tuple[bytes, bytes]]) -> None:
+    """Make sure that a routing header that was sent twice matches nothing."""
+    seen: set[bytes] = set()
+    for name, _ in pairs:
+        if name in seen and name.startswith(b"mcp-"):
+            headers[name] = _DUPLICATED
+        seen.add(name)

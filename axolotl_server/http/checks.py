@@ -1,7 +1,7 @@
 """What is checked of a request's headers before its body is read."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from axolotl_server.http.refusals import HttpRefusal
@@ -15,23 +15,6 @@ _ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)")
 _REMEMBERED: Final = 256
 
 
-class _Remembering:
-    """Remembers values that passed a check, so that the usual ones cost one lookup."""
-
-    def __init__(self, check: Callable[[bytes], bool]) -> None:
-        self._check = check
-        self._passed: set[bytes] = set()
-
-    def __call__(self, value: bytes) -> bool:
-        if value in self._passed:
-            return True
-        if not self._check(value):
-            return False
-        if len(self._passed) < _REMEMBERED:
-            self._passed.add(value)
-        return True
-
-
 class HeaderChecks:
     """Host and Origin against what the server is known as, Content-Type and Accept against what it speaks."""
 
@@ -39,10 +22,22 @@ class HeaderChecks:
         own = settings.host if ":" not in settings.host else f"[{settings.host}]"
         self._hosts = {*_LOOPBACK, own.lower(), *(host.lower() for host in settings.allowed_hosts)}
         self._origins = {origin.lower() for origin in settings.allowed_origins}
-        self._is_host = _Remembering(self._known_host)
-        self._is_origin = _Remembering(self._known_origin)
-        self._is_json = _Remembering(_names_json)
-        self._takes_json = _Remembering(lambda value: accepts(value, b"application/json"))
+        self._passed: set[tuple[bytes | None, ...]] = set()
+
+    def check_post(self, headers: Mapping[bytes, bytes]) -> None:
+        """Check all headers of a posted message; a combination that passed before costs one lookup.
+
+        Raises:
+            HttpRefusal: 421, 403, 415 or 406.
+        """
+        get = headers.get
+        combination = (get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept"))
+        if combination in self._passed:
+            return
+        self.check_source(headers)
+        self._check_media(headers)
+        if len(self._passed) < _REMEMBERED:
+            self._passed.add(combination)
 
     def check_source(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request that was not meant for this server, or that a foreign page sent.
@@ -56,22 +51,17 @@ class HeaderChecks:
         if origin is not None and not self._is_origin(origin):
             raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
 
-    def check_message(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a posted message of a type that is not spoken here.
-
-        Raises:
-            HttpRefusal: 415 for the Content-Type, 406 for the Accept header.
-        """
-        if not self._is_json(headers.get(b"content-type", b"")):
+    def _check_media(self, headers: Mapping[bytes, bytes]) -> None:
+        if not _names_json(headers.get(b"content-type", b"")):
             raise HttpRefusal(415, "Unsupported media type: send Content-Type: application/json")
-        if not self._takes_json(headers.get(b"accept", b"*/*")):
+        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
             raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
 
-    def _known_host(self, value: bytes) -> bool:
+    def _is_host(self, value: bytes) -> bool:
         match = _HOST.fullmatch(value.decode("latin-1").lower())
         return match is not None and (match["host"] in self._hosts or match[0] in self._hosts)
 
-    def _known_origin(self, value: bytes) -> bool:
+    def _is_origin(self, value: bytes) -> bool:
         origin = value.decode("latin-1").lower()
         if origin in self._origins:
             return True

@@ -1,10 +1,10 @@
 """Writing HTTP responses: whole ones, and event streams."""
 
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.http.asgi import Send
+from axolotl_server.http.asgi import Message, Send
 from axolotl_server.http.refusals import HttpRefusal
 
-__all__ = ["EVENT_STREAM_HEADERS", "Headers", "event", "send_empty", "send_json", "send_refusal"]
+__all__ = ["EVENT_STREAM_HEADERS", "Headers", "event", "json_start", "send_empty", "send_json", "send_refusal"]
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -16,12 +16,17 @@ EVENT_STREAM_HEADERS: Headers = [
 ]
 
 
-async def send_json(send: Send, status: int, body: bytes, extra: Headers | None = None) -> None:
-    """Send a JSON body."""
+def json_start(status: int, body: bytes) -> Message:
+    """Make the first half of a response with a JSON body."""
     headers = [_JSON, (b"content-length", b"%d" % len(body))]
-    if extra:
-        headers += extra
-    await send({"type": "http.response.start", "status": status, "headers": headers})
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+async def send_json(send: Send, status: int, body: bytes, extra: Headers) -> None:
+    """Send a JSON body."""
+    start = json_start(status, body)
+    start["headers"] += extra
+    await send(start)
     await send({"type": "http.response.body", "body": body})
 
 

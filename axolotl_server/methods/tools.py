@@ -19,6 +19,8 @@ from axolotl_server.results import encode_error
 
 __all__ = ["ToolMethods"]
 
+_OPENING_BRACE = ord("{")
+
 
 class ToolMethods:
     """Lists tools and orchestrates their calls: deadline, cancellation and every way to fail end here."""
@@ -41,10 +43,10 @@ class ToolMethods:
         """Run a tool; the answer is None if the caller no longer wants one."""
         binding, raw = self._target(request)
         exchange = request.exchange
-        task = asyncio.current_task()
+        task = asyncio.current_task(exchange.loop)
         assert task is not None
         assert request.head.id is not UNSET
-        call = ToolCall(binding.spec, raw, request.head.id, request, exchange.principal, task)
+        call = ToolCall(request.head.id, request, exchange.principal, spec=binding.spec, raw=raw, task=task)
         try:
             self._inflight.enter(call, request)
         except ToolError as refused:
@@ -57,6 +59,7 @@ class ToolMethods:
         except BaseException as error:
             return self._failed(error, call, task, request)
         finally:
+            request.finished = True
             self._inflight.leave(call, request)
 
     def _target(self, request: Request) -> tuple[ToolBinding, bytes]:
@@ -65,7 +68,7 @@ class ToolMethods:
             raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
         binding = self._catalogue.find(params.name)
         raw = bytes(params.arguments)
-        if raw[:1] != b"{":
+        if raw[0] != _OPENING_BRACE:
             raise InvalidParams('Invalid params: "arguments" must be an object')
         headers = request.exchange.headers
         if binding.spec.header_parameters and headers is not None and request.era.revision.stateless:

@@ -9,14 +9,14 @@ from axolotl_core.layer import ToolCall
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.peer import Connection, IExchange
+from axolotl_server.peer import Connection
 
 __all__ = ["StreamPeer"]
 
 _STOP_GRACE_SECONDS = 1.0
 
 
-class StreamPeer(IExchange):
+class StreamPeer:
     """A connection over a stream: messages run concurrently, each in a task of its own, replies leave as they come."""
 
     headers: Mapping[bytes, bytes] | None = None

@@ -2,11 +2,12 @@
 
 import sys
 from dataclasses import dataclass
-
-import uvicorn
-from starlette.types import ASGIApp
+from typing import TYPE_CHECKING
 
 from benchmarks.servers.functions import MANY, Function, add, typed_functions
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ def read_request() -> Request:
     return Request(transport, int(port), [*others, add])
 
 
-def serve(app: ASGIApp, port: int) -> None:
-    """Serve with the same loop and parser as the floor, which the peers' own `run` leaves to chance."""
+def serve(app: "ASGIApp", port: int) -> None:
+    """Serve with the same loop and parser as the floor, which the peers' own `run` do not choose."""
+    import uvicorn  # only here, so that a server on pipes does not pay for it
+
     uvicorn.run(app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", log_level="error", access_log=False)

@@ -1,0 +1,5 @@
+"""`python -m axolotl_cli` is `axolotl`."""
+
+from axolotl_cli.app import main
+
+main()

@@ -1,0 +1,74 @@
+"""The application: its commands, and what becomes of their errors."""
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from axolotl_cli.call import call
+from axolotl_cli.check import check
+from axolotl_cli.codes import ExitCode
+from axolotl_cli.ending import leave
+from axolotl_cli.failures import report_findings
+from axolotl_cli.inspect import inspect
+from axolotl_cli.list import list_tools
+from axolotl_cli.serve import serve
+
+__all__ = ["app", "main"]
+
+
+class _Commands(TyperGroup):
+    """Reports a wrong configuration line by line, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if not report_findings(error):
+                raise
+            raise typer.Exit(ExitCode.NOT_CONFIGURED) from None
+
+
+app = typer.Typer(
+    name="axolotl",
+    cls=_Commands,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"axolotl {version('axolotl-mcp')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    """Serve typed tools over the Model Context Protocol, and look at them before you do."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+app.command("serve")(serve)
+app.command("list")(list_tools)
+app.command("call")(call)
+app.command("inspect")(inspect)
+app.command("check")(check)
+
+
+def main() -> None:
+    """Run the command that the process was started with."""
+    try:
+        app()
+    except SystemExit as end:
+        leave(end.code)
+        raise

@@ -1,0 +1,77 @@
+"""What is wrong, or could be better, with a container and its settings."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from axolotl_core.names import nearest
+from axolotl_core.schema import object_schemas
+from axolotl_core.spec import ToolSpec
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["Finding", "Severity", "advice_about", "stray_overrides"]
+
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Severity(StrEnum):
+    """Whether a server can start in spite of a finding."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to mend."""
+
+    severity: Severity
+    message: str
+    tool: str | None = None
+
+
+def advice_about(spec: ToolSpec) -> Iterator[Finding]:
+    """Say what would make a tool easier to use."""
+    for message in _imperfections(spec):
+        yield Finding(Severity.WARNING, f"Tool {spec.name!r} {message}", spec.name)
+
+
+def stray_overrides(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
+    """Find settings for tools that are not there."""
+    known = list(names)
+    folded = {name.casefold() for name in known}
+    for name in settings.tools.overrides:
+        if name.casefold() not in folded:
+            near = nearest(name, known)
+            hint = f"; did you mean {near!r}?" if near else ""
+            yield Finding(Severity.WARNING, f"Setting tools.{name} is about a tool that is not there{hint}", name)
+
+
+def _imperfections(spec: ToolSpec) -> Iterator[str]:
+    if not _SAFE_NAME.fullmatch(spec.name):
+        yield "has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -"
+    if not spec.tool.description.strip():
+        yield "has no description: a model will not know when to call it"
+    for argument in _undescribed(spec.input_schema):
+        yield f"does not describe its argument {argument!r}"
+    if spec.limits.execution == "loop" and not spec.tool.suspends:
+        yield "is a plain function on the event loop: while it runs, every other call waits"
+
+
+def _undescribed(schema: Mapping[str, Any]) -> Iterator[str]:
+    """Find arguments without a description, also those inside of other arguments."""
+    names = {id(definition): f"{name}." for name, definition in schema.get("$defs", {}).items()}
+    for candidate in object_schemas(schema):
+        for name, argument in candidate["properties"].items():
+            if isinstance(argument, Mapping) and not _is_described(argument, schema):
+                yield f"{names.get(id(candidate), '')}{name}"
+
+
+def _is_described(argument: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
+    if argument.get("description"):
+        return True
+    reference = str(argument.get("$ref", ""))
+    definition = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
+    return bool(definition.get("description"))

@@ -1,0 +1,41 @@
+"""`axolotl inspect`: everything that holds for a server, as it would start now."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from axolotl_cli.options import AsJson, Target, ToolSets
+
+if TYPE_CHECKING:
+    from axolotl_server.host import ServerHost
+
+__all__ = ["inspect"]
+
+
+def inspect(target: Target = None, toolset: ToolSets = None, as_json: AsJson = False) -> None:
+    """Show a server as it would start: its identity, settings, tools, schemas, layers and limits."""
+    from axolotl_cli.running import with_host
+    from axolotl_cli.targets import choose
+
+    choice = choose(target, toolset)
+    report = {"target": choice.target, **with_host(choice, _inspect)}
+    if as_json:
+        from axolotl_cli.render import print_json
+
+        print_json(report)
+    else:
+        from axolotl_cli.portrait import print_portrait
+
+        print_portrait(report)
+
+
+async def _inspect(host: "ServerHost") -> dict[str, Any]:
+    from axolotl_cli.description import describe_tools
+    from axolotl_core.protocol.versions import REVISIONS
+
+    settings = host.settings.model_dump(mode="json")
+    return {
+        "server": settings.pop("server"),
+        "revisions": [revision.name for revision in REVISIONS],
+        "settings": settings,
+        "tools": [asdict(tool) for tool in describe_tools(host)],
+    }

@@ -1,0 +1,62 @@
+"""The address of an HTTP server: taken before anything is promised."""
+
+import errno
+import os
+import socket
+import sys
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.settings import HttpSettings
+
+__all__ = ["listen", "url_of"]
+
+_BACKLOG = 2048
+_ANYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+def listen(settings: HttpSettings) -> socket.socket:
+    """Take the address.
+
+    Raises:
+        ConfigurationError: if it is taken, or is none of this machine.
+    """
+    family, address = _resolved(settings)
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if sys.platform != "win32":  # there it would let two servers share a port
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise ConfigurationError(_explain(error, settings)) from error
+    return listener
+
+
+def url_of(settings: HttpSettings, listener: socket.socket) -> str:
+    """Give the URL that a client on this machine can use."""
+    host = _ANYWHERE.get(settings.host, settings.host)
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{listener.getsockname()[1]}{settings.path}"
+
+
+def _resolved(settings: HttpSettings) -> tuple[int, tuple[object, ...]]:
+    try:
+        found = socket.getaddrinfo(
+            settings.host or None, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except (OSError, UnicodeError) as error:
+        raise ConfigurationError(f"There is no host {settings.host!r}: choose another with --host") from error
+    family, _, _, _, address = found[0]
+    return family, address
+
+
+def _explain(error: OSError, settings: HttpSettings) -> str:
+    where = f"Port {settings.port} at {settings.host}"
+    if error.errno == errno.EADDRINUSE:
+        return f"{where} is taken: choose another with --port, or 0 for a free one"
+    if error.errno == errno.EACCES:
+        return f"{where} may not be used by this user: choose one above 1023 with --port"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{settings.host} is no address of this machine: choose another with --host"
+    return f"{where} cannot be used: {os.strerror(error.errno or 0)}"

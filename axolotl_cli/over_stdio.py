@@ -1,0 +1,46 @@
+"""Serving over the standard streams."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+from axolotl_cli.logs import set_log_level, start_logging
+from axolotl_cli.running import run
+from axolotl_cli.targets import choose
+from axolotl_server.host import ServerHost
+from axolotl_server.shutdown import StopSignal
+from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
+from axolotl_server.transports.stdio import serve_stdio
+
+__all__ = ["serve_over_stdio"]
+
+
+def serve_over_stdio(target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any]) -> None:
+    """Serve one client, the process that holds the other ends of the streams.
+
+    Raises:
+        ConfigurationError: if the server cannot start.
+    """
+    streams = claim_standard_streams()
+    choice = choose(target, toolsets, flags)
+    start_logging(choice.log_level)
+    run(_serve(choice.load(), streams))
+
+
+async def _serve(host: ServerHost, streams: StandardStreams) -> None:
+    async with host:
+        set_log_level(host.settings.log_level)
+        _greet_a_person(host, streams)
+        stop = StopSignal()
+        with stop.listening():
+            await serve_stdio(host.handler, host.settings, streams, stop)
+
+
+def _greet_a_person(host: ServerHost, streams: StandardStreams) -> None:
+    """Say what happens to someone who started the server in a terminal, where nothing seems to happen."""
+    if os.isatty(streams.incoming):
+        count = len(host.catalogue.bindings())
+        typer.echo(f"{host.settings.server.name} serves {count} tools over stdio and waits for a client.", err=True)
+        typer.echo("Use --transport http to serve over HTTP. Press Ctrl-C to stop.", err=True)

@@ -1,0 +1,52 @@
+"""Output for people and for programs."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["console", "number", "print_json", "seconds", "table"]
+
+_WIDE = 10_000
+"""The width of an output that is no terminal: programs that read lines want them whole."""
+
+
+def console() -> Console:
+    """Open the standard output for people."""
+    made = Console(highlight=False)
+    return made if made.is_terminal else Console(highlight=False, width=_WIDE)
+
+
+def print_json(value: Any) -> None:
+    """Write a value for programs; in a terminal, with colours."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    made = Console()
+    if made.is_terminal:
+        made.print_json(text, ensure_ascii=False)
+    else:
+        typer.echo(text)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Lay out rows below their headings."""
+    made = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    made.columns[0].no_wrap = True
+    made.columns[0].style = "cyan"
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def seconds(duration: float) -> str:
+    """Write a duration."""
+    return f"{duration:g} s"
+
+
+def number(count: int, noun: str) -> str:
+    """Write how many there are."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,57 @@
+"""Event loops for commands, and ends that wait for nobody."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from axolotl_cli.logs import set_log_level, start_logging
+from axolotl_cli.streams import reserved_output
+from axolotl_cli.targets import Choice
+from axolotl_server.host import ServerHost
+
+__all__ = ["run", "with_host"]
+
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the fastest loop there is; worker threads that are stuck are not waited for."""
+    workers = ThreadPoolExecutor(thread_name_prefix="axolotl-worker")
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        loop = runner.get_loop()
+        loop.set_default_executor(workers)
+        try:
+            return runner.run(work)
+        finally:
+            workers.shutdown(wait=False, cancel_futures=True)
+            # The runner waits for the executor it finds: it shall find one without threads.
+            loop.set_default_executor(ThreadPoolExecutor())
+
+
+def with_host(choice: Choice, work: Callable[[ServerHost], Awaitable[T]]) -> T:
+    """Start the chosen server, do some work with it and stop it; nothing but the command writes to its output.
+
+    Raises:
+        ConfigurationError: if the server cannot start.
+    """
+    with reserved_output():
+        start_logging(choice.log_level)
+        return run(_started(choice.load(), work))
+
+
+async def _started(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:
+    async with host:
+        set_log_level(host.settings.log_level)
+        return await work(host)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop

@@ -1,0 +1,55 @@
+"""`axolotl serve`: answer clients until they leave or the process is told to stop."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from axolotl_cli.options import Level, LogLevel, Target, ToolSets
+
+__all__ = ["Transport", "serve"]
+
+
+class Transport(StrEnum):
+    """How clients reach the server."""
+
+    STDIO = "stdio"
+    HTTP = "http"
+
+
+def serve(
+    target: Target = None,
+    transport: Annotated[
+        Transport, typer.Option("--transport", "-t", help="How clients reach the server.")
+    ] = Transport.STDIO,
+    host: Annotated[str | None, typer.Option(help="HTTP: the address to listen at.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="HTTP: the port; 0 takes a free one.")
+    ] = None,
+    path: Annotated[str | None, typer.Option(help="HTTP: the path of the endpoint.")] = None,
+    toolset: ToolSets = None,
+    log_level: LogLevel = None,
+) -> None:
+    """Serve the tools of a container."""
+    http = {key: value for key, value in (("host", host), ("port", port), ("path", path)) if value is not None}
+    if transport is Transport.STDIO:
+        _refuse_unused(http)
+        from axolotl_cli.over_stdio import serve_over_stdio
+
+        serve_over_stdio(target, toolset, _flags(http, log_level))
+    else:
+        from axolotl_cli.over_http import serve_over_http
+
+        serve_over_http(target, toolset, _flags(http, log_level))
+
+
+def _flags(http: Mapping[str, Any], log_level: Level | None) -> dict[str, Any]:
+    flags: dict[str, Any] = {"http": http} if http else {}
+    return flags if log_level is None else {**flags, "log_level": log_level.value}
+
+
+def _refuse_unused(http: Mapping[str, Any]) -> None:
+    if http:
+        names = ", ".join(f"--{name}" for name in http)
+        raise typer.BadParameter(f"{names} without --transport http would do nothing: stdio has no address")

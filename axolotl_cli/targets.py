@@ -1,0 +1,62 @@
+"""What a command works on: a container with its settings, chosen by the command line, the environment or a file."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from axolotl_server.configuration import FileSettings, find_file, load_settings
+from axolotl_server.host import ServerHost
+from axolotl_server.loading import load_container
+
+__all__ = ["Choice", "choose"]
+
+_STARTER: Final = "axolotl_examples.starter:Container"
+_DEFAULT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A target and the circumstances it is to be started in."""
+
+    target: str
+    file: FileSettings
+    toolsets: tuple[str, ...] = ()
+    flags: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def log_level(self) -> str:
+        """The level for the time before the container has been asked.
+
+        Raises:
+            ConfigurationError: if the settings are wrong.
+        """
+        return load_settings(flags=self.flags, file=self.file).log_level
+
+    def load(self) -> ServerHost:
+        """Import the target and prepare a server around it.
+
+        Raises:
+            ConfigurationError: if it names no container.
+        """
+        container = load_container(self.target)
+        return ServerHost(container, flags=self.flags, file=self.file, toolsets=self.toolsets)
+
+
+def choose(
+    target: str | None, toolsets: Sequence[str] | None = None, flags: Mapping[str, Any] | None = None
+) -> Choice:
+    """Complete what was said on the command line by the settings file of the current directory.
+
+    Raises:
+        ConfigurationError: if that file cannot be read.
+    """
+    file = find_file(Path.cwd())
+    named = None if target == _DEFAULT else target
+    wanted = toolsets or ([file.toolset] if file.toolset else [])
+    return Choice(named or file.target or _STARTER, file, _separated(wanted), flags or {})
+
+
+def _separated(names: Sequence[str]) -> tuple[str, ...]:
+    parts = (part.strip() for name in names for part in name.split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))

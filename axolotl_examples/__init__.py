@@ -1,0 +1,3 @@
+"""Systems to copy from; nothing imports them."""
+
+__all__: list[str] = []

@@ -1,0 +1,66 @@
+"""A tool with a typed input, a typed output, and an error that a model can act on."""
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from pydantic import BaseModel, Field
+
+from axolotl_core import ITool, ToolAnnotations, ToolContext, ToolError
+
+__all__ = ["Calculate", "Calculation", "Operation", "Outcome"]
+
+
+class Operation(StrEnum):
+    """How two numbers are combined."""
+
+    ADD = "add"
+    SUBTRACT = "subtract"
+    MULTIPLY = "multiply"
+    DIVIDE = "divide"
+    POWER = "power"
+
+
+class Calculation(BaseModel):
+    """Two numbers and what to do with them."""
+
+    left: float = Field(description="The first number.", examples=[6])
+    operation: Operation = Field(description="What to do with the two numbers.", examples=["multiply"])
+    right: float = Field(description="The second number.", examples=[7])
+
+
+class Outcome(BaseModel):
+    """What came out."""
+
+    result: float = Field(description="The result of the calculation.")
+
+
+class Calculate(ITool[Calculation, Outcome]):
+    """Combines two numbers."""
+
+    name = "calculate"
+    title = "Calculate"
+    description = "Add, subtract, multiply or divide two numbers, or raise one to the power of the other."
+    annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
+
+    async def execute(self, arguments: Calculation, context: ToolContext) -> Outcome:
+        """Calculate, or say why there is no result."""
+        try:
+            result = _OPERATIONS[arguments.operation](arguments.left, arguments.right)
+        except ZeroDivisionError:
+            raise ToolError("Division by zero has no result; choose another number for `right`.") from None
+        except OverflowError:
+            raise ToolError("The result is too large.") from None
+        if isinstance(result, complex) or not math.isfinite(result):
+            raise ToolError("The result is not a finite real number.")
+        return Outcome(result=result)
+
+
+_OPERATIONS: Mapping[Operation, Callable[[float, float], float | complex]] = {
+    Operation.ADD: operator.add,
+    Operation.SUBTRACT: operator.sub,
+    Operation.MULTIPLY: operator.mul,
+    Operation.DIVIDE: operator.truediv,
+    Operation.POWER: operator.pow,
+}

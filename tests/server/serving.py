@@ -1,0 +1,156 @@
+"""Real servers for tests: over HTTP in this process, over stdio in a process of their own."""
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from multiprocessing.reduction import DupFd
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from dependency_injector import containers
+
+from axolotl_server import HttpApp, ServerHost
+from tests.server.runner import run_stdio
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 20.0
+"""How long a test waits for something that must happen."""
+
+
+@dataclass(frozen=True)
+class HttpServer:
+    """A server that listens on a port of its own."""
+
+    host: ServerHost
+    app: HttpApp
+    port: int
+
+    @property
+    def url(self) -> str:
+        """Where messages are posted."""
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+
+@asynccontextmanager
+async def serving(
+    container: containers.Container, settings: Mapping[str, Any] | None = None
+) -> AsyncIterator[HttpServer]:
+    """Serve a container over HTTP on the running loop."""
+    async with ServerHost(container, flags=settings) as host:
+        listener = socket.create_server(("127.0.0.1", 0))
+        app = HttpApp(host.handler, host.settings)
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            loop="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        running = asyncio.ensure_future(server.serve(sockets=[listener]))
+        try:
+            yield HttpServer(host, app, listener.getsockname()[1])
+        finally:
+            app.sessions.end_streams()
+            server.should_exit = True
+            await running
+
+
+class BackgroundServers:
+    """HTTP servers on a loop in a thread, one a container, each started when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._stack = contextlib.AsyncExitStack()
+        self._servers: dict[type[containers.DeclarativeContainer], HttpServer] = {}
+        self._thread = threading.Thread(target=self._loop.run_forever, name="http-servers")
+        self._thread.start()
+
+    def url(self, container: type[containers.DeclarativeContainer]) -> str:
+        """Serve a container, if that is not done yet, and say where."""
+        if container not in self._servers:
+            opening = self._stack.enter_async_context(serving(container()))
+            self._servers[container] = asyncio.run_coroutine_threadsafe(opening, self._loop).result(PATIENCE_SECONDS)
+        return self._servers[container].url
+
+    def close(self) -> None:
+        """Stop all servers."""
+        asyncio.run_coroutine_threadsafe(self._stack.aclose(), self._loop).result(PATIENCE_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class StdioProcess:
+    """A server in a process of its own, spoken to through its standard streams.
+
+    The process is forked from one that has the imports behind it, for hundreds of transcripts need one each.
+    """
+
+    def __init__(self, process: Any, reader: asyncio.StreamReader, writer: asyncio.WriteTransport) -> None:
+        self._process = process
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def start(cls, target: str) -> "StdioProcess":
+        """Serve a target as `axolotl serve` does."""
+        incoming, stdin = os.pipe()
+        stdout, outgoing = os.pipe()
+        process = await asyncio.to_thread(_fork, target, incoming, outgoing)
+        os.close(incoming)
+        os.close(outgoing)
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=2**26)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(stdout, "rb", 0))
+        writer, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(stdin, "wb", 0))
+        return cls(process, reader, writer)
+
+    def send(self, data: bytes) -> None:
+        """Write a line."""
+        self._writer.write(data + b"\n")
+
+    async def receive(self) -> bytes:
+        """Wait for a line."""
+        line = await self._reader.readline()
+        assert line.endswith(b"\n"), f"the server ended after {line!r}"
+        return line[:-1]
+
+    async def close(self) -> tuple[int, bytes]:
+        """Close the server's stdin and wait for its end; gives its exit code and what it still said."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                rest = await self._reader.read()
+        finally:
+            await asyncio.to_thread(self._process.join, PATIENCE_SECONDS)
+        code: int | None = self._process.exitcode
+        assert code is not None, "the server does not end"
+        self._process.close()
+        return code, rest
+
+
+def _fork(target: str, incoming: int, outgoing: int) -> Any:
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["tests.server.runner", "pytest"])
+    process = context.Process(target=_serve, args=(target, DupFd(incoming), DupFd(outgoing)))
+    process.start()
+    return process
+
+
+def _serve(target: str, incoming: Any, outgoing: Any) -> None:
+    for standard, given in ((0, incoming.detach()), (1, outgoing.detach())):
+        os.dup2(given, standard)
+        os.close(given)
+    os.chdir(ROOT)
+    sys.exit(run_stdio(target))

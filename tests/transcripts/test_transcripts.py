@@ -1,0 +1,93 @@
+"""Every transcript, over every transport, in every revision it names."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from axolotl_core.protocol.versions import Revision
+from tests.server.serving import PATIENCE_SECONDS, BackgroundServers
+from tests.transcripts import tools
+from tests.transcripts.matching import differences, paired, same
+from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, Received, StdioPlayer
+from tests.transcripts.rules import WireRules
+from tests.transcripts.transcript import Expect, Expected, Send, Step, Transcript, read_transcript
+
+TRANSCRIPTS = [read_transcript(path) for path in sorted(Path(__file__).parent.glob("*.transcript"))]
+PLAYS = [
+    pytest.param(transcript, revision, transport, id=f"{transcript.name}-{revision.name}-{transport}")
+    for transcript in TRANSCRIPTS
+    for revision in transcript.revisions
+    for transport in transcript.transports
+]
+
+
+@pytest.mark.parametrize(("transcript", "revision", "transport"), PLAYS)
+async def test_transcript(
+    transcript: Transcript, revision: Revision, transport: str, http_servers: BackgroundServers
+) -> None:
+    """The server says what the transcript expects, in the form of the revision's schema, and nothing else."""
+    player = await _player(transcript.container, revision, transport, http_servers)
+    rules = WireRules(revision)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await play(transcript.steps(revision, transport), player, rules)
+    finally:
+        rest = await player.finish()
+    assert not rest, f"the server also said {rest}"
+
+
+async def _player(container: str, revision: Revision, transport: str, servers: BackgroundServers) -> Player:
+    if transport == "memory":
+        return await MemoryPlayer.start(container)
+    if transport == "stdio":
+        return await StdioPlayer.start(container)
+    return HttpPlayer(servers.url(getattr(tools, container)), revision)
+
+
+async def play(steps: "list[Step] | tuple[Step, ...]", player: Player, rules: WireRules) -> None:
+    """Play the client's part and compare the server's."""
+    bodiless: int | None = None
+    for step, following in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(step, Send):
+            rules.sent(_decoded(step.data))
+            bodiless = await player.send(step.data)
+            if bodiless is not None and not _is_bodiless(following):
+                assert bodiless == 202, f"line {step.line}: HTTP status {bodiless}"
+        elif _is_bodiless(step):
+            if isinstance(player, HttpPlayer):
+                assert bodiless == step.messages[0].status, f"line {step.line}: HTTP status {bodiless}"
+        else:
+            await _expect(step, player, rules)
+
+
+async def _expect(step: Expect, player: Player, rules: WireRules) -> None:
+    received = [await player.receive() for _ in step.messages]
+    for one in received:
+        rules.check(one.message)
+    if len(received) == 1:
+        _compare(step.messages[0], received[0])
+    else:
+        came = [one.message for one in received]
+        assert paired([one.message for one in step.messages], came), f"line {step.line}: got {came}"
+        assert all(one.status in (None, 200) for one in received), f"line {step.line}: got {received}"
+
+
+def _compare(expected: Expected, received: Received) -> None:
+    if not same(expected.message, received.message):
+        found = "\n".join(differences(expected.message, received.message))
+        pytest.fail(f"line {expected.line}: got {json.dumps(received.message)}\n{found}")
+    if received.status is not None:
+        assert received.status == (expected.status or 200), f"line {expected.line}: HTTP status {received.status}"
+
+
+def _is_bodiless(step: Step | None) -> bool:
+    return isinstance(step, Expect) and step.messages[0].message is None
+
+
+def _decoded(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,248 @@
+"""Transcripts: text files with what a client says and what the server must answer.
+
+    revisions: 2025-06-18 .. 2025-11-25     which revisions it is played in: names, `a .. b`, `.. b`, `a ..` or all
+    transports: memory, stdio, http         left out: all of them
+    container: Container                    a container of tests/transcripts/tools.py
+    handshake: no                           left out: the player shakes hands first, in revisions that do
+    ---
+    # a comment
+    > {"jsonrpc":"2.0","id":1,"method":"ping"}       a message of the client; a line need not be JSON
+    >b \\xff\\x00                                      bytes of the client, with escapes
+    < {"jsonrpc":"2.0","id":1,"result":{}}           the next message of the server
+    < 400 {"jsonrpc":"2.0","error":"<any>"}          the same, with its HTTP status (200 where none is given)
+    < 202                                            an HTTP reply without a body; nothing on other transports
+    any order:                                       the messages up to `end` may come in any order
+    [2025-06-18 ..; http]                            what follows is for these revisions or transports only
+    [all]                                            what follows is for all again
+
+A line that begins with blanks continues the one before it. `"<any>"` stands for any value, `<any>` inside a string for
+any part of it. `$VERSION` is the revision; `$META` are the members of the envelope that a stateless request carries in
+`_meta` (and a harmless member elsewhere), `$TAIL` what a stateless result has at its end, `$LIST_TAIL` the same for
+results that may be kept, `$INFO` the server's entry in a result's `_meta`.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from axolotl_core.protocol.versions import REVISIONS, Revision
+
+TRANSPORTS = ("memory", "stdio", "http")
+CLIENT = {"name": "player", "version": "1"}
+
+_BY_NAME = {revision.name: revision for revision in REVISIONS}
+_HEADER = re.compile(r"(?P<key>[a-z]+): *(?P<value>.*)")
+_EXPECTED = re.compile(r"< *(?P<status>[0-9]{3})? *(?P<message>.*)", re.DOTALL)
+_SERVER_INFO = '"io.modelcontextprotocol/serverInfo":{"name":"transcripts","version":"1"}'
+
+
+class TranscriptError(Exception):
+    """A transcript cannot be read."""
+
+
+@dataclass(frozen=True)
+class Send:
+    """The client says something."""
+
+    line: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The server says something; without a message it is an HTTP reply that has no body."""
+
+    line: int
+    status: int | None
+    message: Any
+
+
+@dataclass(frozen=True)
+class Expect:
+    """The server says several things in any order."""
+
+    line: int
+    messages: Sequence[Expected]
+
+
+Step = Send | Expect
+
+
+@dataclass(frozen=True)
+class _Line:
+    number: int
+    text: str
+    revisions: frozenset[str]
+    transports: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """One file."""
+
+    name: str
+    revisions: Sequence[Revision]
+    transports: Sequence[str]
+    container: str
+    handshake: bool
+    lines: Sequence[_Line]
+
+    def steps(self, revision: Revision, transport: str) -> Sequence[Step]:
+        """Give what is to be played in a revision over a transport."""
+        chosen = [line for line in self.lines if revision.name in line.revisions and transport in line.transports]
+        opening = _handshake(revision) if self.handshake and not revision.stateless else []
+        return tuple(_steps([*opening, *chosen], revision))
+
+
+def read_transcript(path: Path) -> Transcript:
+    """Read a file.
+
+    Raises:
+        TranscriptError: if it cannot be understood.
+    """
+    return parse_transcript(path.stem, path.read_text(encoding="utf-8"))
+
+
+def parse_transcript(name: str, text: str) -> Transcript:
+    """Read the text of a file.
+
+    Raises:
+        TranscriptError: if it cannot be understood.
+    """
+    header, separator, _ = text.partition("\n---\n")
+    if not separator:
+        raise TranscriptError(f"{name}: no line --- after the header")
+    said = {}
+    for line in filter(None, (line.partition("#")[0].rstrip() for line in header.splitlines())):
+        match = _HEADER.fullmatch(line)
+        if match is None or match["key"] not in {"revisions", "transports", "container", "handshake"}:
+            raise TranscriptError(f"{name}: {line!r} is no line of a header")
+        said[match["key"]] = match["value"]
+    transports = _transports(said.get("transports", ", ".join(TRANSPORTS)))
+    revisions = _revisions(said.get("revisions", "all"))
+    return Transcript(
+        name,
+        tuple(revision for revision in REVISIONS if revision.name in revisions),
+        tuple(transport for transport in TRANSPORTS if transport in transports),
+        said.get("container", "Container"),
+        said.get("handshake", "yes") == "yes",
+        tuple(_lines(name, text, header.count("\n") + 2)),
+    )
+
+
+def _lines(name: str, text: str, first: int) -> Iterator[_Line]:
+    """Join continued lines, drop comments, and note for whom each line is."""
+    revisions, transports = frozenset(_BY_NAME), frozenset(TRANSPORTS)
+    joined: list[tuple[int, str]] = []
+    for number, line in enumerate(text.splitlines()[first:], first + 1):
+        if line.startswith((" ", "\t")) and joined:
+            joined[-1] = joined[-1][0], joined[-1][1] + line.strip()
+        elif line and not line.startswith("#"):
+            joined.append((number, line))
+    for number, line in joined:
+        if line.startswith("["):
+            revisions, transports = _section(name, number, line)
+        elif line.startswith((">", "<")) or line in ("any order:", "end"):
+            yield _Line(number, line, revisions, transports)
+        else:
+            raise TranscriptError(f"{name}:{number}: {line!r} is nothing that can be played")
+
+
+def _section(name: str, number: int, line: str) -> tuple[frozenset[str], frozenset[str]]:
+    revisions, transports = frozenset(_BY_NAME), frozenset(TRANSPORTS)
+    for part in map(str.strip, line.strip("[]").split(";")):
+        if part.split(",")[0].strip() in TRANSPORTS:
+            transports = _transports(part)
+        elif part != "all":
+            revisions = _revisions(part)
+    if not revisions or not transports:
+        raise TranscriptError(f"{name}:{number}: {line!r} is for nobody")
+    return revisions, transports
+
+
+def _transports(text: str) -> frozenset[str]:
+    named = frozenset(map(str.strip, text.split(",")))
+    if not named <= set(TRANSPORTS):
+        raise TranscriptError(f"{text!r} names an unknown transport")
+    return named
+
+
+def _revisions(text: str) -> frozenset[str]:
+    names = list(_BY_NAME)
+    if text == "all":
+        return frozenset(names)
+    if ".." in text:
+        first, last = (part.strip() for part in text.split(".."))
+        begin = names.index(first) if first else 0
+        end = names.index(last) if last else len(names) - 1
+        return frozenset(names[begin : end + 1])
+    named = frozenset(map(str.strip, text.split(",")))
+    if not named <= set(names):
+        raise TranscriptError(f"{text!r} names an unknown revision")
+    return named
+
+
+def _handshake(revision: Revision) -> list[_Line]:
+    """Begin a connection as every well-behaved client does."""
+    params = {"protocolVersion": revision.name, "capabilities": {}, "clientInfo": CLIENT}
+    initialize = {"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": params}
+    texts = (
+        "> " + json.dumps(initialize),
+        '< {"jsonrpc":"2.0","id":"handshake","result":"<any>"}',
+        '> {"jsonrpc":"2.0","method":"notifications/initialized"}',
+    )
+    return [_Line(0, text, frozenset(), frozenset()) for text in texts]
+
+
+def _steps(lines: Sequence[_Line], revision: Revision) -> Iterator[Step]:
+    group: list[Expected] | None = None
+    for line in lines:
+        if line.text == "any order:":
+            group = []
+        elif line.text == "end":
+            yield Expect(line.number, tuple(group or ()))
+            group = None
+        elif line.text.startswith(">b "):
+            yield Send(line.number, line.text[3:].encode("latin-1").decode("unicode_escape").encode("latin-1"))
+        elif line.text.startswith(">"):
+            yield Send(line.number, _filled(line.text[1:].strip(), revision).encode())
+        elif group is not None:
+            group.append(_expected(line, revision))
+        else:
+            yield Expect(line.number, (_expected(line, revision),))
+
+
+def _expected(line: _Line, revision: Revision) -> Expected:
+    match = _EXPECTED.fullmatch(line.text)
+    assert match is not None
+    text = _filled(match["message"], revision)
+    try:
+        message = json.loads(text) if text else None
+    except ValueError as error:
+        raise TranscriptError(f"line {line.number}: {error}: {text}") from error
+    return Expected(line.number, int(match["status"]) if match["status"] else None, message)
+
+
+def _filled(text: str, revision: Revision) -> str:
+    info = _SERVER_INFO if revision.stateless else ""
+    tail = f',"resultType":"complete","_meta":{{{info}}}' if revision.stateless else ""
+    list_tail = ',"ttlMs":0,"cacheScope":"private"' + tail if revision.stateless else ""
+    meta = (
+        f'"io.modelcontextprotocol/protocolVersion":"{revision.name}",'
+        '"io.modelcontextprotocol/clientCapabilities":{},'
+        f'"io.modelcontextprotocol/clientInfo":{json.dumps(CLIENT)}'
+        if revision.stateless
+        else '"example.com/unknown":true'
+    )
+    for name, value in (
+        ("$VERSION", revision.name),
+        ("$META", meta),
+        ("$LIST_TAIL", list_tail),
+        ("$TAIL", tail),
+        ("$INFO", f",{info}" if info else ""),
+    ):
+        text = text.replace(name, value)
+    return text
