@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from axolotl_cli.outline import resolve
 from axolotl_core.errors import ConfigurationError
 
 __all__ = ["read_arguments"]
@@ -53,9 +54,7 @@ def _read_value(text: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -
 
 def _types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
     """Collect the JSON types that a schema admits."""
-    reference = schema.get("$ref", "")
-    if reference.startswith("#/$defs/"):
-        return _types(root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {}), root)
+    schema = resolve(schema, root)
     declared = schema.get("type", [])
     types = {declared} if isinstance(declared, str) else set(declared)
     for keyword in ("anyOf", "oneOf", "allOf"):

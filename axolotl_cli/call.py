@@ -16,10 +16,12 @@ __all__ = ["call"]
 
 
 def call(
-    target: Annotated[str, typer.Argument(help="The container, as for serve; - for the default target.")],
-    name: Annotated[str, typer.Argument(help="The name of the tool.")],
+    target: Annotated[
+        str, typer.Argument(metavar="TARGET", help="The container, as for serve; - for the default target.")
+    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tool.")],
     arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="key=value pairs, or a JSON object.")
+        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
     ] = None,
     toolset: ToolSets = None,
     as_json: AsJson = False,

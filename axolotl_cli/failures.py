@@ -16,8 +16,8 @@ def report_findings(error: Exception) -> bool:
     findings = _findings_of(error)
     for finding in findings:
         report(finding)
-    if findings:
-        logging.getLogger("axolotl").debug("the traceback", exc_info=error)
+    if findings and error.__cause__ is not None:
+        logging.getLogger("axolotl").debug("the cause", exc_info=error.__cause__)
     return bool(findings)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from axolotl_cli.outline import resolve
 from axolotl_core.names import nearest
 from axolotl_core.schema import object_schemas
 from axolotl_core.spec import ToolSpec
@@ -70,8 +71,4 @@ def _undescribed(schema: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_described(argument: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    if argument.get("description"):
-        return True
-    reference = str(argument.get("$ref", ""))
-    definition = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
-    return bool(definition.get("description"))
+    return bool(resolve(argument, root).get("description"))

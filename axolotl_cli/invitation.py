@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import typer
 
+from axolotl_cli.listening import is_everywhere
 from axolotl_cli.samples import sample_arguments
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
@@ -25,6 +26,10 @@ def invite(host: ServerHost, url: str) -> None:
     tools = "1 tool" if len(specs) == 1 else f"{len(specs)} tools"
     name = typer.style(host.settings.server.name, bold=True)
     typer.echo(f"{name} serves {tools} at {typer.style(url, fg='cyan', underline=True)}\n", err=True)
+    if is_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
+        typer.echo(
+            "Requests for another host than localhost are refused: name yours in http.allowed_hosts.\n", err=True
+        )
     typer.echo(f"Try it:\n\n{curl_call(url, specs)}\n\nPress Ctrl-C to stop.", err=True)
 
 

@@ -42,12 +42,12 @@ def _summary(tool: "ToolDescription") -> dict[str, Any]:
 
 
 def _print_table(tools: "list[ToolDescription]") -> None:
-    from axolotl_cli.render import console, number, seconds, table
+    from axolotl_cli.render import number, seconds, show, table
 
     rows = [
-        (tool.name, tool.headline, tool.toolset or "", tool.limits.execution, seconds(tool.limits.timeout_seconds))
+        (tool.name, tool.headline, tool.toolset or "–", tool.limits.execution, seconds(tool.limits.timeout_seconds))
         for tool in tools
     ]
     if rows:
-        console().print(table(("Tool", "Description", "Tool set", "Runs in", "Timeout"), rows))
-    console().print(number(len(rows), "tool"))
+        show(table(("Tool", "Description", "Tool set", "Runs in", "Timeout"), rows), "")
+    show(number(len(rows), "tool"))

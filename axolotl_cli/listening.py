@@ -4,11 +4,12 @@ import errno
 import os
 import socket
 import sys
+from urllib.parse import quote
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings import HttpSettings
 
-__all__ = ["listen", "url_of"]
+__all__ = ["is_everywhere", "listen", "url_of"]
 
 _BACKLOG = 2048
 _ANYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -33,11 +34,16 @@ def listen(settings: HttpSettings) -> socket.socket:
     return listener
 
 
+def is_everywhere(settings: HttpSettings) -> bool:
+    """Tell whether the server listens at all addresses of the machine."""
+    return settings.host in _ANYWHERE
+
+
 def url_of(settings: HttpSettings, listener: socket.socket) -> str:
     """Give the URL that a client on this machine can use."""
     host = _ANYWHERE.get(settings.host, settings.host)
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}{settings.path}"
+    return f"http://{shown}:{listener.getsockname()[1]}{quote(settings.path)}"
 
 
 def _resolved(settings: HttpSettings) -> tuple[int, tuple[object, ...]]:

@@ -10,7 +10,7 @@ __all__ = ["AsJson", "LogLevel", "Level", "Target", "ToolSets"]
 Target = Annotated[
     str | None,
     typer.Argument(
-        metavar="[TARGET]",
+        metavar="TARGET",
         envvar="AXOLOTL_TARGET",
         help="The container: pkg.module:Container or path/file.py:Container; - or none for the settings file's "
         "target, else the starter set.",

@@ -1,5 +1,6 @@
 """Serving over HTTP."""
 
+import logging
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ async def _serve(host: ServerHost) -> None:
         with listen(host.settings.http) as listener, _ended_by_signals():
             invite(host, url_of(host.settings.http, listener))
             await serve_http(host.handler, host.settings, listener)
+        logging.getLogger("axolotl").info("stopped")
 
 
 class _Stopped(BaseException):

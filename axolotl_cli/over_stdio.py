@@ -32,9 +32,9 @@ def serve_over_stdio(target: str | None, toolsets: Sequence[str] | None, flags: 
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:
     async with host:
         set_log_level(host.settings.log_level)
-        _greet_a_person(host, streams)
         stop = StopSignal()
         with stop.listening():
+            _greet_a_person(host, streams)
             await serve_stdio(host.handler, host.settings, streams, stop)
 
 

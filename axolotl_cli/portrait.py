@@ -1,72 +1,77 @@
 """A server on a page, for people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.json import JSON
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from axolotl_cli.render import console, number, seconds
+from axolotl_cli.outline import outline
+from axolotl_cli.render import number, seconds, show
 
 __all__ = ["print_portrait"]
 
 
 def print_portrait(report: Mapping[str, Any]) -> None:
     """Write what `axolotl inspect` found."""
-    paper = console()
-    _print_server(paper, report)
+    show(*_server(report))
     for tool in report["tools"]:
-        _print_tool(paper, tool)
-    paper.print(f"\n{number(len(report['tools']), 'tool')}")
+        show("", *_tool(tool))
+    show("", f"{number(len(report['tools']), 'tool')}; --json shows the schemas whole")
 
 
-def _print_server(paper: Console, report: Mapping[str, Any]) -> None:
-    server, settings = report["server"], report["settings"]
-    limits = settings["limits"]
-    paper.print(Text.assemble((server["name"], "bold"), " ", server["version"], "  ", (server["title"] or "", "dim")))
+def _server(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
+    server, http, limits = report["server"], report["settings"]["http"], report["settings"]["limits"]
     facts = {
         "target": report["target"],
         "description": server["description"],
         "instructions": server["instructions"],
         "revisions": ", ".join(report["revisions"]),
-        "http": f"{settings['http']['host']} port {settings['http']['port']} path {settings['http']['path']}",
+        "http": f"{http['host']}, port {http['port']}, path {http['path']}",
         "limits": f"{seconds(limits['timeout_seconds'])} a call, {limits['max_inflight']} calls at once, "
-        f"{limits['max_message_bytes']} bytes a message, {limits['threads']} threads",
+        f"{limits['threads']} threads, {limits['max_message_bytes']} bytes a message",
     }
-    paper.print(_facts((name, Text(value)) for name, value in facts.items() if value))
+    heading = Text.assemble((f"{server['name']} {server['version']}", "bold"), f"  {server['title'] or ''}")
+    return heading, _facts({name: Text(value) for name, value in facts.items() if value})
 
 
-def _print_tool(paper: Console, tool: Mapping[str, Any]) -> None:
-    paper.print()
-    paper.print(Text.assemble((tool["name"], "bold cyan"), "  ", (tool["title"] or "", "dim")))
-    facts: dict[str, RenderableType | None] = {
-        "description": Text(tool["description"]) if tool["description"] else None,
-        "tool set": Text(tool["toolset"]) if tool["toolset"] else None,
+def _tool(tool: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
+    layers = [layer.rpartition(".")[2] for layer in tool["layers"]]
+    output = tool["output_schema"]
+    facts: dict[str, RenderableType] = {
+        "description": Text(tool["description"] or "–"),
+        "tool set": Text(tool["toolset"] or "–"),
         "limits": Text(_limits(tool["limits"])),
-        "layers": Text(" → ".join(layer.rpartition(".")[2] for layer in tool["layers"]) or "none"),
-        "input": JSON.from_data(tool["input_schema"]),
-        "output": JSON.from_data(tool["output_schema"]) if tool["output_schema"] else Text("content without a schema"),
+        "layers": Text(" → ".join(layers) or "–"),
+        "input": _schema(tool["input_schema"]),
+        "output": _schema(output) if output else Text("content, without a schema"),
     }
-    paper.print(_facts((name, value) for name, value in facts.items() if value is not None))
+    return Text.assemble((tool["name"], "bold cyan"), f"  {tool['title'] or ''}"), _facts(facts)
 
 
 def _limits(limits: Mapping[str, Any]) -> str:
-    at_once = limits["max_concurrency"]
+    at_once, execution = limits["max_concurrency"], limits["execution"]
     parts = [
-        seconds(limits["timeout_seconds"]),
+        f"{seconds(limits['timeout_seconds'])} a call",
         "any number at once" if at_once is None else f"{at_once} at once",
-        f"in the {limits['execution']}" if limits["execution"] == "loop" else f"in a {limits['execution']}",
+        "on the event loop" if execution == "loop" else f"in a {execution}",
     ]
-    return ", ".join([*parts, *(["arguments are coerced"] if limits["coerce_arguments"] else [])])
+    return ", ".join([*parts, "arguments are coerced"] if limits["coerce_arguments"] else parts)
 
 
-def _facts(facts: Iterator[tuple[str, RenderableType]] | Any) -> RenderableType:
+def _schema(schema: Mapping[str, Any]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="cyan", no_wrap=True)
+    for name, kind, description in outline(schema):
+        grid.add_row(Text(name), Text(kind), Text(description, "dim"))
+    return grid if grid.row_count else Text("nothing")
+
+
+def _facts(facts: Mapping[str, RenderableType]) -> RenderableType:
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
-    for name, value in facts:
+    for name, value in facts.items():
         grid.add_row(name, value)
-    return Padding(Group(grid), (0, 0, 0, 2))
+    return Padding(grid, (0, 0, 0, 2), expand=False)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from axolotl_cli.outline import resolve
 from axolotl_core.errors import InvalidArguments
 from axolotl_core.protocol.wire import encode
 from axolotl_core.spec import ToolSpec
@@ -25,7 +26,7 @@ def sample_arguments(spec: ToolSpec) -> dict[str, Any] | None:
 
 def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     """Take what the schema itself offers, else the simplest value of its type."""
-    schema = _resolved(schema, root)
+    schema = resolve(schema, root)
     for offered in ("examples", "enum", "anyOf", "oneOf", "allOf"):
         if schema.get(offered):
             first = schema[offered][0]
@@ -52,11 +53,3 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> d
         return {}
     properties = schema.get("properties", {})
     return {name: _sample(properties.get(name, {}), root, depth + 1) for name in schema.get("required", ())}
-
-
-def _resolved(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Mapping[str, Any]:
-    reference = schema.get("$ref", "")
-    if not reference.startswith("#/$defs/"):
-        return schema
-    definition = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
-    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}

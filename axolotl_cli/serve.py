@@ -20,6 +20,7 @@ class Transport(StrEnum):
 
 def serve(
     target: Target = None,
+    *,
     transport: Annotated[
         Transport, typer.Option("--transport", "-t", help="How clients reach the server.")
     ] = Transport.STDIO,

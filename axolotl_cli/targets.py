@@ -43,9 +43,7 @@ class Choice:
         return ServerHost(container, flags=self.flags, file=self.file, toolsets=self.toolsets)
 
 
-def choose(
-    target: str | None, toolsets: Sequence[str] | None = None, flags: Mapping[str, Any] | None = None
-) -> Choice:
+def choose(target: str | None, toolsets: Sequence[str] | None = None, flags: Mapping[str, Any] | None = None) -> Choice:
     """Complete what was said on the command line by the settings file of the current directory.
 
     Raises:

@@ -56,7 +56,7 @@ def _is_tool_class(value: Any) -> bool:
     """Tell a class that can be made from an abstract one and from one that still lacks type arguments."""
     if not inspect.isclass(value) or not issubclass(value, ITool):
         return False
-    return not inspect.isabstract(value) and hasattr(value, "input_model")
+    return not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
 
 
 def _build(kind: type[ITool[Any, Any]], dependencies: dict[str, Any]) -> ITool[Any, Any]:

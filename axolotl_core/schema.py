@@ -31,8 +31,12 @@ class _QuietJsonSchema(GenerateJsonSchema):
     def typed_dict_schema(self, schema: core_schema.TypedDictSchema) -> JsonSchema:
         return _untitled(super().typed_dict_schema(schema), schema.get("cls"))
 
-    def enum_schema(self, schema: core_schema.EnumSchema) -> JsonSchema:
-        return _untitled(super().enum_schema(schema), schema["cls"])
+    def generate(self, schema: core_schema.CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchema:
+        result = super().generate(schema, mode)
+        for candidate in (result, *result.get("$defs", {}).values()):
+            if "enum" in candidate:
+                candidate.pop("title", None)  # an enum's name, which pydantic adds last of all
+        return result
 
 
 def _untitled(schema: JsonSchema, kind: type | None) -> JsonSchema:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SchemaHandler", "SchemaTool", "compile_schema"]
 
-_SHOWN_LENGTH = 200
+_SHOWN_ENDS = 100
 
 SchemaHandler: TypeAlias = Callable[[dict[str, Any]], Any | Awaitable[Any]]
 
@@ -37,7 +37,8 @@ class SchemaTool(ITool[dict[str, Any], Any]):
         self.name = name
         self.description = description
         self._schema = {"type": "object", **schema}
-        self._validator = compile_schema(self._schema, f"Tool {name!r}")
+        # Without `properties` the validator would not name an unknown argument.
+        self._validator = compile_schema({"properties": {}, **self._schema}, f"Tool {name!r}")
         self._handler = handler
         self.suspends = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
         self.execution = execution or ("loop" if self.suspends else "thread")
@@ -54,7 +55,7 @@ class SchemaTool(ITool[dict[str, Any], Any]):
 
         def parse(raw: bytes) -> dict[str, Any]:
             arguments = _read(raw)
-            problems = [_describe(error, "arguments") for error in self._validator.iter_errors(arguments)]
+            problems = [_shortened(_describe(error, "arguments")) for error in self._validator.iter_errors(arguments)]
             if problems:
                 raise refusal(problems)
             return arguments
@@ -99,9 +100,9 @@ def _read(raw: bytes) -> dict[str, Any]:
 
 def _describe(error: "jsonschema_rs.ValidationError", root: str) -> str:
     place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
-    return f"{place.removeprefix('.') or root}: {_shortened(error.message)}"
+    return f"{place.removeprefix('.') or root}: {error.message}"
 
 
-def _shortened(message: str) -> str:
-    """Cut the middle out: a message begins with what was got and ends with what was expected."""
-    return message if len(message) <= _SHOWN_LENGTH else f"{message[:50]}…{message[50 - _SHOWN_LENGTH :]}"
+def _shortened(problem: str) -> str:
+    """Cut the middle out: a text begins with the place and what was got, and ends with what was expected."""
+    return problem if len(problem) <= 2 * _SHOWN_ENDS else f"{problem[:_SHOWN_ENDS]}…{problem[-_SHOWN_ENDS:]}"

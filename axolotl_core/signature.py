@@ -64,8 +64,9 @@ class Signature:
 
     def call(self, function: Callable[..., Any], arguments: BaseModel, context: ToolContext) -> Any:
         """Call the function with the model's values as they are: nested models stay models."""
-        values = dict(zip(self.parameters, (value for _, value in arguments), strict=True))
-        values.update(dict.fromkeys(self.context_parameters, context))
+        values = dict(zip(self.parameters, arguments.__dict__.values(), strict=True))
+        for name in self.context_parameters:
+            values[name] = context
         return function(**values)
 
     @cached_property

@@ -1,7 +1,7 @@
 """Where settings come from: flags, the environment, a file, the container; the first that speaks is heard."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from pydantic_settings.exceptions import SettingsError
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
-from axolotl_server.settings import ServerSettings
+from axolotl_server.settings import ServerSettings, ToolOverrides, ToolsSettings
 
 __all__ = ["FileSettings", "find_file", "load_settings"]
 
@@ -29,13 +29,15 @@ def find_file(directory: Path) -> FileSettings:
     """Read `axolotl.toml`, else `[tool.axolotl]` of `pyproject.toml`, in a directory.
 
     Raises:
-        ConfigurationError: if the file is no TOML.
+        ConfigurationError: if the file is no TOML, or what it says is no table.
     """
     own, project = directory / "axolotl.toml", directory / "pyproject.toml"
     if own.is_file():
         return _split(own, _read(own))
     if project.is_file():
         table = _read(project).get("tool", {}).get("axolotl")
+        if table is not None and not isinstance(table, dict):
+            raise ConfigurationError(f"{project}: tool.axolotl must be a table")
         if table is not None:
             return _split(project, table)
     return FileSettings()
@@ -55,10 +57,12 @@ def load_settings(
     file = file or FileSettings()
     try:
         environment = EnvSettingsSource(ServerSettings)()
-        merged = _merge(container or {}, file.values, environment, flags or {})
+        merged = _merge(*map(_folded, (container or {}, file.values, environment, flags or {})))
         return ServerSettings.model_validate(merged)
     except SettingsError as error:
-        raise ConfigurationError(f"A setting in the environment cannot be read: {error}") from error
+        raise ConfigurationError(
+            f"A setting in the environment cannot be read (lists and tables are written as JSON): {error}"
+        ) from error
     except ValidationError as error:
         source = f" (file: {file.path})" if file.path else ""
         raise ConfigurationError(*(_describe(finding) + source for finding in error.errors())) from None
@@ -80,6 +84,14 @@ def _split(path: Path, table: dict[str, Any]) -> FileSettings:
     return FileSettings(path=path, target=target, toolset=toolset, values=values)
 
 
+def _folded(layer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Fold the case of the tools' names: the environment has none, and all sources must mean the same tool."""
+    tools = layer.get("tools")
+    if not isinstance(tools, Mapping):
+        return layer
+    return {**layer, "tools": {name.casefold(): said for name, said in tools.items()}}
+
+
 def _merge(*weakest_first: Mapping[str, Any]) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for layer in weakest_first:
@@ -91,17 +103,15 @@ def _merge(*weakest_first: Mapping[str, Any]) -> dict[str, Any]:
 
 def _describe(finding: Any) -> str:
     place = ".".join(map(str, finding["loc"]))
-    if finding["type"] != "extra_forbidden":
-        return f"Setting {place}: {finding['msg']}"
-    near = nearest(str(finding["loc"][-1]), _known_keys(finding["loc"][:-1]))
-    return f"Setting {place} is unknown" + (f"; did you mean {near!r}?" if near else "")
+    problem = " is unknown" if finding["type"] == "extra_forbidden" else f": {finding['msg']}"
+    *section, key = map(str, finding["loc"])
+    near = nearest(key, _known_keys(section))
+    return f"Setting {place}{problem}" + (f"; did you mean {near!r}?" if near and near != key else "")
 
 
-def _known_keys(path: tuple[Any, ...]) -> list[str]:
+def _known_keys(section: Sequence[str]) -> list[str]:
     model: Any = ServerSettings
-    for part in path:
-        field = model.model_fields.get(part)
-        if field is None:
-            return []
-        model = field.annotation
+    for part in section:
+        field = getattr(model, "model_fields", {}).get(part)
+        model = ToolOverrides if field is None and model is ToolsSettings else getattr(field, "annotation", None)
     return list(getattr(model, "model_fields", {}))

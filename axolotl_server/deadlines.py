@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.layer import ToolCall
@@ -13,45 +13,37 @@ __all__ = ["DeadlineLane", "DeadlineTable"]
 ItemT = TypeVar("ItemT")
 
 
-class DeadlineLane(Generic[ItemT]):
-    """Things with the same time to live, oldest first; adding and removing one costs a dict entry."""
+class DeadlineLane(dict[ItemT, float]):
+    """When each item is due, oldest first.
 
-    __slots__ = ("_armed", "_due", "_on_due", "_seconds")
+    It is a dict, so that putting an item in and taking it out costs no call: who adds one looks at `armed`.
+    """
+
+    __slots__ = ("_on_due", "armed", "seconds")
 
     def __init__(self, seconds: float, on_due: Callable[[ItemT], object]) -> None:
-        self._seconds = seconds
+        super().__init__()
+        self.seconds = seconds
+        self.armed = False
         self._on_due = on_due
-        self._due: dict[ItemT, float] = {}
-        self._armed = False
 
-    def add(self, item: ItemT) -> float:
-        """Start the clock of an item and answer when it runs out."""
-        due = time.monotonic() + self._seconds
-        self._due[item] = due
-        if not self._armed:
-            self._arm(self._seconds)
-        return due
+    def arm(self) -> None:
+        """Start the timer for an item that was put into an empty lane."""
+        self._wake_after(self.seconds)
 
-    def discard(self, item: ItemT) -> None:
-        """Stop the clock of an item, whether it ran out or not."""
-        self._due.pop(item, None)
-
-    def __len__(self) -> int:
-        return len(self._due)
-
-    def _arm(self, seconds: float) -> None:
-        self._armed = True
+    def _wake_after(self, seconds: float) -> None:
+        self.armed = True
         asyncio.get_running_loop().call_later(seconds, self._look)
 
     def _look(self) -> None:
-        self._armed = False
+        self.armed = False
         now = time.monotonic()
-        while self._due:
-            item, due = next(iter(self._due.items()))
+        while self:
+            item, due = next(iter(self.items()))
             if due > now:
-                self._arm(due - now)
+                self._wake_after(due - now)
                 return
-            del self._due[item]
+            del self[item]
             self._on_due(item)
 
 

@@ -6,10 +6,10 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.cancellation import CancelReason
-from axolotl_core.errors import InvalidRequest, MethodNotFound, ParseError, ProtocolError
+from axolotl_core.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError, ProtocolError
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.messages import Head, diagnose, explain_shape, read_head, usable_id
-from axolotl_core.protocol.wire import error_message, notification, result_message
+from axolotl_core.protocol.wire import encode, error_message, notification
 from axolotl_server.eras.base import IEra
 from axolotl_server.eras.select import Eras
 from axolotl_server.failures import hide_internal
@@ -21,6 +21,7 @@ __all__ = ["DefaultHandler"]
 
 _LIST_CHANGED = notification("notifications/tools/list_changed")
 _ACCEPTED = 202
+_RESULT = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
 
 
 class DefaultHandler:
@@ -51,7 +52,7 @@ class DefaultHandler:
             if method is None:
                 raise MethodNotFound(f"Method not found: {head.method}")
             result = await method(request)
-            return None if result is None else result_message(head.id, result)
+            return None if result is None else _RESULT % (encode(head.id), result)
         except ProtocolError as error:
             return self._refuse(error, head.id, era, exchange)
         except Exception as error:
@@ -101,8 +102,12 @@ class DefaultHandler:
             if "method" not in message and ("result" in message or "error" in message):
                 self._take_response(exchange)
                 return None
+            problem = explain_shape(message)
+            if "id" not in message and isinstance(problem, InvalidParams):
+                exchange.status = _ACCEPTED
+                return None  # a notification, however wrong, is not answered
             request_id = usable_id(message)
-            raise explain_shape(message)
+            raise problem
         except ProtocolError as error:
             return self._refuse(error, request_id, self._eras.opening, exchange)
 
@@ -114,10 +119,17 @@ class DefaultHandler:
         items = msgspec.json.decode(data, type=list[Raw])
         if not items:
             raise InvalidRequest("Invalid request: the batch is empty")
-        replies = await asyncio.gather(*(self.handle(bytes(item), exchange) for item in items))
+        replies = await asyncio.gather(*(self._handle_item(bytes(item), exchange) for item in items))
         answered = [reply for reply in replies if reply is not None]
         exchange.status = 200 if answered else _ACCEPTED
         return b"[%b]" % b",".join(answered) if answered else None
+
+    async def _handle_item(self, data: bytes, exchange: IExchange) -> bytes | None:
+        """Answer a message of a batch; another batch is none."""
+        if data.startswith(b"["):
+            error = InvalidRequest("Invalid request: a message must be a JSON object")
+            return self._refuse(error, None, self._eras.opening, exchange)
+        return await self.handle(data, exchange)
 
     def _take_response(self, exchange: IExchange) -> None:
         """Drop a response: this server asked nothing."""

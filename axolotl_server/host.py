@@ -8,6 +8,7 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import ToolRegistry
 from axolotl_server.catalogue import Catalogue
 from axolotl_server.configuration import FileSettings, load_settings
@@ -49,7 +50,7 @@ class ServerHost:
             ConfigurationError: with all findings; then nothing stays started.
         """
         try:
-            await _finish(self._container.init_resources())
+            await self._start_resources()
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets)
             self._compose()
@@ -71,6 +72,13 @@ class ServerHost:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
+
+    async def _start_resources(self) -> None:
+        try:
+            await _finish(self._container.init_resources())
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise ConfigurationError(f"A resource of the container fails to start: {problem}") from error
 
     async def _load_settings(self) -> ServerSettings:
         said = await resolve_settings(self._container)

@@ -87,7 +87,10 @@ def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:
 
 
 def _container_of(value: Any, target: str) -> containers.Container:
-    made = value() if isinstance(value, type | Callable) and not _is_container(value) else value
+    try:
+        made = value() if isinstance(value, type | Callable) and not _is_container(value) else value
+    except Exception as error:
+        raise ConfigurationError(f"{target} fails when it is called: {type(error).__name__}: {error}") from error
     if not _is_container(made):
         raise ConfigurationError(f"{target} is no dependency-injector container but {type(made).__name__}")
     return made  # type: ignore[no-any-return]

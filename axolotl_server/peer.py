@@ -81,7 +81,7 @@ class Request(msgspec.Struct, eq=False):
     @property
     def client(self) -> Implementation | None:
         """What the client said it is, in the handshake or in this request."""
-        if self.connection is not None:
+        if self.connection is not None and not self.era.revision.stateless:
             return self.connection.client
         meta = self.head.params.meta
         if meta is UNSET or meta.client_info is UNSET:

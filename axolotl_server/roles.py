@@ -13,7 +13,7 @@ from axolotl_core.names import nearest
 from axolotl_core.registry import AnyTool
 from axolotl_core.tool import check_definition
 
-__all__ = ["Roles", "ToolSet", "resolve_roles", "resolve_settings", "toolset_names"]
+__all__ = ["Roles", "ToolSet", "faults_of", "make_roles", "resolve_roles", "resolve_settings", "toolset_names"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,23 @@ async def resolve_settings(container: containers.Container) -> Mapping[str, Any]
 
 
 async def resolve_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
-    """Make the container's tools and layers; `chosen` names the tool sets to serve, all where it is empty.
+    """Make the container's tools and layers and check them.
 
     Raises:
         ConfigurationError: with everything that is wrong, at once.
+    """
+    roles = await make_roles(container, chosen)
+    findings = faults_of(roles)
+    if findings:
+        raise ConfigurationError(*findings)
+    return roles
+
+
+async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
+    """Make the container's tools and layers; `chosen` names the tool sets to serve, all where it is empty.
+
+    Raises:
+        ConfigurationError: if they cannot be made.
     """
     findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
     sources = list(_tool_providers(container))
@@ -68,11 +81,12 @@ async def resolve_roles(container: containers.Container, chosen: Sequence[str] =
     wanted = [(name, source) for name, source in sources if name is None or not chosen or name in chosen]
     toolsets = [ToolSet(name, tuple(_flat(await _resolved(source)))) for name, source in wanted]
     layers = container.providers.get("layers")
-    roles = Roles(tuple(toolsets), () if layers is None else tuple(_flat(await _resolved(layers))))
-    findings = [*_bad_tools(roles), *_collisions(roles), *_bad_layers(roles)]
-    if findings:
-        raise ConfigurationError(*findings)
-    return roles
+    return Roles(tuple(toolsets), () if layers is None else tuple(_flat(await _resolved(layers))))
+
+
+def faults_of(roles: Roles) -> list[str]:
+    """Find tools that are none, names that collide and layers that are none."""
+    return [*_bad_tools(roles), *_collisions(roles), *_bad_layers(roles)]
 
 
 def toolset_names(container: containers.Container) -> list[str]:

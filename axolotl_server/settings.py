@@ -54,7 +54,9 @@ class HttpSettings(_Section):
     """Names in the Host header that are accepted besides the loopback names and the address bound to."""
     allowed_origins: tuple[str, ...] = ()
     """Origins that are accepted besides the loopback ones, as `https://app.example.com`."""
+    header_timeout_seconds: PositiveFloat = 10.0
     body_timeout_seconds: PositiveFloat = 30.0
+    """How long a client may take to send the rest of a request that it began."""
     watch_after_seconds: PositiveFloat = 0.05
     """When a running call starts to look for its caller's disconnection."""
     keep_alive_seconds: PositiveFloat = 15.0
@@ -141,7 +143,7 @@ class ServerSettings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
-    server: ServerIdentity = ServerIdentity()
+    server: ServerIdentity = Field(default_factory=ServerIdentity)
     http: HttpSettings = HttpSettings()
     stdio: StdioSettings = StdioSettings()
     sessions: SessionSettings = SessionSettings()

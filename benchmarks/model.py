@@ -16,7 +16,7 @@ Verdict = Literal["ok", "miss", "absent", "failed", ""]
 
 @dataclass(frozen=True)
 class Scale:
-    """Say how much work a run does."""
+    """Say how much work a run does; a spread needs two rounds at least."""
 
     rounds: int
     share: float
@@ -89,7 +89,7 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Row:
-    """Hold one line of the result table."""
+    """Hold one line of the result table; the spread is the middle half of the rounds' ratios."""
 
     scenario: str
     metric: str
@@ -99,6 +99,7 @@ class Row:
     samples: tuple[float, ...] = ()
     baseline: str = ""
     ratio: float | None = None
+    spread: tuple[float, float] | None = None
     target: str = ""
     verdict: Verdict = ""
     note: str = ""

@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks.contenders import CONTENDERS
 from benchmarks.model import Row, Scale
 
-_TITLES = ("benchmark", "contender", "value", "ratio", "target", "")
-_RIGHT_ALIGNED = {2, 3}
+_TITLES = ("benchmark", "contender", "value", "ratio", "spread", "target", "")
+_RIGHT_ALIGNED = {2, 3, 4}
 _WORDS = {"absent": "not installed"}
 
 
@@ -51,7 +51,8 @@ def write_json(path: Path, rows: Sequence[Row], scale: Scale) -> None:
 def _cells(row: Row) -> tuple[str, ...]:
     value = f"{_number(row.value)} {row.unit}" if row.value is not None else "–"
     ratio = f"{_number(row.ratio)} × {row.baseline}" if row.ratio is not None else ""
-    return row.metric, row.contender, value, ratio, row.target, _WORDS.get(row.verdict, row.verdict)
+    spread = "–".join(_number(bound) for bound in row.spread) if row.spread else ""
+    return row.metric, row.contender, value, ratio, spread, row.target, _WORDS.get(row.verdict, row.verdict)
 
 
 def _number(value: float) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from statistics import median
+from statistics import median, quantiles
 
 from benchmarks.errors import BenchmarkError, NotInstalled
 from benchmarks.model import Comparison, Measure, Metric, Row, Sample, Scale, Scenario, Verdict
@@ -68,8 +68,9 @@ def _values(samples: Samples, name: str, metric: Metric) -> tuple[float, ...]:
 
 def _compared(row: Row, comparison: Comparison, base: tuple[float, ...]) -> Row:
     """Compare within each round and take the median: what slows a round slows both sides of its ratio."""
-    ratio = median(value / baseline for value, baseline in zip(row.samples, base, strict=True))
+    ratios = [value / baseline for value, baseline in zip(row.samples, base, strict=True)]
+    low, ratio, high = quantiles(ratios, n=4, method="inclusive")
     verdict: Verdict = ""
     if comparison.target:
         verdict = "ok" if comparison.met(ratio) else "miss"
-    return replace(row, baseline=comparison.baseline, ratio=ratio, verdict=verdict)
+    return replace(row, baseline=comparison.baseline, ratio=ratio, spread=(low, high), verdict=verdict)

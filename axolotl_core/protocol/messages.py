@@ -26,6 +26,8 @@ __all__ = [
 
 MAX_DEPTH: Final = 64
 MAX_NAME_LENGTH: Final = 128
+_NEVER_DEEP_BYTES: Final = 1024
+"""A message up to this size cannot nest deeper than every parser bears, so its depth is not looked at."""
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 _CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
@@ -93,7 +95,7 @@ def read_head(data: bytes) -> Head:
         raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
     except RecursionError:
         raise _too_deep() from None
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+    if len(data) > _NEVER_DEEP_BYTES:
         _check_depth(data)
     return head
 
@@ -134,7 +136,7 @@ def usable_id(message: dict[str, Any]) -> RequestId | None:
 
 def _explain_params(params: Any) -> ProtocolError:
     if not isinstance(params, dict):
-        return InvalidParams('Invalid params: "params" must be an object')
+        return InvalidEnvelope('Invalid params: "params" must be an object')
     meta = params.get("_meta", {})
     if not isinstance(meta, dict):
         return InvalidEnvelope('Invalid params: "_meta" must be an object')
@@ -153,6 +155,8 @@ def _is_name(candidate: Any) -> bool:
 
 def _check_depth(data: bytes) -> None:
     """Walk over the brackets outside strings, a step down or up each, in time that grows with the length only."""
+    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
+        return
     outside = b"".join(data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
     steps = array("b", outside.translate(_STEPS, _NO_STEPS))
     if max(accumulate(steps), default=0) > MAX_DEPTH:

@@ -9,15 +9,10 @@ import pydantic_core
 from axolotl_core.errors import ProtocolError
 from axolotl_core.protocol.identity import RequestId
 
-__all__ = ["encode", "error_message", "json_text", "notification", "result_message"]
+__all__ = ["encode", "error_message", "json_text", "notification"]
 
 encode = msgspec.json.encode
 """Encodes plain JSON values and the protocol's structs."""
-
-
-def result_message(request_id: RequestId, result: bytes) -> bytes:
-    """Frame an encoded result."""
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (encode(request_id), result)
 
 
 def error_message(request_id: RequestId | None, error: ProtocolError, code: int) -> bytes:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from axolotl_core.errors import InvalidParams, InvalidRequest, ParseError, ProtocolError, ToolNotFound
+from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError, ToolNotFound
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import Revision
@@ -56,4 +56,4 @@ class LegacyEra(IEra):
 
     def status_of(self, error: ProtocolError) -> int:
         """Only a message that is none has a status of its own: 404 means that the session is gone."""
-        return 400 if isinstance(error, ParseError | InvalidRequest) else 200
+        return 400 if isinstance(error, ParseError | InvalidRequest | InvalidEnvelope) else 200

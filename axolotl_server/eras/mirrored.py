@@ -34,10 +34,6 @@ def check_mirrored(headers: Mapping[bytes, bytes], head: Head, version: str, dat
     Raises:
         HeaderMismatch: if one is missing or differs.
     """
-    if head.method == "tools/call" and head.params.name is not UNSET:
-        sent = headers.get(b"mcp-protocol-version"), headers.get(b"mcp-method"), headers.get(b"mcp-name")
-        if sent == (version.encode(), b"tools/call", head.params.name.encode()):
-            return
     _compare(headers, b"mcp-protocol-version", version)
     _compare(headers, b"mcp-method", head.method)
     if head.method == "tools/call":

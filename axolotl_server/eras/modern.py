@@ -62,8 +62,15 @@ class ModernEra(IEra):
             raise InvalidEnvelope(
                 f"Invalid params: params._meta must hold {PROTOCOL_VERSION_KEY} and {CLIENT_CAPABILITIES_KEY}"
             )
-        if request.exchange.headers is not None:
-            check_mirrored(request.exchange.headers, request.head, meta.version, request.data)
+        headers, head = request.exchange.headers, request.head
+        if headers is not None and not (
+            head.method == "tools/call"
+            and headers.get(b"mcp-method") == b"tools/call"
+            and head.params.name is not UNSET
+            and headers.get(b"mcp-name") == head.params.name.encode()
+            and headers.get(b"mcp-protocol-version") == meta.version.encode()
+        ):
+            check_mirrored(headers, head, meta.version, request.data)
         if meta.version != self.revision.name:
             raise UnsupportedVersion(meta.version, [revision.name for revision in STATELESS_REVISIONS])
 

@@ -18,6 +18,7 @@ from axolotl_server.settings import ServerSettings
 __all__ = ["HttpApp"]
 
 _DUPLICATED = b"\x00duplicated"
+_JUDGED = frozenset({b"host", b"origin"})
 
 
 class HttpApp:
@@ -93,9 +94,9 @@ async def _end_with_client(stream: EventStream, receive: Receive) -> None:
 
 
 def _mark_duplicates(headers: dict[bytes, bytes], pairs: Iterable[tuple[bytes, bytes]]) -> None:
-    """Make sure that a routing header that was sent twice matches nothing."""
+    """Make sure that a header which decides something matches nothing if it was sent twice."""
     seen: set[bytes] = set()
     for name, _ in pairs:
-        if name in seen and name.startswith(b"mcp-"):
+        if name in seen and (name.startswith(b"mcp-") or name in _JUDGED):
             headers[name] = _DUPLICATED
         seen.add(name)

@@ -7,25 +7,33 @@ import uvicorn
 from axolotl_core.cancellation import CancelReason
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.app import HttpApp
-from axolotl_server.settings import ServerSettings
+from axolotl_server.http.stalls import StallGuard
+from axolotl_server.settings import HttpSettings, ServerSettings
 
 __all__ = ["serve_http"]
 
 _LAST_WORDS_SECONDS = 2
+_TICKS_BETWEEN_LOOKS = 5
+"""uvicorn ticks ten times a second."""
 
 
 class _DrainingServer(uvicorn.Server):
-    """Ends streams and drains calls before uvicorn waits for its connections."""
+    """Closes stalled connections, and drains calls and streams before uvicorn waits for its connections."""
 
-    def __init__(self, config: uvicorn.Config, app: HttpApp, handler: DefaultHandler, drain_seconds: float) -> None:
+    def __init__(self, config: uvicorn.Config, app: HttpApp, handler: DefaultHandler, settings: HttpSettings) -> None:
         super().__init__(config)
         self._app = app
         self._handler = handler
-        self._drain_seconds = drain_seconds
+        self._drain_seconds = settings.drain_seconds
+        self._stalls = StallGuard(settings.header_timeout_seconds, settings.body_timeout_seconds)
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % _TICKS_BETWEEN_LOOKS == 0:
+            self._stalls.look(self.server_state.connections)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         inflight = self._handler.inflight
-        inflight.refuse_new("The server is shutting down; try again")
         self._app.sessions.end_streams()
         await inflight.drain(0 if self.force_exit else self._drain_seconds)
         inflight.stop_all(CancelReason.SHUTDOWN)
@@ -43,7 +51,9 @@ async def serve_http(handler: DefaultHandler, settings: ServerSettings, listener
         log_config=None,
         access_log=False,
         server_header=False,
+        proxy_headers=False,
+        ws="none",
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_LAST_WORDS_SECONDS,
     )
-    await _DrainingServer(config, app, handler, settings.http.drain_seconds).serve(sockets=[listener])
+    await _DrainingServer(config, app, handler, settings.http).serve(sockets=[listener])

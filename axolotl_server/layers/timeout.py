@@ -1,6 +1,7 @@
 """Every call has a deadline."""
 
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, Protocol
 
 from axolotl_core.layer import ILayer, Invoke, ToolCall
@@ -10,14 +11,19 @@ __all__ = ["ILane", "TimeoutLayer"]
 
 
 class ILane(Protocol):
-    """Stops calls that stay in it for too long."""
+    """When each of the calls that run under one deadline is due; it stops those whose time has come."""
 
-    def add(self, call: ToolCall) -> float:
-        """Start the clock of a call and answer when it runs out."""
+    seconds: float
+    armed: bool
+
+    def arm(self) -> None:
+        """Start the timer; to be called when a call is put into a lane that is not armed."""
         ...
 
-    def discard(self, call: ToolCall) -> None:
-        """Stop the clock of a call."""
+    def __setitem__(self, call: ToolCall, due: float, /) -> None: ...
+
+    def pop(self, call: ToolCall, default: None, /) -> float | None:
+        """Take a call out, whether its time has come or not."""
         ...
 
 
@@ -30,13 +36,15 @@ class TimeoutLayer(ILayer):
     def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
         """Find the lane once."""
         lane = self._lane_for(spec.limits.timeout_seconds)
-        add, discard = lane.add, lane.discard
+        seconds = lane.seconds
 
         async def timed(call: ToolCall) -> Any:
-            call.deadline = add(call)
+            call.deadline = lane[call] = monotonic() + seconds
+            if not lane.armed:
+                lane.arm()
             try:
                 return await call_next(call)
             finally:
-                discard(call)
+                lane.pop(call, None)
 
         return timed

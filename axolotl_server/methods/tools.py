@@ -8,7 +8,7 @@ from msgspec import UNSET
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidArguments, InvalidParams, ProtocolError, ToolError
 from axolotl_core.layer import ToolCall
-from axolotl_server.binding import ToolBinding
+from axolotl_core.spec import ToolSpec
 from axolotl_server.catalogue import Catalogue
 from axolotl_server.eras.mirrored import check_parameters
 from axolotl_server.failures import describe_stop, hide
@@ -41,16 +41,25 @@ class ToolMethods:
 
     async def call(self, request: Request) -> bytes | None:
         """Run a tool; the answer is None if the caller no longer wants one."""
-        binding, raw = self._target(request)
-        exchange = request.exchange
+        head, exchange = request.head, request.exchange
+        if head.params.name is UNSET or head.id is UNSET:
+            raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
+        binding = self._catalogue.find(head.params.name)
+        raw = bytes(head.params.arguments)
+        if raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
+            self._check_arguments(binding.spec, raw, request)
         task = asyncio.current_task(exchange.loop)
         assert task is not None
-        assert request.head.id is not UNSET
-        call = ToolCall(request.head.id, request, exchange.principal, spec=binding.spec, raw=raw, task=task)
-        try:
-            self._inflight.enter(call, request)
-        except ToolError as refused:
+        inflight, connection = self._inflight, request.connection
+        if len(inflight) >= inflight.limit:
+            refused = inflight.refusal()
             return encode_error(refused.message, refused.meta, request.era)
+        call = ToolCall(head.id, request, exchange.principal, spec=binding.spec, raw=raw, task=task)
+        if connection is not None:
+            inflight.enter_connection(call, connection)
+        inflight[call] = None
+        if not inflight.ticking:
+            inflight.tick_later(exchange.loop)
         try:
             output = await binding.invoke(call)
             if call.cancellation.reason is None:
@@ -60,20 +69,14 @@ class ToolMethods:
             return self._failed(error, call, task, request)
         finally:
             request.finished = True
-            self._inflight.leave(call, request)
+            inflight.leave(call, connection)
 
-    def _target(self, request: Request) -> tuple[ToolBinding, bytes]:
-        params = request.head.params
-        if params.name is UNSET:
-            raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
-        binding = self._catalogue.find(params.name)
-        raw = bytes(params.arguments)
+    def _check_arguments(self, spec: ToolSpec, raw: bytes, request: Request) -> None:
         if raw[0] != _OPENING_BRACE:
             raise InvalidParams('Invalid params: "arguments" must be an object')
         headers = request.exchange.headers
-        if binding.spec.header_parameters and headers is not None and request.era.revision.stateless:
-            check_parameters(headers, binding.spec.header_parameters, raw)
-        return binding, raw
+        if headers is not None and request.era.revision.stateless:
+            check_parameters(headers, spec.header_parameters, raw)
 
     def _failed(
         self, error: BaseException, call: ToolCall, task: asyncio.Task[object], request: Request

@@ -1,9 +1,11 @@
 """The standard streams as the protocol's own, out of reach of everything else in the process."""
 
 import asyncio
+import contextlib
 import os
 import stat
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -55,8 +57,7 @@ async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_e
         protocol = _Receiver(on_chunk, on_end)
         transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(descriptor, "rb", 0))
         return _Valve(transport)
-    task = loop.create_task(_read_blocking(descriptor, on_chunk, on_end))
-    return _Valve(None, task)
+    return _Valve(None, _BlockingReader(descriptor, on_chunk, on_end))
 
 
 async def open_writer(descriptor: int, on_pause: Callable[[bool], object]) -> IWriter:
@@ -78,9 +79,9 @@ def _is_pollable(descriptor: int) -> bool:
 class _Valve:
     """Holds incoming bytes back while the outgoing side is full."""
 
-    def __init__(self, transport: asyncio.ReadTransport | None, task: asyncio.Task[None] | None = None) -> None:
+    def __init__(self, transport: asyncio.ReadTransport | None, reader: "_BlockingReader | None" = None) -> None:
         self._transport = transport
-        self._task = task
+        self._reader = reader
 
     def hold(self, full: bool) -> None:
         if self._transport is None or self._transport.is_closing():
@@ -93,8 +94,8 @@ class _Valve:
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-        if self._task is not None:
-            self._task.cancel()
+        if self._reader is not None:
+            self._reader.close()
 
 
 class _Receiver(asyncio.Protocol):
@@ -150,8 +151,26 @@ class _BlockingWriter:
         os.close(self._descriptor)
 
 
-async def _read_blocking(descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:
-    loop = asyncio.get_running_loop()
-    while chunk := await loop.run_in_executor(None, os.read, descriptor, _CHUNK):
-        on_chunk(chunk)
-    on_end()
+class _BlockingReader:
+    """Reads files and terminals in a daemon thread: nobody can wake it from its last read, so nobody waits for it."""
+
+    def __init__(self, descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._descriptor = descriptor
+        self._on_chunk = on_chunk
+        self._on_end = on_end
+        self._closed = False
+        threading.Thread(target=self._pump, name="axolotl-stdin", daemon=True).start()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _pump(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
+            while chunk := os.read(self._descriptor, _CHUNK):
+                self._loop.call_soon_threadsafe(self._take, chunk)
+            self._loop.call_soon_threadsafe(self._on_end)
+
+    def _take(self, chunk: bytes) -> None:
+        if not self._closed:
+            self._on_chunk(chunk)

@@ -18,7 +18,6 @@ import uvicorn
 from dependency_injector import containers
 
 from axolotl_server import HttpApp, ServerHost
-from tests.server.runner import run_stdio
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 20.0
@@ -45,7 +44,7 @@ async def serving(
 ) -> AsyncIterator[HttpServer]:
     """Serve a container over HTTP on the running loop."""
     async with ServerHost(container, flags=settings) as host:
-        listener = socket.create_server(("127.0.0.1", 0))
+        listener = _listener()
         app = HttpApp(host.handler, host.settings)
         config = uvicorn.Config(
             app,
@@ -91,30 +90,21 @@ class BackgroundServers:
         self._loop.close()
 
 
-class StdioProcess:
-    """A server in a process of its own, spoken to through its standard streams.
+class StdioServer:
+    """A server in a process of its own, spoken to through its standard streams."""
 
-    The process is forked from one that has the imports behind it, for hundreds of transcripts need one each.
-    """
-
-    def __init__(self, process: Any, reader: asyncio.StreamReader, writer: asyncio.WriteTransport) -> None:
+    def __init__(self, process: Any, stdin: int, stdout: int) -> None:
         self._process = process
-        self._reader = reader
-        self._writer = writer
+        self._descriptors = stdin, stdout
+        self._reader = asyncio.StreamReader(limit=2**26, loop=asyncio.get_running_loop())
+        self._writer: asyncio.WriteTransport
 
-    @classmethod
-    async def start(cls, target: str) -> "StdioProcess":
-        """Serve a target as `axolotl serve` does."""
-        incoming, stdin = os.pipe()
-        stdout, outgoing = os.pipe()
-        process = await asyncio.to_thread(_fork, target, incoming, outgoing)
-        os.close(incoming)
-        os.close(outgoing)
+    async def connect(self) -> None:
+        """Take hold of the server's streams."""
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=2**26)
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(stdout, "rb", 0))
-        writer, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(stdin, "wb", 0))
-        return cls(process, reader, writer)
+        stdin, stdout = self._descriptors
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(stdout, "rb", 0))
+        self._writer, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(stdin, "wb", 0))
 
     def send(self, data: bytes) -> None:
         """Write a line."""
@@ -140,17 +130,55 @@ class StdioProcess:
         return code, rest
 
 
-def _fork(target: str, incoming: int, outgoing: int) -> Any:
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.server.runner", "pytest"])
-    process = context.Process(target=_serve, args=(target, DupFd(incoming), DupFd(outgoing)))
-    process.start()
-    return process
+class StdioServers:
+    """Processes for hundreds of transcripts: forked from one that has the imports behind it, each a moment before it is
+    needed; from there on they are `axolotl serve`."""
+
+    def __init__(self) -> None:
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["tests.server.preload"])
+        self._spare: dict[str, tuple[Any, int, int]] = {}
+
+    async def start(self, target: str) -> StdioServer:
+        """Serve a target, and have the next server for it ready soon."""
+        process, stdin, stdout = self._spare.pop(target) if target in self._spare else self._fork(target)
+        server = StdioServer(process, stdin, stdout)
+        await server.connect()
+        self._spare[target] = self._fork(target)
+        return server
+
+    def close(self) -> None:
+        """End the servers that nobody needed."""
+        for process, stdin, stdout in self._spare.values():
+            os.close(stdin)
+            process.join(PATIENCE_SECONDS)
+            process.close()
+            os.close(stdout)
+
+    def _fork(self, target: str) -> tuple[Any, int, int]:
+        incoming, stdin = os.pipe()
+        stdout, outgoing = os.pipe()
+        process = self._context.Process(target=_serve, args=(target, DupFd(incoming), DupFd(outgoing)))
+        process.start()
+        os.close(incoming)
+        os.close(outgoing)
+        return process, stdin, stdout
 
 
 def _serve(target: str, incoming: Any, outgoing: Any) -> None:
+    from axolotl_cli.app import main
+
     for standard, given in ((0, incoming.detach()), (1, outgoing.detach())):
         os.dup2(given, standard)
         os.close(given)
     os.chdir(ROOT)
-    sys.exit(run_stdio(target))
+    sys.argv = ["axolotl", "serve", target]
+    main()
+
+
+def _listener() -> socket.socket:
+    # asyncio switches Nagle's algorithm off only where the protocol is named: without it a reply takes 40 ms.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    return listener

@@ -13,7 +13,7 @@ from axolotl_core.protocol.messages import PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import Revision
 from axolotl_server import ServerHost
 from axolotl_server.transports.memory import MemoryTransport
-from tests.server.serving import PATIENCE_SECONDS, StdioProcess
+from tests.server.serving import PATIENCE_SECONDS, StdioServer, StdioServers
 from tests.transcripts import tools
 
 
@@ -71,12 +71,12 @@ class MemoryPlayer(Player):
 class StdioPlayer(Player):
     """Plays against a process."""
 
-    def __init__(self, process: StdioProcess) -> None:
+    def __init__(self, process: StdioServer) -> None:
         self._process = process
 
     @classmethod
-    async def start(cls, container: str) -> "StdioPlayer":
-        return cls(await StdioProcess.start(f"tests/transcripts/tools.py:{container}"))
+    async def start(cls, container: str, servers: StdioServers) -> "StdioPlayer":
+        return cls(await servers.start(f"tests/transcripts/tools.py:{container}"))
 
     async def send(self, data: bytes) -> int | None:
         self._process.send(data)
@@ -95,7 +95,8 @@ class HttpPlayer(Player):
     """Plays against a server that listens: keeps the session of a handshake, mirrors what a stateless request says."""
 
     def __init__(self, url: str, revision: Revision) -> None:
-        self._client = httpx.AsyncClient(base_url=url, timeout=PATIENCE_SECONDS)
+        self._client = httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)
+        self._url = url
         self._revision = revision
         self._session: dict[str, str] = {}
         self._inbox: asyncio.Queue[Received] = asyncio.Queue()
@@ -119,14 +120,14 @@ class HttpPlayer(Player):
     async def finish(self) -> list[Received]:
         await asyncio.gather(*self._posts)
         if self._session:
-            assert (await self._client.delete("", headers=self._session)).status_code == 204
+            assert (await self._client.delete(self._url, headers=self._session)).status_code == 204
         await self._client.aclose()
         return [self._inbox.get_nowait() for _ in range(self._inbox.qsize())]
 
     async def _post(self, data: bytes, message: Any) -> int | None:
         headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
         headers |= self._session | self._mirrored(message)
-        async with self._client.stream("POST", "", content=data, headers=headers) as response:
+        async with self._client.stream("POST", self._url, content=data, headers=headers) as response:
             self._keep_session(response, message)
             if response.headers.get("content-type") == "text/event-stream":
                 async for line in response.aiter_lines():
@@ -166,14 +167,15 @@ class HttpPlayer(Player):
                 mirrored["Mcp-Name"] = _header_value(name)
         match message:
             case {"method": str() as method}:
-                mirrored["Mcp-Method"] = method
+                mirrored["Mcp-Method"] = _header_value(method)
         return mirrored
 
 
 def _header_value(text: str) -> str:
     if text.isascii() and text.isprintable() and text == text.strip():
         return text
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+    encoded = base64.b64encode(text.encode(errors="replace")).decode()
+    return f"=?base64?{encoded}?="
 
 
 def _is_request(message: Any) -> bool:

@@ -5,6 +5,7 @@ older revisions do not have yet is stated here as the members that each may show
 """
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
@@ -135,9 +136,14 @@ class WireRules:
 
 def _compare(model: Any, data: Any) -> None:
     """Validate with a model, and find members that the model does not know."""
-    adapter: TypeAdapter[Any] = TypeAdapter(model)
+    adapter = _adapter(model)
     known = adapter.dump_python(adapter.validate_python(data, by_name=False), by_alias=True, exclude_unset=True)
     _find_unknown(data, known, "$")
+
+
+@cache
+def _adapter(model: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(model)
 
 
 def _find_unknown(data: Any, known: Any, path: str) -> None:

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeGuard
 
 import pytest
 
 from axolotl_core.protocol.versions import Revision
-from tests.server.serving import PATIENCE_SECONDS, BackgroundServers
+from tests.server.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
 from tests.transcripts import tools
 from tests.transcripts.matching import differences, paired, same
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, Received, StdioPlayer
@@ -25,10 +27,20 @@ PLAYS = [
 
 @pytest.mark.parametrize(("transcript", "revision", "transport"), PLAYS)
 async def test_transcript(
-    transcript: Transcript, revision: Revision, transport: str, http_servers: BackgroundServers
+    transcript: Transcript,
+    revision: Revision,
+    transport: str,
+    http_servers: BackgroundServers,
+    stdio_servers: StdioServers,
 ) -> None:
     """The server says what the transcript expects, in the form of the revision's schema, and nothing else."""
-    player = await _player(transcript.container, revision, transport, http_servers)
+    player: Player
+    if transport == "memory":
+        player = await MemoryPlayer.start(transcript.container)
+    elif transport == "stdio":
+        player = await StdioPlayer.start(transcript.container, stdio_servers)
+    else:
+        player = HttpPlayer(http_servers.url(getattr(tools, transcript.container)), revision)
     rules = WireRules(revision)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -38,15 +50,7 @@ async def test_transcript(
     assert not rest, f"the server also said {rest}"
 
 
-async def _player(container: str, revision: Revision, transport: str, servers: BackgroundServers) -> Player:
-    if transport == "memory":
-        return await MemoryPlayer.start(container)
-    if transport == "stdio":
-        return await StdioPlayer.start(container)
-    return HttpPlayer(servers.url(getattr(tools, container)), revision)
-
-
-async def play(steps: "list[Step] | tuple[Step, ...]", player: Player, rules: WireRules) -> None:
+async def play(steps: Sequence[Step], player: Player, rules: WireRules) -> None:
     """Play the client's part and compare the server's."""
     bodiless: int | None = None
     for step, following in zip(steps, [*steps[1:], None], strict=True):
@@ -82,7 +86,7 @@ def _compare(expected: Expected, received: Received) -> None:
         assert received.status == (expected.status or 200), f"line {expected.line}: HTTP status {received.status}"
 
 
-def _is_bodiless(step: Step | None) -> bool:
+def _is_bodiless(step: Step | None) -> TypeGuard[Expect]:
     return isinstance(step, Expect) and step.messages[0].message is None
 
 

@@ -201,7 +201,7 @@ class LieInside(ITool[NoArguments, Sum]):
     description = "Break its own promise within a model that was never validated"
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> Sum:
-        return Sum.model_construct(total="swordfish")
+        return Sum.model_construct(total="swordfish")  # type: ignore[arg-type]
 
 
 class Opaque(ITool[NoArguments, Any]):

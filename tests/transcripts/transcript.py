@@ -139,7 +139,7 @@ def _lines(name: str, text: str, first: int) -> Iterator[_Line]:
     joined: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines()[first:], first + 1):
         if line.startswith((" ", "\t")) and joined:
-            joined[-1] = joined[-1][0], joined[-1][1] + line.strip()
+            joined[-1] = joined[-1][0], f"{joined[-1][1]} {line.strip()}"
         elif line and not line.startswith("#"):
             joined.append((number, line))
     for number, line in joined:

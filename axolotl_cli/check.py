@@ -1,0 +1,72 @@
+"""`axolotl check`: everything that is wrong, before anyone is served."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from axolotl_cli.codes import ExitCode
+from axolotl_cli.options import AsJson, Target, ToolSets
+
+if TYPE_CHECKING:
+    from axolotl_cli.examination import Examination
+    from axolotl_cli.findings import Finding
+    from axolotl_cli.targets import Choice
+
+__all__ = ["check"]
+
+
+def check(
+    target: Target = None,
+    toolset: ToolSets = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load and compile everything and report all that is wrong, or could be better.
+
+    The exit code is 2 if there are errors.
+    """
+    from axolotl_cli.targets import choose
+
+    choice = choose(target, toolset)
+    examination = _examine(choice)
+    findings = examination.findings
+    failed = any(strict or finding.severity == "error" for finding in findings)
+    if as_json:
+        _print_json(choice.target, findings, failed)
+    else:
+        _print_text(choice.target, findings, len(examination.tools))
+    raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
+
+
+def _examine(choice: "Choice") -> "Examination":
+    from axolotl_cli.examination import Examination
+    from axolotl_cli.logs import start_logging
+    from axolotl_cli.running import run
+    from axolotl_cli.streams import reserved_output
+
+    examination = Examination(choice)
+    with reserved_output():
+        start_logging("warning")
+        run(examination.run())
+    return examination
+
+
+def _print_json(target: str, findings: "list[Finding]", failed: bool) -> None:
+    from axolotl_cli.render import print_json
+
+    print_json({"target": target, "ok": not failed, "findings": [asdict(finding) for finding in findings]})
+
+
+def _print_text(target: str, findings: "list[Finding]", tools: int) -> None:
+    from axolotl_cli.lines import one_line
+    from axolotl_cli.render import number
+
+    errors = sum(finding.severity == "error" for finding in findings)
+    for finding in findings:
+        colour = "red" if finding.severity == "error" else "yellow"
+        typer.echo(f"{typer.style(f'{finding.severity:<8}', fg=colour, bold=True)}{one_line(finding.message)}")
+    if findings:
+        typer.echo()
+    outcome = f"{number(errors, 'error')}, {number(len(findings) - errors, 'warning')}" if findings else "all is well"
+    typer.echo(f"{target}: {number(tools, 'tool')}, {outcome}")

@@ -1,0 +1,17 @@
+import asyncio
+
+import uvicorn
+from greeter import Container
+
+from axolotl_server import HttpApp, ServerHost
+
+
+async def main(port: int = 8000) -> None:
+    async with ServerHost(Container()) as host:
+        app = HttpApp(host.handler, host.settings)
+        config = uvicorn.Config(app, port=port, lifespan="off", ws="none", access_log=False)
+        await uvicorn.Server(config).serve()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

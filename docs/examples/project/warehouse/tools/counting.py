@@ -1,0 +1,25 @@
+from pydantic import BaseModel, Field
+
+from axolotl_core import ITool, ToolContext, tool
+from warehouse.stock import Stock
+
+
+class Article(BaseModel):
+    article: str = Field(description="The name of the article.")
+
+
+class CountArticle(ITool[Article, int]):
+    name = "count_article"
+    description = "Tell how many of an article are in stock."
+
+    def __init__(self, stock: Stock) -> None:
+        self._stock = stock
+
+    async def execute(self, arguments: Article, context: ToolContext) -> int:
+        return self._stock.count(arguments.article)
+
+
+@tool
+async def opening_hours() -> str:
+    """Tell when the warehouse is open."""
+    return "8 to 17"

@@ -1,0 +1,78 @@
+"""Commands in this process, and commands in processes of their own."""
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from axolotl_cli.app import app
+from tests.cli.processes import Processes
+
+
+class CommandLine:
+    """Runs commands in this process, in a directory of their own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def __call__(self, *words: str) -> "Answer":
+        result = CliRunner().invoke(app, words, catch_exceptions=False)
+        return Answer(result.exit_code, result.stdout, result.stderr)
+
+    def write(self, name: str, text: str) -> None:
+        """Put a file into the directory."""
+        (self.directory / name).write_text(text, encoding="utf-8")
+
+
+class Answer:
+    """How a command ended and what it wrote."""
+
+    def __init__(self, code: int, stdout: str, stderr: str) -> None:
+        self.code = code
+        self.stdout = stdout
+        self.stderr = stderr
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pristine: None) -> CommandLine:
+    """Give the commands an empty directory and forget afterwards what they imported and logged."""
+    monkeypatch.chdir(tmp_path)
+    return CommandLine(tmp_path)
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """Start processes that end with the test."""
+    with Processes() as started:
+        yield started
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """Make a named pipe: a tool that reads it waits until the test writes to it."""
+    if sys.platform == "win32":
+        pytest.skip("there are no named pipes here")
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+@pytest.fixture
+def pristine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Hide the settings of whoever runs the tests, and put the interpreter back afterwards."""
+    for name in os.environ:
+        if name.startswith("AXOLOTL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name, module in tuple(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]

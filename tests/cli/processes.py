@@ -1,0 +1,122 @@
+"""Real processes, whose output is awaited and never guessed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
+
+ROOT = Path(__file__).resolve().parents[2]
+READY = "Press Ctrl-C to stop."
+_PATIENCE_SECONDS = 30.0
+
+
+class Server:
+    """An `axolotl` process with its three streams."""
+
+    def __init__(self, words: tuple[str, ...], environment: Mapping[str, str], directory: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "axolotl_cli", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=_environment(environment),
+            cwd=directory,
+            text=True,
+        )
+        self._watchdog = threading.Timer(_PATIENCE_SECONDS, self.process.kill)
+        self._watchdog.start()
+
+    def say(self, message: Mapping[str, Any]) -> None:
+        """Send a message over stdio."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message) + "\n")
+        self.process.stdin.flush()
+
+    def hear(self) -> Any:
+        """Wait for a message over stdio."""
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """Send a request over stdio and wait for its answer."""
+        self.say({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
+        return self.hear()["result"]
+
+    def shake_hands(self) -> None:
+        """Begin a session over stdio."""
+        version = LATEST_HANDSHAKE_REVISION.name
+        client = {"name": "test", "version": "1"}
+        self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=client)
+        self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def read_until(self, text: str) -> str:
+        """Wait until the process wrote a text to its standard error stream, and give all before it."""
+        assert self.process.stderr is not None
+        lines: list[str] = []
+        for line in self.process.stderr:
+            lines.append(line)
+            if text in line:
+                return "".join(lines)
+        raise AssertionError(f"{text!r} never came; instead: {''.join(lines)}")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        self.process.send_signal(number)
+
+    def end(self) -> tuple[int, str, str]:
+        """Close the standard input, wait for the end and give the exit code and what was still written."""
+        stdout, stderr = self.process.communicate(timeout=_PATIENCE_SECONDS)
+        return self.process.returncode, stdout, stderr
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        self._watchdog.cancel()
+        self.process.kill()
+        self.process.communicate()
+
+
+class Processes:
+    """Starts processes and ends them."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+
+    def start(self, *words: str, directory: Path = ROOT, **environment: str) -> Server:
+        """Start `axolotl` with some words."""
+        server = Server(words, environment, directory)
+        self._stack.callback(server.close)
+        return server
+
+    def run(self, *words: str, directory: Path = ROOT, **environment: str) -> tuple[int, str, str]:
+        """Start `axolotl` without input and wait for its end."""
+        return self.start(*words, directory=directory, **environment).end()
+
+    def __enter__(self) -> "Processes":
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._stack.close()
+
+
+def imported_modules(*words: str) -> Iterator[str]:
+    """List every module that a command imports."""
+    command = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", *words]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=_environment({}), cwd=ROOT, check=True
+    )
+    for line in done.stderr.splitlines():
+        if line.startswith("import time:"):
+            yield line.rpartition("|")[2].strip()
+
+
+def _environment(extra: Mapping[str, str]) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}
+    return {**inherited, "PYTHONPATH": str(ROOT), **extra}

@@ -1,0 +1,75 @@
+"""The application itself: version, help, start-up, and errors that end a command."""
+
+from importlib.metadata import version
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.cli.processes import Processes, imported_modules
+
+HEAVY = {"asyncio", "axolotl_core", "axolotl_server", "msgspec", "pydantic", "rich.console", "uvicorn"}
+
+
+def test_version(cli: CommandLine) -> None:
+    """The version is that of the distribution."""
+    answer = cli("--version")
+    assert (answer.code, answer.stdout) == (0, f"axolotl {version('axolotl-mcp')}\n")
+
+
+def test_no_arguments(cli: CommandLine) -> None:
+    """Without arguments there is help that names every command."""
+    answer = cli()
+    assert answer.code == 0
+    assert all(command in answer.stdout for command in ("serve", "list", "call", "inspect", "check"))
+
+
+def test_unknown_command(cli: CommandLine) -> None:
+    """A command that is not there is a usage error."""
+    answer = cli("srve")
+    assert answer.code == 2
+    assert "No such command" in answer.stderr
+
+
+def test_module(processes: Processes) -> None:
+    """`python -m axolotl_cli` is the same program."""
+    assert processes.run("--version") == (0, f"axolotl {version('axolotl-mcp')}\n", "")
+
+
+def test_version_imports_little() -> None:
+    """The version needs nothing of the framework."""
+    modules = set(imported_modules("--version"))
+    assert not modules & HEAVY
+    assert len(modules) < 300
+
+
+def test_stdio_imports_no_http_and_no_rich() -> None:
+    """Serving over stdio loads neither uvicorn nor rich, nor what only some tools need."""
+    modules = set(imported_modules("serve"))
+    assert "axolotl_server.transports.stdio" in modules
+    assert not modules & {"uvicorn", "rich", "rich.console", "jsonschema_rs", "docstring_parser", "rapidfuzz"}
+
+
+def test_findings_are_lines(cli: CommandLine) -> None:
+    """Every finding has a line of its own on the standard error stream, and there is no traceback."""
+    cli.write("axolotl.toml", "[http]\nport = -1\npaht = '/x'\n")
+    answer = cli("list")
+    assert answer.code == 2
+    assert answer.stdout == ""
+    assert [line.split(":")[0] for line in answer.stderr.splitlines()] == ["Error", "Error"]
+    assert "did you mean 'path'?" in answer.stderr
+
+
+def test_other_errors_are_not_hidden(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of another kind is a bug and shows itself."""
+    monkeypatch.setattr("axolotl_server.configuration.find_file", lambda directory: 1 / 0)
+    monkeypatch.setattr("axolotl_cli.targets.find_file", lambda directory: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        cli("list")
+
+
+def test_cause_is_shown_on_demand(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the level debug, the cause of a finding is logged with its traceback."""
+    cli.write("broken_cause.py", "1 / 0\n")
+    assert "Traceback" not in cli("list", "broken_cause").stderr
+    monkeypatch.setenv("AXOLOTL_LOG_LEVEL", "debug")
+    assert "Traceback" in cli("list", "broken_cause").stderr

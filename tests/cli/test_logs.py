@@ -1,0 +1,59 @@
+"""Logging: one line a message, whatever is in it."""
+
+import io
+import logging
+import re
+
+import pytest
+
+from axolotl_cli.logs import LineFormatter, set_log_level, start_logging
+
+
+@pytest.fixture
+def logged() -> tuple[logging.Logger, io.StringIO]:
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(LineFormatter())
+    logger = logging.Logger("sample")
+    logger.addHandler(handler)
+    return logger, stream
+
+
+def test_format(logged: tuple[logging.Logger, io.StringIO]) -> None:
+    """A line has the time, the level, the logger and the message."""
+    logger, stream = logged
+    logger.warning("it is %s", "late")
+    assert re.fullmatch(r"\d\d:\d\d:\d\d WARNING sample: it is late\n", stream.getvalue())
+
+
+def test_controls_are_escaped(logged: tuple[logging.Logger, io.StringIO]) -> None:
+    """Neither a line break nor a terminal's escape sequence gets through."""
+    logger, stream = logged
+    logger.info("tool %s failed", "a\n12:00:00 INFO    root: forged\x1b[2J\x9b\u2028")
+    [line] = stream.getvalue().splitlines()
+    assert line.endswith(r"tool a\n12:00:00 INFO    root: forged\x1b[2J\x9b\u2028 failed")
+
+
+def test_tracebacks_are_indented(logged: tuple[logging.Logger, io.StringIO]) -> None:
+    """A traceback takes its lines, but none of them looks like a message."""
+    logger, stream = logged
+    try:
+        raise ValueError("first\n12:00:00 ERROR   root: forged\x1b[2J")
+    except ValueError:
+        logger.exception("failed")
+    first, *rest = stream.getvalue().splitlines()
+    assert first.endswith("sample: failed")
+    assert rest[-1] == r"  12:00:00 ERROR   root: forged\x1b[2J"
+    assert all(line.startswith("  ") for line in rest)
+
+
+def test_levels(pristine: None, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only what is important enough is logged, to the standard error stream."""
+    start_logging("warning")
+    logging.getLogger("axolotl").info("one")
+    set_log_level("info")
+    logging.getLogger("axolotl").info("two")
+    logging.getLogger("uvicorn.error").info("three")
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert [line.rpartition(" ")[2] for line in captured.err.splitlines()] == ["two"]

@@ -1,0 +1,43 @@
+"""Schemas in words."""
+
+from typing import Any
+
+import pytest
+
+from axolotl_cli.outline import outline
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string"}, "string"),
+        ({"enum": ["a", 1]}, '"a" | 1'),
+        ({"const": None}, "null"),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "string | null"),
+        ({"type": "array", "items": {"$ref": "#/$defs/Part"}}, "array of object"),
+        ({"type": ["integer", "null"]}, "integer | null"),
+        ({}, "anything"),
+        ({"type": "string", "default": "x"}, 'string = "x"'),
+    ],
+)
+def test_types(schema: dict[str, Any], words: str) -> None:
+    """The type of a property is told in a few words."""
+    whole = {
+        "type": "object",
+        "properties": {"value": schema},
+        "required": ["value"],
+        "$defs": {"Part": {"type": "object"}},
+    }
+    assert [kind for _, kind, _ in outline(whole)] == [words]
+
+
+def test_optional() -> None:
+    """A property that may be left out says so."""
+    assert list(outline({"type": "object", "properties": {"value": {"type": "string", "description": "What."}}})) == [
+        ("value", "string, optional", "What.")
+    ]
+
+
+def test_no_object() -> None:
+    """A value of another type has one line without a name."""
+    assert list(outline({"type": "array", "items": {"type": "integer"}})) == [("", "array of integer", "")]

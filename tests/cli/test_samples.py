@@ -1,0 +1,92 @@
+"""Calls to try a server with."""
+
+import shlex
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from axolotl_cli.invitation import curl_call
+from axolotl_cli.samples import sample_arguments
+from axolotl_core import SchemaTool, ToolAnnotations, ToolLimits, ToolSpec, tool
+from axolotl_core.registry import AnyTool
+
+
+class Tree(BaseModel):
+    name: Literal["oak", "elm"]
+    height: Annotated[float, Field(ge=2)]
+    neighbour: "Tree | None" = None
+
+
+@tool
+async def plant(tree: Tree, rows: list[int], word: Annotated[str, Field(examples=["now"])], deep: bool = True) -> str:
+    return ""
+
+
+@tool
+async def picky(code: Annotated[str, Field(pattern=r"^[A-Z]{3}-\d+$")]) -> str:
+    return ""
+
+
+@tool(annotations=ToolAnnotations(read_only=True))
+async def look() -> str:
+    return ""
+
+
+@tool(annotations=ToolAnnotations(destructive=True))
+async def burn() -> str:
+    return ""
+
+
+@tool(name="größe")
+async def measure() -> str:
+    return ""
+
+
+def spec_of(sample: AnyTool) -> ToolSpec:
+    return ToolSpec.of(sample, ToolLimits(1.0, None, "loop", False))
+
+
+def routed() -> SchemaTool:
+    tenant = {"type": "string", "x-mcp-header": "Tenant"}
+    schema = {"properties": {"tenant": tenant, "page": {"type": "integer"}}, "required": ["tenant"]}
+    return SchemaTool("routed", schema, dict)
+
+
+def words_of(*samples: Any) -> list[str]:
+    return shlex.split(curl_call("http://127.0.0.1:1/mcp", [spec_of(sample) for sample in samples]))
+
+
+def test_sample_arguments() -> None:
+    """The smallest arguments that fit are made of what the schema offers."""
+    expected = {"tree": {"name": "oak", "height": 2}, "rows": [1], "word": "now"}
+    assert sample_arguments(spec_of(plant)) == expected
+
+
+def test_no_sample() -> None:
+    """Where guessing fails, there is no sample."""
+    assert sample_arguments(spec_of(picky)) is None
+
+
+@pytest.mark.parametrize(
+    ("samples", "chosen"),
+    [
+        pytest.param([plant, look], "look", id="prefer-read-only"),
+        pytest.param([picky, plant], "plant", id="skip-the-unguessable"),
+        pytest.param([burn, measure, plant], "plant", id="skip-the-destructive-and-the-unwritable"),
+    ],
+)
+def test_choice(samples: list[Any], chosen: str) -> None:
+    """The tool to try is harmless, and its arguments are known to fit."""
+    assert f"Mcp-Name: {chosen}" in words_of(*samples)
+
+
+@pytest.mark.parametrize("samples", [[], [burn], [picky]])
+def test_list_instead(samples: list[Any]) -> None:
+    """Where no tool can be tried, the call to try lists them."""
+    assert "Mcp-Method: tools/list" in words_of(*samples)
+
+
+def test_mirrored_arguments() -> None:
+    """Arguments that a header repeats are repeated in a header."""
+    assert "mcp-param-tenant: hello" in words_of(routed())

@@ -1,0 +1,115 @@
+"""Which container a command works on."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.cli.processes import ROOT
+
+TOOLS = ["greet", "double", "complain", "crash", "count", "read"]
+STARTER = ["echo", "calculate", "current_time", "text_statistics"]
+FILE = str(ROOT / "tests" / "cli" / "servers.py")
+
+
+def names(cli: CommandLine, *words: str) -> list[str]:
+    answer = cli("list", *words, "--json")
+    assert answer.code == 0, answer.stderr
+    return [tool["name"] for tool in json.loads(answer.stdout)]
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        pytest.param("tests.cli.servers:Container", id="class"),
+        pytest.param("tests.cli.servers:instance", id="instance"),
+        pytest.param("tests.cli.servers:make", id="factory"),
+        pytest.param("tests.cli.servers", id="module"),
+        pytest.param(FILE, id="file"),
+        pytest.param(f"{FILE}:Container", id="file-and-class"),
+    ],
+)
+def test_forms(cli: CommandLine, target: str) -> None:
+    """A target names a container class, a container or a function that makes one, in a module or a file."""
+    assert names(cli, target) == TOOLS
+
+
+@pytest.mark.parametrize(
+    ("target", "finding"),
+    [
+        pytest.param("absent_module:Container", "There is no module 'absent_module'", id="no-module"),
+        pytest.param("tests.absent.part:Container", "There is no module 'tests.absent'", id="no-submodule"),
+        pytest.param("needs_more:Container", "Module 'needs_more' was found, but it needs 'not_installed'", id="needs"),
+        pytest.param("fails:Container", "Module 'fails' was found, but fails when it is imported", id="fails"),
+        pytest.param("tests.cli.servers:Contaner", "did you mean 'Container'?", id="near-miss"),
+        pytest.param("tests.cli.servers:greet.name", "is no dependency-injector container but str", id="other"),
+        pytest.param("absent.py:Container", "There is no file absent.py", id="no-file"),
+        pytest.param("fails_later:make", "fails_later:make fails when it is called: KeyError", id="factory-fails"),
+        pytest.param("unnamed", "unnamed names no container", id="no-container"),
+    ],
+)
+def test_wrong_targets(cli: CommandLine, target: str, finding: str) -> None:
+    """A target that is wrong is told in one line that says what."""
+    cli.write("needs_more.py", "import not_installed\n")
+    cli.write("fails.py", "raise ValueError('two\\nlines')\n")
+    cli.write("fails_later.py", "def make():\n    raise KeyError('x')\n")
+    cli.write("unnamed.py", "")
+    answer = cli("list", target)
+    assert (answer.code, answer.stdout) == (2, "")
+    [line] = answer.stderr.splitlines()
+    assert finding in line
+
+
+def test_starter(cli: CommandLine) -> None:
+    """Where nothing names a target, the starter set is taken."""
+    assert names(cli) == STARTER
+
+
+def test_own_file(cli: CommandLine) -> None:
+    """The settings file names the default target; `-` asks for it by name."""
+    cli.write("axolotl.toml", 'target = "tests.cli.servers:Empty"\n')
+    assert names(cli) == names(cli, "-") == []
+
+
+def test_project_file(cli: CommandLine) -> None:
+    """A table of the project file does the same."""
+    cli.write("pyproject.toml", '[tool.axolotl]\ntarget = "tests.cli.servers:Empty"\n')
+    assert names(cli) == []
+
+
+def test_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An argument beats the environment, which beats the file."""
+    cli.write("axolotl.toml", 'target = "tests.cli.servers:Empty"\n')
+    monkeypatch.setenv("AXOLOTL_TARGET", "tests.cli.servers:Polite")
+    assert names(cli) == ["greet"]
+    assert names(cli, "tests.cli.servers:Numeric") == ["double"]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        pytest.param([], ["greet", "double"], id="all"),
+        pytest.param(["--toolset", "numeric"], ["double"], id="one"),
+        pytest.param(["--toolset", "polite", "--toolset", "numeric"], ["greet", "double"], id="repeated"),
+        pytest.param(["--toolset", "polite, numeric,"], ["greet", "double"], id="commas"),
+    ],
+)
+def test_toolsets(cli: CommandLine, words: list[str], expected: list[str]) -> None:
+    """Tool sets can be chosen, one by one or in a list."""
+    assert names(cli, "tests.cli.servers:Sets", *words) == expected
+
+
+def test_toolset_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flag beats the environment, which beats the file."""
+    cli.write("axolotl.toml", 'target = "tests.cli.servers:Sets"\ntoolset = "numeric"\n')
+    assert names(cli) == ["double"]
+    monkeypatch.setenv("AXOLOTL_TOOLSETS", "polite")
+    assert names(cli) == ["greet"]
+    assert names(cli, "--toolset", "numeric") == ["double"]
+
+
+def test_unknown_toolset(cli: CommandLine) -> None:
+    """A tool set that is not there is an error with a suggestion."""
+    answer = cli("list", "tests.cli.servers:Sets", "--toolset", "numerc")
+    assert answer.code == 2
+    assert "did you mean 'numeric'?" in answer.stderr

@@ -1,0 +1,150 @@
+"""The limit of nesting: exact at its boundary, blind to brackets in strings, and cheap for any message."""
+
+import json
+from contextlib import suppress
+from time import perf_counter
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from axolotl_core import InvalidArguments, SchemaTool
+from axolotl_core.errors import ParseError
+from axolotl_core.protocol.messages import MAX_DEPTH, diagnose, read_head
+
+ENVELOPE = 2  # the message and its params
+PADDING = "x" * 1024  # a smaller message may go unmeasured: it cannot be deep enough to do harm
+
+
+def message(arguments: str) -> bytes:
+    """Put arguments into a request."""
+    return f'{{"jsonrpc":"2.0","id":1,"method":"m","pad":"{PADDING}","params":{{"arguments":{arguments}}}}}'.encode()
+
+
+def nested(opening: str, closing: str, levels: int) -> str:
+    """Write a value of some depth."""
+    return opening * levels + "1" + closing * levels
+
+
+def depth_of(value: Any) -> int:
+    """Count levels the plain way."""
+    if isinstance(value, dict):
+        return 1 + max(map(depth_of, value.values()), default=0)
+    return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing", "levels_each"),
+    [
+        pytest.param("[", "]", 1, id="arrays"),
+        pytest.param('{"a":', "}", 1, id="objects"),
+        pytest.param('[{"a":', "}]", 2, id="arrays-of-objects"),
+        pytest.param('{"a":[', "]}", 2, id="objects-of-arrays"),
+    ],
+)
+def test_the_limit_is_exact(opening: str, closing: str, levels_each: int) -> None:
+    """The deepest message allowed is read, one level more is refused, whatever the brackets."""
+    deepest = nested(opening, closing, (MAX_DEPTH - ENVELOPE) // levels_each)
+    assert read_head(message(deepest)).method == "m"
+    for deeper in (f"[{deepest}]", f'{{"a":{deepest}}}'):
+        with pytest.raises(ParseError, match="nested more than 64 levels deep"):
+            read_head(message(deeper))
+
+
+def test_the_limit_holds_for_what_is_no_request() -> None:
+    """A batch, or any other shape, is measured as well."""
+    assert diagnose(nested("[", "]", MAX_DEPTH).encode()) is not None
+    with pytest.raises(ParseError, match="nested more than 64 levels deep"):
+        diagnose(nested("[", "]", MAX_DEPTH + 1).encode())
+
+
+def test_depth_in_fields_that_nobody_reads_counts() -> None:
+    """A skipped field is no hiding place."""
+    deep = nested("[", "]", MAX_DEPTH)
+    with pytest.raises(ParseError, match="nested more"):
+        read_head(f'{{"jsonrpc":"2.0","id":1,"method":"m","pad":"{PADDING}","x":{deep}}}'.encode())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[" * 200, id="opening"),
+        pytest.param("]" * 200, id="closing"),
+        pytest.param('"[{' * 100, id="after-escaped-quotes"),
+        pytest.param('\\"[' * 100, id="after-escaped-backslashes"),
+        pytest.param("\\[" * 100, id="after-backslashes"),
+    ],
+)
+def test_brackets_in_strings_do_not_count(text: str) -> None:
+    """Text may hold any number of brackets, quotes and backslashes, as a value and as a key."""
+    assert read_head(message(json.dumps({"a": text, text: 1}))).method == "m"
+
+
+def test_many_brackets_side_by_side_are_not_deep() -> None:
+    """Width is no depth."""
+    assert read_head(message(json.dumps([[], {}] * 1000))).method == "m"
+
+
+@pytest.mark.parametrize("levels", [1_000, 100_000])
+@pytest.mark.parametrize(
+    ("opening", "closing"), [pytest.param("[", "]", id="arrays"), pytest.param('{"a":', "}", id="objects")]
+)
+def test_bottomless_messages_are_refused_not_crashed_on(opening: str, closing: str, levels: int) -> None:
+    """Neither the decoder's stack nor ours is exhausted by an attacker."""
+    with pytest.raises(ParseError, match="nested more"):
+        read_head(message(nested(opening, closing, levels)))
+    with pytest.raises(ParseError, match="nested more"):
+        diagnose(nested(opening, closing, levels).encode())
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param('["' + "x" * 4_000_000 + '"' + ",[]" * 100 + "]", id="long-string"),
+        pytest.param('["' + '\\"' * 2_000_000 + '"' + ",[]" * 100 + "]", id="escapes"),
+        pytest.param("[" + ",".join(['""'] * 1_300_000) + ",[]" * 100 + "]", id="many-strings"),
+        pytest.param("[" + ",".join(["[]"] * 1_300_000) + "]", id="many-brackets"),
+    ],
+)
+def test_measuring_a_large_message_is_cheap(arguments: str) -> None:
+    """The largest message allowed is measured in a moment, whatever it is made of."""
+    data = message(arguments)
+    started = perf_counter()
+    read_head(data)
+    assert perf_counter() - started < 2.5
+
+
+texts = st.text(alphabet='[]{}"\\,:a\n', max_size=8)
+scalars = st.none() | st.booleans() | st.integers() | texts
+values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=8)
+patterns = st.text(alphabet="[{", min_size=1, max_size=5)
+levels = st.integers(0, 4) | st.integers(MAX_DEPTH - 6, MAX_DEPTH + 3)
+
+
+@given(values, values, texts, patterns, levels)
+@example([], 1, "", "[{", MAX_DEPTH)
+@example(1, 1, "", "{[", MAX_DEPTH)
+def test_the_limit_agrees_with_a_plain_count(core: Any, sibling: Any, key: str, pattern: str, around: int) -> None:
+    """For any JSON, a message is refused exactly if a plain recursive count finds more than the limit."""
+    value = core
+    for bracket in (pattern * around)[:around]:
+        value = [sibling, value] if bracket == "[" else {key: value, key + "x": sibling}
+    data = json.dumps(value).encode()
+    if depth_of(value) <= MAX_DEPTH:
+        assert diagnose(data) == value
+    else:
+        with pytest.raises(ParseError, match="nested more"):
+            diagnose(data)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"), [pytest.param("[", "]", id="arrays"), pytest.param('{"":', "}", id="objects")]
+)
+def test_the_deepest_small_message_harms_no_parser(opening: str, closing: str) -> None:
+    """What a small message can nest is read or refused, by the envelope and by a tool's own validator alike."""
+    deepest = nested(opening, closing, 940 // len(opening + closing))
+    small = f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"arguments":{{"a":{deepest}}}}}}}'.encode()
+    assert len(small) <= 1024
+    with suppress(ParseError, InvalidArguments):
+        SchemaTool("t", {}, dict).argument_parser(coerce=False)(bytes(read_head(small).params.arguments))

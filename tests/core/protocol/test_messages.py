@@ -1,0 +1,221 @@
+"""Incoming messages: what is read, and which error each malformed shape gets."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
+from axolotl_core.protocol.messages import (
+    CLIENT_CAPABILITIES_KEY,
+    MAX_NAME_LENGTH,
+    PROTOCOL_VERSION_KEY,
+    diagnose,
+    explain_shape,
+    read_head,
+    usable_id,
+)
+
+LARGEST = 2**53 - 1
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    """Make a good request with some members changed; `...` takes one away."""
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}, **changes}
+    return {key: value for key, value in message.items() if value is not ...}
+
+
+def test_a_request_is_read() -> None:
+    """All that decides where a message goes is known after one decode."""
+    meta = {PROTOCOL_VERSION_KEY: "v", CLIENT_CAPABILITIES_KEY: {"a": {}}, "progressToken": "p", "other": [1]}
+    params = {"name": "echo", "arguments": {"text": "ü", "n": [1, 2.50]}, "_meta": meta, "cursor": None}
+    head = read_head(msgspec.json.encode(request(params=params, id="x")))
+    assert (head.method, head.id, head.params.name) == ("tools/call", "x", "echo")
+    assert msgspec.json.decode(bytes(head.params.arguments)) == {"text": "ü", "n": [1, 2.5]}
+    assert head.params.meta is not UNSET
+    assert (head.params.meta.version, head.params.meta.progress_token) == ("v", "p")
+
+
+def test_arguments_are_not_touched() -> None:
+    """The tool's own validator gets the bytes as they were sent, spaces and number forms included."""
+    raw = b'{"a" : 1.0, "b":\t"\\u00e9", "a": 2e0}'
+    head = read_head(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":%b}}' % raw)
+    assert bytes(head.params.arguments) == raw
+
+
+def test_what_is_absent_is_told_from_what_is_null() -> None:
+    """A notification has no id; arguments that are missing are an empty object."""
+    head = read_head(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
+    assert (head.id, head.params.name, head.params.meta) == (UNSET, UNSET, UNSET)
+    assert bytes(head.params.arguments) == b"{}"
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        pytest.param(0, id="zero"),
+        pytest.param(-1, id="negative"),
+        pytest.param(LARGEST, id="largest"),
+        pytest.param(-LARGEST, id="smallest"),
+        pytest.param("1", id="text"),
+        pytest.param("", id="empty-text"),
+        pytest.param("é" * MAX_NAME_LENGTH, id="longest-text"),
+    ],
+)
+def test_an_id_keeps_its_type(good: int | str) -> None:
+    """An id is a string or an integer, and comes back as what it was."""
+    read = read_head(msgspec.json.encode(request(id=good))).id
+    assert read == good
+    assert type(read) is type(good)
+    assert usable_id({"id": good}) == good
+
+
+BAD_IDS = [
+    pytest.param(None, id="null"),
+    pytest.param(True, id="boolean"),
+    pytest.param(1.5, id="fraction"),
+    pytest.param([1], id="array"),
+    pytest.param({}, id="object"),
+    pytest.param(LARGEST + 1, id="too-large"),
+    pytest.param(-LARGEST - 1, id="too-small"),
+    pytest.param(10**30, id="huge"),
+    pytest.param("x" * (MAX_NAME_LENGTH + 1), id="too-long"),
+]
+
+
+@pytest.mark.parametrize("bad", BAD_IDS)
+def test_an_id_that_may_not_be_echoed_is_not_usable(bad: Any) -> None:
+    """An answer to such a message has no id."""
+    assert usable_id({"id": bad}) is None
+    assert usable_id({}) is None
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"  ", id="spaces"),
+        pytest.param(b"hello", id="words"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m"', id="cut-off"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m"} {}', id="two-messages"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m",}', id="trailing-comma"),
+        pytest.param(b"{'jsonrpc':'2.0'}", id="single-quotes"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":{"a":NaN}}}', id="nan"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":{"a":01}}}', id="leading-zero"),
+        pytest.param(b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"m"}', id="byte-order-mark"),
+        pytest.param('{"jsonrpc":"2.0","id":1,"method":"m"}'.encode("utf-16"), id="utf-16"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', id="bad-utf-8-in-the-method"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":{"a":"\xff"}}}', id="in-arguments"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"other":"\xc3\x28"}}', id="in-what-is-skipped"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', id="half-a-surrogate"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"a\nb"}', id="raw-line-break"),
+    ],
+)
+def test_what_is_no_json_in_utf_8_is_a_parse_error(data: bytes) -> None:
+    """Broken bytes are refused wherever they stand."""
+    with pytest.raises(ParseError, match="not valid JSON in UTF-8"):
+        read_head(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"[1,2", id="open-array"),
+        pytest.param(b'["a', id="open-string"),
+        pytest.param(b"5 5", id="two-values"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1e400}', id="number-too-large"),
+        pytest.param(b'{"jsonrpc":1,"x":', id="wrong-before-broken"),
+    ],
+)
+def test_a_wrong_shape_that_turns_out_broken_is_a_parse_error(data: bytes) -> None:
+    """A message that fails by its shape first may still be no JSON, and is told so."""
+    with pytest.raises(msgspec.ValidationError):
+        read_head(data)
+    with pytest.raises(ParseError, match="not valid JSON in UTF-8"):
+        diagnose(data)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param([], id="empty-batch"),
+        pytest.param([request()], id="batch"),
+        pytest.param("text", id="text"),
+        pytest.param(5, id="number"),
+        pytest.param(None, id="null"),
+        pytest.param({}, id="empty-object"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "result": {}}, id="response"),
+    ],
+)
+def test_json_of_another_shape_is_diagnosed(value: Any) -> None:
+    """What is no request is decoded a second time, to be told what it is."""
+    data = msgspec.json.encode(value)
+    with pytest.raises(msgspec.ValidationError):
+        read_head(data)
+    assert diagnose(data) == value
+
+
+@pytest.mark.parametrize(
+    ("message", "error", "text"),
+    [
+        pytest.param({}, InvalidRequest, '"jsonrpc"', id="empty"),
+        pytest.param(request(jsonrpc=...), InvalidRequest, '"jsonrpc"', id="jsonrpc-missing"),
+        pytest.param(request(jsonrpc="1.0"), InvalidRequest, '"jsonrpc"', id="jsonrpc-old"),
+        pytest.param(request(jsonrpc=2.0), InvalidRequest, '"jsonrpc"', id="jsonrpc-number"),
+        pytest.param(request(jsonrpc=None), InvalidRequest, '"jsonrpc"', id="jsonrpc-null"),
+        pytest.param(request(method=...), InvalidRequest, '"method"', id="method-missing"),
+        pytest.param(request(method=None), InvalidRequest, '"method"', id="method-null"),
+        pytest.param(request(method=5), InvalidRequest, '"method"', id="method-number"),
+        pytest.param(request(method="m" * 129), InvalidRequest, '"method"', id="method-too-long"),
+        *(pytest.param(request(id=bad.values[0]), InvalidRequest, '"id"', id=f"id-{bad.id}") for bad in BAD_IDS),
+        pytest.param(request(params=[]), InvalidParams, '"params"', id="params-array"),
+        pytest.param(request(params=None), InvalidParams, '"params"', id="params-null"),
+        pytest.param(request(params="x"), InvalidParams, '"params"', id="params-text"),
+        pytest.param(request(params={"name": 5}), InvalidParams, '"name"', id="name-number"),
+        pytest.param(request(params={"name": None}), InvalidParams, '"name"', id="name-null"),
+        pytest.param(request(params={"name": "n" * 129}), InvalidParams, '"name"', id="name-too-long"),
+        pytest.param(request(params={"_meta": []}), InvalidEnvelope, '"_meta"', id="meta-array"),
+        pytest.param(request(params={"_meta": None}), InvalidEnvelope, '"_meta"', id="meta-null"),
+        pytest.param(
+            request(params={"_meta": {PROTOCOL_VERSION_KEY: 5}}), InvalidEnvelope, PROTOCOL_VERSION_KEY, id="version"
+        ),
+        pytest.param(
+            request(params={"_meta": {"progressToken": 1.5}}), InvalidParams, '"progressToken"', id="token-fraction"
+        ),
+        pytest.param(
+            request(params={"_meta": {"progressToken": None}}), InvalidParams, '"progressToken"', id="token-null"
+        ),
+        pytest.param(
+            request(id=..., params={"_meta": {"progressToken": []}}), InvalidParams, '"progressToken"', id="no-id"
+        ),
+    ],
+)
+def test_every_malformed_shape_gets_its_error(message: dict[str, Any], error: type[ProtocolError], text: str) -> None:
+    """A message that cannot be typed is explained by the first member that is wrong, by name."""
+    data = msgspec.json.encode(message)
+    with pytest.raises(msgspec.ValidationError):
+        read_head(data)
+    explained = explain_shape(diagnose(data))
+    assert isinstance(explained, error)
+    assert text in explained.message
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        pytest.param(request(jsonrpc=1, method=5, id=None, params=[]), '"jsonrpc"', id="jsonrpc-first"),
+        pytest.param(request(method=5, id=None, params=[]), '"method"', id="then-method"),
+        pytest.param(request(id=None, params=[]), '"id"', id="then-id"),
+    ],
+)
+def test_the_outermost_mistake_is_told_first(message: dict[str, Any], text: str) -> None:
+    """Of several mistakes the one that decides what the message is comes first."""
+    assert text in explain_shape(message).message
+
+
+@pytest.mark.parametrize("arguments", [b"5", b"null", b"[]", b'"x"'])
+def test_arguments_of_any_kind_are_left_to_the_method(arguments: bytes) -> None:
+    """Only a call knows what its arguments must be."""
+    head = read_head(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":%b}}' % arguments)
+    assert bytes(head.params.arguments) == arguments

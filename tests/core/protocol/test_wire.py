@@ -1,0 +1,90 @@
+"""Outgoing messages: frames around parts that are encoded already."""
+
+from typing import Any
+
+import msgspec
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core.errors import InvalidParams, MethodNotFound, UnsupportedVersion
+from axolotl_core.protocol.wire import encode, error_message, json_text, notification
+
+
+def test_an_error_without_an_id_has_no_id_key() -> None:
+    """An id that could not be read is left out, not null."""
+    assert error_message(None, InvalidParams("bad"), -32602) == (
+        b'{"jsonrpc":"2.0","error":{"code":-32602,"message":"bad"}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("request_id", "written"),
+    [
+        pytest.param(1, b"1", id="integer"),
+        pytest.param("1", b'"1"', id="text-of-digits"),
+        pytest.param(0, b"0", id="zero"),
+        pytest.param("", b'""', id="empty-text"),
+        pytest.param('a"\n', b'"a\\"\\n"', id="text-to-escape"),
+        pytest.param(-(2**53) + 1, b"-9007199254740991", id="smallest"),
+    ],
+)
+def test_an_id_keeps_its_json_type(request_id: int | str, written: bytes) -> None:
+    """`1` and `"1"` are two ids, and the falsy ones are ids too."""
+    message = error_message(request_id, MethodNotFound("x"), -32601)
+    assert b'"id":%b,' % written in message
+    assert msgspec.json.decode(message)["id"] == request_id
+
+
+def test_the_code_is_that_of_the_era() -> None:
+    """The caller decides about the code, the error about its text."""
+    decoded = msgspec.json.decode(error_message(1, MethodNotFound("x"), -32602))
+    assert decoded["error"] == {"code": -32602, "message": "x"}
+
+
+def test_an_error_carries_its_data() -> None:
+    """Data is sent where there is some."""
+    decoded = msgspec.json.decode(error_message(1, UnsupportedVersion("x", ["a"]), -32022))
+    assert decoded["error"]["data"] == {"supported": ["a"], "requested": "x"}
+
+
+@pytest.mark.parametrize(
+    ("params", "expected"),
+    [
+        pytest.param(None, b'{"jsonrpc":"2.0","method":"n"}', id="without-params"),
+        pytest.param({}, b'{"jsonrpc":"2.0","method":"n","params":{}}', id="empty-params"),
+        pytest.param({"a": 1}, b'{"jsonrpc":"2.0","method":"n","params":{"a":1}}', id="params"),
+    ],
+)
+def test_a_notification_has_no_id(params: dict[str, Any] | None, expected: bytes) -> None:
+    """Params are sent where there are some, an id never."""
+    assert notification("n", params) == expected
+
+
+class Point(BaseModel):
+    x: float
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param({"a": [1, None, True]}, b'{"a":[1,null,true]}', id="json"),
+        pytest.param(Point(x=1.5), b'{"x":1.5}', id="model"),
+        pytest.param([Point(x=1.5)], b'[{"x":1.5}]', id="models"),
+        pytest.param([float("nan"), float("inf")], b"[null,null]", id="not-a-number"),
+        pytest.param("ü", '"ü"'.encode(), id="text"),
+    ],
+)
+def test_any_value_of_a_tool_becomes_json(value: Any, expected: bytes) -> None:
+    """Models and plain values are written alike; what JSON has no number for is null."""
+    assert json_text(value) == expected
+
+
+def test_a_value_without_json_form_raises() -> None:
+    """What cannot be written is an error, not a guess."""
+    with pytest.raises(ValueError, match="serialize"):
+        json_text(object())
+
+
+def test_encode_writes_no_spaces() -> None:
+    """A message is one compact line."""
+    assert encode({"a": "x\ny", "b": [1, 2]}) == b'{"a":"x\\ny","b":[1,2]}'

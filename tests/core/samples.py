@@ -1,0 +1,58 @@
+"""Tools and models that several tests of the core share."""
+
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+from pydantic import BaseModel
+
+from axolotl_core import ITool, NoArguments, ToolContext
+from axolotl_core.registry import AnyTool
+
+
+class Pair(BaseModel):
+    """Two numbers."""
+
+    a: int
+    b: int
+
+
+class Sum(BaseModel):
+    """Their sum."""
+
+    total: int
+
+
+class Add(ITool[Pair, Sum]):
+    """The plainest tool there is."""
+
+    name = "add"
+    description = "Adds two numbers"
+
+    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+        return Sum(total=arguments.a + arguments.b)
+
+
+class Named(ITool[NoArguments, None]):
+    """A tool of any name that does nothing."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+        return None
+
+
+def read(tool: AnyTool, *, coerce: bool = False, **arguments: Any) -> Any:
+    """Read arguments as a call would, from JSON."""
+    return tool.argument_parser(coerce=coerce)(msgspec.json.encode(arguments))
+
+
+async def call(tool: AnyTool, context: ToolContext | None = None, /, **arguments: Any) -> Any:
+    """Call a tool with arguments that travelled as JSON."""
+    return await tool.execute(read(tool, **arguments), context or ToolContext())
+
+
+def fits(schema: Any, **arguments: Any) -> bool:
+    """Ask an independent validator whether arguments fit a published schema."""
+    return jsonschema_rs.Draft202012Validator(schema).is_valid(arguments)

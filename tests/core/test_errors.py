@@ -1,0 +1,117 @@
+"""The tree of errors: what the docstring draws is what there is."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from axolotl_core import errors
+from axolotl_core.errors import (
+    AxolotlError,
+    ConfigurationError,
+    Forbidden,
+    HeaderMismatch,
+    InternalError,
+    InvalidArguments,
+    InvalidEnvelope,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    MissingCapability,
+    Overloaded,
+    ParseError,
+    ProtocolError,
+    ToolError,
+    ToolNotFound,
+    UnsupportedVersion,
+)
+
+Edge = tuple[str, str]
+
+
+def drawn_edges(drawing: str) -> Iterator[Edge]:
+    """Read the tree in the docstring: deeper lines are children, `·` stands between siblings, `─` before a child."""
+    above: list[tuple[int, str]] = []
+    for line in drawing.splitlines():
+        found = re.match(r"^    ([│├└─ ]*)([A-Z]\w+(?: (?:·|─) [A-Z]\w+)*)", line)
+        if found is None:
+            continue
+        depth, names = len(found.group(1)), found.group(2)
+        above = [(other, name) for other, name in above if other < depth]
+        parent = above[-1][1] if above else "Exception"
+        for part in names.split(" ─ "):
+            siblings = part.split(" · ")
+            yield from ((parent, name) for name in siblings)
+            parent = siblings[-1]
+        above.append((depth, names.split(" ")[0]))
+
+
+def real_edges(kind: type[BaseException]) -> Iterator[Edge]:
+    """Walk the classes."""
+    for child in kind.__subclasses__():
+        if child.__module__ == errors.__name__:
+            yield kind.__name__, child.__name__
+            yield from real_edges(child)
+
+
+def test_the_drawn_tree_is_the_real_one() -> None:
+    """Every class stands in the drawing, under its parent, and no other does."""
+    drawn = sorted(drawn_edges(errors.__doc__ or ""))
+    assert drawn == sorted([("Exception", "AxolotlError"), *real_edges(AxolotlError)])
+    assert len(drawn) == len(set(drawn))
+
+
+def test_every_error_is_exported() -> None:
+    """The list of exports names the whole tree."""
+    assert sorted(child for _, child in [("", "AxolotlError"), *real_edges(AxolotlError)]) == sorted(errors.__all__)
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        pytest.param(ParseError("x"), -32700, id="parse"),
+        pytest.param(InvalidRequest("x"), -32600, id="request"),
+        pytest.param(MethodNotFound("x"), -32601, id="method"),
+        pytest.param(InvalidParams("x"), -32602, id="params"),
+        pytest.param(InvalidEnvelope("x"), -32602, id="envelope"),
+        pytest.param(InternalError("x"), -32603, id="internal"),
+        pytest.param(ToolNotFound("x"), -32601, id="tool"),
+        pytest.param(HeaderMismatch("x"), -32020, id="header"),
+        pytest.param(MissingCapability("x", {}), -32021, id="capability"),
+        pytest.param(UnsupportedVersion("x", []), -32022, id="version"),
+    ],
+)
+def test_protocol_errors_have_their_codes(error: ProtocolError, code: int) -> None:
+    """Each JSON-RPC error carries the code of the protocol."""
+    assert error.code == code
+
+
+def test_a_missing_capability_names_what_is_required() -> None:
+    """The data is an object of capabilities."""
+    assert MissingCapability("x", {"sampling": {}}).data == {"requiredCapabilities": {"sampling": {}}}
+
+
+def test_an_unsupported_version_lists_the_supported_ones() -> None:
+    """A client can choose another version from the error alone."""
+    error = UnsupportedVersion("1900-01-01", ["a", "b"])
+    assert error.data == {"supported": ["a", "b"], "requested": "1900-01-01"}
+
+
+def test_an_overload_says_when_to_come_back() -> None:
+    """The time is given in milliseconds to the caller, in seconds to the code."""
+    error = Overloaded("busy", 0.25)
+    assert (error.meta, error.retry_after_seconds) == ({"retryAfterMs": 250}, 0.25)
+
+
+def test_a_configuration_error_tells_all_findings() -> None:
+    """Several findings are one error, a line each."""
+    error = ConfigurationError("one", "two")
+    assert (str(error), error.findings) == ("one\ntwo", ("one", "two"))
+
+
+def test_a_tool_error_carries_its_text_and_its_meta() -> None:
+    """What a tool raises is what the model reads."""
+    error = ToolError("no such file", meta={"a": 1})
+    assert (str(error), error.message, error.meta) == ("no such file", "no such file", {"a": 1})
+    assert isinstance(Forbidden("x"), ToolError)
+    assert not isinstance(InvalidArguments("x"), ProtocolError)

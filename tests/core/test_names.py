@@ -1,0 +1,52 @@
+"""Near misses: which name a caller may have meant."""
+
+import pytest
+
+from axolotl_core.errors import ToolNotFound
+from axolotl_core.names import nearest
+
+KNOWN = ["get_weather", "search_documents", "Echo", "straße"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param("get_wether", "get_weather", id="letter-missing"),
+        pytest.param("getweather", "get_weather", id="underscore-missing"),
+        pytest.param("search_document", "search_documents", id="singular"),
+        pytest.param("GET_WEATHER", "get_weather", id="other-case"),
+        pytest.param("ehco", "Echo", id="letters-swapped"),
+        pytest.param("STRASE", "straße", id="folded"),
+        pytest.param("delete_everything", None, id="far"),
+        pytest.param("x", None, id="short"),
+        pytest.param("", None, id="empty"),
+    ],
+)
+def test_the_nearest_name_is_found_if_one_is_near(asked: str, expected: str | None) -> None:
+    """A misspelt name leads to the right one in its declared spelling, a wholly different one to none."""
+    assert nearest(asked, KNOWN) == expected
+
+
+def test_the_nearest_of_several_is_chosen() -> None:
+    """Among names that are all near, the most similar wins, whatever their order."""
+    assert nearest("list_users", ["list_user_s", "list_userz", "list_user"]) == nearest(
+        "list_users", ["list_user", "list_userz", "list_user_s"]
+    )
+    assert nearest("read_file", ["read_files", "read_fi", "write_file"]) == "read_files"
+
+
+def test_nothing_is_near_to_nothing() -> None:
+    """Where no name is known, none is suggested."""
+    assert nearest("echo", iter(())) is None
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "message"),
+    [
+        pytest.param(None, "Tool not found: ehco", id="none"),
+        pytest.param("echo", "Tool not found: ehco (did you mean 'echo'?)", id="near"),
+    ],
+)
+def test_the_error_carries_the_suggestion(suggestion: str | None, message: str) -> None:
+    """A caller of an unknown tool is told the name, and the near one."""
+    assert ToolNotFound("ehco", suggestion).message == message

@@ -1,0 +1,234 @@
+"""What goes wrong, and how each protocol revision is told: the table of the page about errors."""
+
+import asyncio
+import itertools
+import json
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import httpx
+from dependency_injector import containers, providers
+
+from axolotl_core import ToolError, tool, tools_of
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import REVISIONS, Revision
+from axolotl_server import HttpApp, ServerHost
+from tests.docs.tables import table
+
+_HEADERS: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+
+_LIST: Final = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+@tool
+async def add(a: int, b: int) -> int:
+    return a + b
+
+
+@tool
+async def refuse() -> str:
+    raise ToolError("no")
+
+
+@tool
+async def crash() -> str:
+    raise ZeroDivisionError
+
+
+@tool(timeout_seconds=0.01)
+async def wait() -> None:
+    await asyncio.Event().wait()
+
+
+class Gate:
+    """A tool that says when it runs, and waits until it may end."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.opened = asyncio.Event()
+
+    @tool(max_concurrency=1)
+    async def lonely(self) -> None:
+        self.entered.set()
+        await self.opened.wait()
+
+
+class Container(containers.DeclarativeContainer):
+    """Tools that fail in every way."""
+
+    gate = providers.Singleton(Gate)
+    tools = providers.List(
+        providers.Object(add),
+        providers.Object(refuse),
+        providers.Object(crash),
+        providers.Object(wait),
+        providers.Callable(tools_of, gate),
+    )
+
+
+@dataclass
+class Client:
+    """Sends requests as a client of one revision does."""
+
+    http: httpx.AsyncClient
+    revision: Revision
+    gate: Gate
+    session: dict[str, str] = field(default_factory=dict)
+    ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    async def open(self) -> None:
+        """Shake hands, where the revision has a handshake."""
+        if self.revision.stateless:
+            return
+        await self.begin()
+        await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    async def begin(self) -> None:
+        """Shake hands, but do not confirm it."""
+        params = {
+            "protocolVersion": self.revision.name,
+            "capabilities": {},
+            "clientInfo": {"name": "docs", "version": "1"},
+        }
+        self.session = {}
+        reply = await self.post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params})
+        self.session = {
+            "mcp-session-id": reply.headers["mcp-session-id"],
+            "mcp-protocol-version": self.revision.name,
+        }
+
+    async def call(self, name: str, arguments: Any = None) -> httpx.Response:
+        """Call a tool."""
+        return await self.request("tools/call", {"name": name, "arguments": arguments or {}})
+
+    async def request(self, method: str, params: Mapping[str, Any], **changes: Any) -> httpx.Response:
+        """Send a request as it should be, save for the `changes` of its headers."""
+        headers = dict(self.session)
+        if self.revision.stateless:
+            params = {**params, "_meta": {PROTOCOL_VERSION_KEY: self.revision.name, CLIENT_CAPABILITIES_KEY: {}}}
+            headers = {"mcp-protocol-version": self.revision.name, "mcp-method": method}
+            headers |= {"mcp-name": params["name"]} if "name" in params else {}
+        message = {"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params}
+        changed = {name.replace("_", "-"): value for name, value in changes.items()}
+        return await self.http.post("/mcp", headers=_HEADERS | headers | changed, json=message)
+
+    async def post(self, message: Any, **changes: Any) -> httpx.Response:
+        """Send a message as it is."""
+        content = message if isinstance(message, bytes) else json.dumps(message).encode()
+        changed = {name.replace("_", "-"): value for name, value in changes.items()}
+        return await self.http.post("/mcp", headers=_HEADERS | self.session | changed, content=content)
+
+
+Try: TypeAlias = Callable[[Client], Awaitable[httpx.Response | None]]
+
+
+async def _unready(client: Client) -> httpx.Response | None:
+    if client.revision.stateless:
+        return None
+    await client.begin()
+    reply = await client.request("tools/list", {})
+    await client.open()
+    return reply
+
+
+async def _busy(client: Client) -> httpx.Response:
+    first = asyncio.ensure_future(client.call("lonely"))
+    await client.gate.entered.wait()
+    second = await client.request("tools/call", {"name": "lonely"})
+    client.gate.opened.set()
+    await first
+    return second
+
+
+def _only(stateless: bool, attempt: Try) -> Try:
+    async def attempt_if_it_exists(client: Client) -> httpx.Response | None:
+        return await attempt(client) if client.revision.stateless is stateless else None
+
+    return attempt_if_it_exists
+
+
+def _meta(version: str, **more: Any) -> dict[str, Any]:
+    return {"_meta": {PROTOCOL_VERSION_KEY: version, **more}}
+
+
+SITUATIONS: Final[Mapping[str, Try]] = {
+    "the body is no JSON, or no UTF-8": lambda client: client.post(b"{"),
+    "the message is no JSON-RPC request": lambda client: client.post({"id": 1, "method": "tools/list"}),
+    "an unknown method": lambda client: client.request("no/such", {}),
+    "an unknown tool": lambda client: client.call("teleport"),
+    "arguments that do not fit the tool's schema": lambda client: client.call("add", {"a": "1"}),
+    "`arguments` is no object": lambda client: client.call("add", [1]),
+    "`tools/call` without a name": lambda client: client.request("tools/call", {}),
+    "a cursor that is none of ours": lambda client: client.request("tools/list", {"cursor": "x"}),
+    "the tool raises `ToolError`": lambda client: client.call("refuse"),
+    "the tool raises anything else": lambda client: client.call("crash"),
+    "the deadline passes": lambda client: client.call("wait"),
+    "the tool has `max_concurrency` calls running": _busy,
+    "tools before `notifications/initialized`": _unready,
+    "no `Mcp-Session-Id`": _only(False, lambda client: client.http.post("/mcp", headers=_HEADERS, json=_LIST)),
+    "a session that has ended": _only(False, lambda client: client.post(_LIST, mcp_session_id="0123456789abcdef")),
+    "a header that does not repeat the body": _only(
+        True, lambda client: client.request("tools/list", {}, mcp_method="tools/call")
+    ),
+    "no client capabilities in `_meta`": _only(
+        True,
+        lambda client: client.post(
+            {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": _meta(client.revision.name)},
+            mcp_protocol_version=client.revision.name,
+            mcp_method="tools/list",
+        ),
+    ),
+    "a stateless revision that is not served": _only(
+        True,
+        lambda client: client.post(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "tools/list",
+                "params": _meta("2030-01-01", **{CLIENT_CAPABILITIES_KEY: {}}),
+            },
+            mcp_protocol_version="2030-01-01",
+            mcp_method="tools/list",
+        ),
+    ),
+    "a Host that is not served": lambda client: client.request("tools/list", {}, host="evil.example"),
+    "an Origin that is not allowed": lambda client: client.request("tools/list", {}, origin="https://evil.example"),
+    "no `Content-Type: application/json`": lambda client: client.request("tools/list", {}, content_type="text/plain"),
+    "an `Accept` without JSON": lambda client: client.request("tools/list", {}, accept="text/html"),
+    "a body that is too large": lambda client: client.post(b" " * (1 << 20)),
+}
+
+
+async def errors_table() -> str:
+    """Try every situation in every revision; neighbours that say the same share a column."""
+    columns = [await _outcomes(revision) for revision in REVISIONS]
+    shown: list[tuple[str, list[str]]] = []
+    for revision, outcomes in zip(REVISIONS, columns, strict=True):
+        if shown and shown[-1][1] == outcomes:
+            shown[-1] = (f"{shown[-1][0].partition(' to ')[0]} to {revision.name}", outcomes)
+        else:
+            shown.append((revision.name, outcomes))
+    rows = zip(SITUATIONS, *(outcomes for _, outcomes in shown), strict=True)
+    return table(("", *(title for title, _ in shown)), rows)
+
+
+async def _outcomes(revision: Revision) -> list[str]:
+    flags = {"limits": {"max_message_bytes": 1000}}
+    container = Container()
+    async with ServerHost(container, flags=flags) as host:
+        transport = httpx.ASGITransport(HttpApp(host.handler, host.settings))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+            client = Client(http, revision, container.gate())
+            await client.open()
+            return [_outcome(await attempt(client)) for attempt in SITUATIONS.values()]
+
+
+def _outcome(reply: httpx.Response | None) -> str:
+    if reply is None:
+        return "–"
+    body = reply.json()
+    if "error" in body:
+        return f"`{body['error']['code']}`, {reply.status_code}"
+    assert body["result"]["isError"]
+    return f"`isError`, {reply.status_code}"

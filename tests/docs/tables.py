@@ -1,0 +1,92 @@
+"""Tables of the documentation that are made from the code."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from axolotl_core.protocol.versions import REVISIONS, Revision
+from axolotl_server.settings import ServerSettings, ToolOverrides
+
+Row: TypeAlias = tuple[str, str, str]
+
+_FACTORY_MADE: Final = {"server.version": "the version of `axolotl-mcp`"}
+_FEATURES: Final = {
+    "stateless": "no handshake; every request says its version and capabilities",
+    "batches": "batches",
+    "tool_annotations": "annotations on tools",
+    "audio": "audio content",
+    "progress_messages": "messages in progress notifications",
+    "titles": "`title` and `_meta` on tools and content",
+    "structured_output": "output schemas and structured content",
+    "resource_links": "links to resources in content",
+    "icons": "icons",
+    "argument_errors_as_results": "wrong arguments are a result that the model reads",
+    "any_structured_root": "structured content of any JSON type",
+}
+
+
+def settings_table(page: str) -> str:
+    """Make the table of settings; what each means is taken over from the page."""
+    meanings = dict(re.findall(r"^\| `([a-z_.<>]+)` \|.*\| ([^|]*) \|$", page, re.MULTILINE))
+    rows = [(f"`{name}`", kind, default, meanings.get(name, "")) for name, kind, default in settings()]
+    return table(("Setting", "Type", "Default", "Meaning"), rows)
+
+
+def settings() -> Iterator[Row]:
+    """Give name, type and default of every setting."""
+    schema = ServerSettings.model_json_schema()
+    yield from _settings_in("", schema, schema["$defs"])
+    overrides = ToolOverrides.model_json_schema()
+    yield from _settings_in("tools.<name>.", overrides, {})
+
+
+def _settings_in(prefix: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Row]:
+    for name, field in schema["properties"].items():
+        section = definitions.get(str(field.get("$ref", "")).removeprefix("#/$defs/"))
+        if section is not None:
+            yield from _settings_in(f"{prefix}{name}.", section, definitions)
+        else:
+            place = f"{prefix}{name}"
+            yield place, _kind(field), _FACTORY_MADE.get(place) or _default(field["default"])
+
+
+def _default(value: Any) -> str:
+    return "–" if value is None else f"`{json.dumps(value)}`"
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    if "anyOf" in field:
+        return " or ".join(_kind(part) for part in field["anyOf"] if part != {"type": "null"})
+    if "enum" in field:
+        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
+    if field["type"] == "array":
+        return f"list of {_kind(field['items'])}s"
+    bounds = [("exclusiveMinimum", "above {:g}"), ("minimum", "from {:g}"), ("maximum", "to {:g}")]
+    return " ".join([field["type"], *(text.format(field[bound]) for bound, text in bounds if bound in field)])
+
+
+def revisions_table() -> str:
+    """Make the table of what each protocol revision can express."""
+    columns = ("", *(f"`{revision.name}`" for revision in REVISIONS))
+    return table(columns, [(text, *_marks(feature)) for feature, text in _FEATURES.items()])
+
+
+def feature_names() -> set[str]:
+    """Name the features that the code knows."""
+    return set(Revision.__slots__) - {"name"}
+
+
+def described_features() -> set[str]:
+    """Name the features that the table shows."""
+    return set(_FEATURES)
+
+
+def _marks(feature: str) -> Iterator[str]:
+    return ("yes" if getattr(revision, feature) else "–" for revision in REVISIONS)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Write a table in Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)

@@ -1,0 +1,57 @@
+"""Tools whose calls a test can watch and steer."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel
+
+from axolotl_core import ILayer, ITool, NoArguments, ToolContext
+
+
+class Text(BaseModel):
+    text: str = ""
+
+
+class Echo(ITool[Text, str]):
+    name = "echo"
+
+    async def execute(self, arguments: Text, context: ToolContext) -> str:
+        return arguments.text
+
+
+class Probe(ITool[NoArguments, str]):
+    """Says when it runs and how it ended, and waits until it may go on."""
+
+    name = "probe"
+
+    def __init__(self, *, progress: bool = False) -> None:
+        self.progress = progress
+        self.started = asyncio.Event()
+        self.cancelled = asyncio.Event()
+        self.release = asyncio.Event()
+        self.context: ToolContext | None = None
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        self.context = context
+        self.started.set()
+        if self.progress:
+            context.report_progress(1)
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+        return "done"
+
+
+def container_of(
+    *tools: ITool[Any, Any], layers: Sequence[ILayer] = (), settings: Any = None
+) -> containers.DynamicContainer:
+    """Put tools into a container."""
+    container = containers.DynamicContainer()
+    container.tools = providers.Object(tools)
+    container.layers = providers.Object(layers)
+    container.settings = providers.Object(settings or {})
+    return container

@@ -1,0 +1,206 @@
+"""The player itself: a transcript that cannot fail proves nothing."""
+
+from typing import Any
+
+import pytest
+
+from axolotl_core.protocol.versions import REVISIONS
+from tests.transcripts.matching import differences, paired, same
+from tests.transcripts.players import Player, Received
+from tests.transcripts.rules import WireRules
+from tests.transcripts.test_transcripts import play
+from tests.transcripts.transcript import Expect, Expected, Send, TranscriptError, parse_transcript
+
+FIRST, SECOND, THIRD, FOURTH, STATELESS = REVISIONS
+
+
+class Scripted(Player):
+    """Says what it was told to say."""
+
+    def __init__(self, *messages: Any, bodiless: int | None = None) -> None:
+        self._messages = list(messages)
+        self._bodiless = bodiless
+
+    async def send(self, data: bytes) -> int | None:
+        return self._bodiless
+
+    async def receive(self) -> Received:
+        return Received(self._messages.pop(0), 200)
+
+    async def finish(self) -> list[Received]:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "places"),
+    [
+        pytest.param({"a": 1}, {"a": 1}, [], id="equal"),
+        pytest.param({"a": 1, "b": 2}, {"b": 2, "a": 1}, [], id="order of members"),
+        pytest.param({"a": "<any>"}, {"a": [1]}, [], id="any value"),
+        pytest.param("Reference: <any>!", "Reference: f00!", [], id="any part"),
+        pytest.param("Reference: <any>!", "Reference: f00", ["$"], id="other text around"),
+        pytest.param({"a": 1}, {}, ["$.a"], id="missing"),
+        pytest.param({}, {"a": 1}, ["$.a"], id="too much"),
+        pytest.param(1, 1.0, ["$"], id="integer and float"),
+        pytest.param(1, True, ["$"], id="integer and boolean"),
+        pytest.param("1", 1, ["$"], id="string and integer"),
+        pytest.param([1, 2], [1], ["$"], id="length"),
+        pytest.param([1, 2], [2, 1], ["$[0]", "$[1]"], id="order of items"),
+        pytest.param({"a": [{"b": 1}]}, {"a": [{"b": 2}]}, ["$.a[0].b"], id="deep inside"),
+    ],
+)
+def test_differences_are_found(expected: Any, actual: Any, places: list[str]) -> None:
+    """A difference is told with its place, and only a difference is."""
+    assert [found.partition(":")[0] for found in differences(expected, actual)] == places
+
+
+def test_groups_and_batches_have_no_order() -> None:
+    """Messages of a group match in any order, each one once."""
+    assert paired([{"id": 1}, {"id": "<any>"}], [{"id": 2}, {"id": 1}])
+    assert not paired([{"id": 1}, {"id": 1}], [{"id": 1}, {"id": 2}])
+    assert not paired([{"id": 1}], [{"id": 1}, {"id": 1}])
+    assert same([1, 2], [2, 1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "revisions: all\n> {}",
+        "revision: all\n---\n> {}",
+        "revisions: 1999-01-01\n---\n> {}",
+        "transports: pigeon\n---\n> {}",
+        "revisions: all\n---\nhello",
+        "revisions: all\n---\n[1999-01-01]\n> {}",
+    ],
+)
+def test_a_transcript_that_cannot_be_read_is_refused(text: str) -> None:
+    """A mistake in a transcript is told, not skipped."""
+    with pytest.raises(TranscriptError):
+        parse_transcript("mistaken", text)
+
+
+def test_sections_choose_revisions_and_transports() -> None:
+    """Lines under a section are played where it says, and everywhere again after `[all]`."""
+    text = "handshake: no\n---\n[2025-06-18 ..; http]\n> 1\n[.. 2025-03-26]\n> 2\n[all]\n> 3\n> $VERSION"
+    transcript = parse_transcript("sections", text)
+
+    def sent(revision: Any, transport: str) -> list[bytes]:
+        return [step.data for step in transcript.steps(revision, transport) if isinstance(step, Send)]
+
+    assert sent(FIRST, "http") == [b"2", b"3", b"2024-11-05"]
+    assert sent(THIRD, "http") == [b"1", b"3", b"2025-06-18"]
+    assert sent(STATELESS, "memory") == [b"3", b"2026-07-28"]
+
+
+def test_a_handshake_is_played_where_there_is_one() -> None:
+    """The player shakes hands in the revisions that do, unless the transcript does it itself."""
+    transcript = parse_transcript("greeting", "revisions: all\n---\n> {}")
+    assert [len(transcript.steps(revision, "memory")) for revision in REVISIONS] == [4, 4, 4, 4, 1]
+
+
+def test_lines_are_continued_and_bytes_escaped() -> None:
+    """A line that begins with blanks belongs to the one before; bytes may be given by escapes."""
+    transcript = parse_transcript("lines", 'handshake: no\n---\n# no\n< 404 {"a":\n   1}\n>b \\xff\\n')
+    assert transcript.steps(FIRST, "http") == (
+        Expect(4, (Expected(4, 404, {"a": 1}),)),
+        Send(6, b"\xff\n"),
+    )
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param({"jsonrpc": "2.0", "id": 1, "result": {"more": 1}}, id="another result"),
+        pytest.param({"jsonrpc": "2.0", "id": "1", "result": {}}, id="another id"),
+        pytest.param({"jsonrpc": "2.0", "error": {"code": -32600, "message": ""}}, id="an error"),
+    ],
+)
+async def test_playing_finds_what_was_not_expected(said: Any) -> None:
+    """A server that answers otherwise fails the play."""
+    text = '---\n> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":"1","method":"ping"}'
+    steps = parse_transcript("ping", f'handshake: no\n{text}\n< {{"jsonrpc":"2.0","id":1,"result":{{}}}}').steps(
+        FIRST, "http"
+    )
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        await play(steps, Scripted(said), WireRules(FIRST))
+
+
+async def test_playing_compares_statuses() -> None:
+    """A status that differs fails the play, with a body or without one."""
+    with_body = parse_transcript("status", 'handshake: no\n---\n< 404 {"jsonrpc":"2.0","error":"<any>"}')
+    error = {"jsonrpc": "2.0", "error": {"code": -32600, "message": ""}}
+    with pytest.raises(AssertionError, match="HTTP status 200"):
+        await play(with_body.steps(FIRST, "http"), Scripted(error), WireRules(FIRST))
+    unannotated = parse_transcript("notice", 'handshake: no\n---\n> {"jsonrpc":"2.0","method":"x"}')
+    with pytest.raises(AssertionError, match="HTTP status 400"):
+        await play(unannotated.steps(FIRST, "http"), Scripted(bodiless=400), WireRules(FIRST))
+
+
+def listing(**tool: Any) -> Any:
+    return {"tools": [{"name": "t", "description": "", "inputSchema": {"type": "object"}, **tool}]}
+
+
+@pytest.mark.parametrize(
+    ("revision", "method", "result"),
+    [
+        pytest.param(FIRST, "tools/list", listing(annotations={}), id="annotations before their time"),
+        pytest.param(SECOND, "tools/list", listing(title="T"), id="title before its time"),
+        pytest.param(THIRD, "tools/list", listing(icons=[]), id="icons before their time"),
+        pytest.param(FOURTH, "tools/list", listing(colour="red"), id="a member that no schema has"),
+        pytest.param(FOURTH, "tools/list", listing(outputSchema={"type": "array"}), id="output that is no object"),
+        pytest.param(FOURTH, "tools/list", {"tools": [{"name": "t"}]}, id="no input schema"),
+        pytest.param(STATELESS, "tools/list", listing(), id="no word on caching"),
+        pytest.param(SECOND, "tools/call", {"content": [], "structuredContent": {}}, id="structure before its time"),
+        pytest.param(FOURTH, "tools/call", {"content": [], "structuredContent": [1]}, id="structure of no object"),
+        pytest.param(FOURTH, "tools/call", {"structuredContent": {}}, id="no content"),
+        pytest.param(STATELESS, "tools/call", {"content": []}, id="no result type"),
+        pytest.param(
+            FIRST, "tools/call", {"content": [{"type": "audio", "data": "", "mimeType": "a/b"}]}, id="audio too early"
+        ),
+        pytest.param(
+            SECOND,
+            "tools/call",
+            {"content": [{"type": "resource_link", "uri": "a:b", "name": "b"}]},
+            id="link too early",
+        ),
+    ],
+)
+def test_rules_find_what_the_schema_forbids(revision: Any, method: str, result: Any) -> None:
+    """A result that the revision's schema does not allow is found."""
+    rules = WireRules(revision)
+    rules.sent({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "t"}})
+    with pytest.raises((AssertionError, ValueError)):
+        rules.check({"jsonrpc": "2.0", "id": 1, "result": result})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        pytest.param({"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": ""}}, id="null id"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": ""}}, id="a code of another era"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "error": {"code": -32600}}, id="no message"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}}, id="both result and error"),
+        pytest.param({"id": 1, "result": {}}, id="no version"),
+        pytest.param([{"jsonrpc": "2.0", "id": 1, "result": {}}], id="a batch"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "method": "ping"}, id="a question"),
+        pytest.param({"jsonrpc": "2.0", "method": "notifications/unheard"}, id="an unknown notification"),
+    ],
+)
+def test_rules_find_malformed_messages(message: Any) -> None:
+    """A message of the wrong shape is found."""
+    rules = WireRules(FOURTH)
+    rules.sent({"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    with pytest.raises((AssertionError, ValueError, KeyError)):
+        rules.check(message)
+
+
+def test_rules_hold_outputs_to_their_listed_schema() -> None:
+    """Structured content is validated with the schema that was listed for its tool."""
+    rules = WireRules(FOURTH)
+    rules.sent({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    rules.check({"jsonrpc": "2.0", "id": 1, "result": listing(outputSchema=schema)})
+    rules.sent({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "t"}})
+    rules.check({"jsonrpc": "2.0", "id": 2, "result": {"content": [], "structuredContent": {"n": 1}}})
+    with pytest.raises(ValueError, match="integer"):
+        rules.check({"jsonrpc": "2.0", "id": 2, "result": {"content": [], "structuredContent": {"n": "x"}}})

@@ -1,0 +1,81 @@
+"""What a type checker knows about @tool; the assertions are mypy's, running the file only proves that it imports."""
+
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, assert_type
+
+from axolotl_core import FunctionTool, ITool, ToolContext, tool, tools_of
+
+
+@tool
+async def fetch(url: str, retries: int = 3) -> bytes:
+    return url.encode() * retries
+
+
+@tool
+def double(number: int) -> int:
+    return number * 2
+
+
+@tool(name="triple", timeout_seconds=2.0, execution="loop")
+def thrice(number: int, context: ToolContext) -> int:
+    return number * 3
+
+
+@tool
+async def count(to: int) -> AsyncIterator[int]:
+    for number in range(to):
+        yield number
+
+
+class Desk:
+    @tool
+    def answer(self, question: str) -> str:
+        return question
+
+
+def test_a_plain_function_keeps_its_type() -> None:
+    """Calling the tool is typed like calling the function."""
+    assert_type(double(2), int)
+    assert double(number=2) == 4
+
+
+async def test_an_async_function_keeps_its_type() -> None:
+    """Calling gives the function's coroutine."""
+    pending = fetch("x", retries=2)
+    assert assert_type(pending, Coroutine[Any, Any, bytes]) is pending
+    assert assert_type(await pending, bytes) == b"xx"
+
+
+def test_options_keep_the_type() -> None:
+    """A decorator with options changes nothing about the types."""
+    assert_type(thrice(1, ToolContext()), int)
+    assert thrice.name == "triple"
+
+
+def test_an_async_generator_keeps_its_type() -> None:
+    """Calling gives the function's iterator."""
+    assert_type(count(3), AsyncIterator[int])
+
+
+def test_a_decorated_function_is_a_tool() -> None:
+    """What the decorator gives can be used wherever a tool is wanted."""
+    as_tool: ITool[Any, Any] = double
+    assert isinstance(as_tool, FunctionTool)
+    assert_type(tools_of(Desk()), tuple[FunctionTool[..., Any], ...])
+
+
+def test_bound_methods_keep_what_they_return() -> None:
+    """A tool method called on its object gives the method's result."""
+    assert_type(Desk().answer("why"), str)
+    assert Desk().answer("why") == "why"
+
+
+def test_wrong_calls_are_seen_by_the_checker() -> None:
+    """A call with a wrong type and an unknown option need ignores that strict mypy checks."""
+
+    def probe() -> None:
+        double("two")  # type: ignore[arg-type]
+        tool(timeout="soon")  # type: ignore[call-overload]
+        tool(timeout_seconds="soon")  # type: ignore[call-overload]
+
+    assert callable(probe)

@@ -1,0 +1,114 @@
+"""What a type checker knows about ITool; the assertions are mypy's, running the file only proves that it imports."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Generic, TypeVar, assert_type
+
+from pydantic import BaseModel
+
+from axolotl_core import IStreamTool, ITool, NoArguments, SchemaTool, TextContent, ToolContext, ToolRegistry, ToolResult
+from axolotl_core.arguments import model_parser
+from axolotl_core.registry import AnyTool
+
+ItemT = TypeVar("ItemT")
+
+
+class Pair(BaseModel):
+    a: int
+    b: int
+
+
+class Sum(BaseModel):
+    total: int
+
+
+class Add(ITool[Pair, Sum]):
+    name = "add"
+
+    async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
+        assert_type(arguments.a, int)
+        assert_type(context.remaining_seconds, float | None)
+        return Sum(total=arguments.a + arguments.b)
+
+
+class Page(BaseModel, Generic[ItemT]):
+    items: list[ItemT]
+
+
+class Paged(ITool[Pair, Page[ItemT]], Generic[ItemT]):
+    name = "paged"
+
+    async def execute(self, arguments: Pair, context: ToolContext) -> Page[ItemT]:
+        return Page(items=[])
+
+
+class IntPaged(Paged[int]):
+    name = "int-paged"
+
+
+class Blocks(ITool[NoArguments, ToolResult]):
+    name = "blocks"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> ToolResult:
+        return ToolResult([TextContent("x")])
+
+
+class Words(IStreamTool[Pair, str]):
+    name = "words"
+
+    async def stream(self, arguments: Pair, context: ToolContext) -> AsyncIterator[str]:
+        yield str(arguments.a)
+
+
+class WrongInput(ITool[Pair, Sum]):
+    async def execute(self, arguments: Sum, context: ToolContext) -> Sum:  # type: ignore[override]
+        return arguments
+
+
+class WrongOutput(ITool[Pair, Sum]):
+    async def execute(self, arguments: Pair, context: ToolContext) -> Pair:  # type: ignore[override]
+        return arguments
+
+
+async def test_execute_is_typed_by_the_type_arguments() -> None:
+    """Input and output of `execute` are those of the class."""
+    answer = await Add().execute(Pair(a=1, b=2), ToolContext())
+    assert_type(answer, Sum)
+    assert_type(await Blocks().execute(NoArguments(), ToolContext()), ToolResult)
+    assert answer == Sum(total=3)
+
+
+async def test_generic_classes_between_keep_the_types() -> None:
+    """A parameter filled in by a subclass reaches the output."""
+    page = await IntPaged().execute(Pair(a=1, b=2), ToolContext())
+    assert_type(page, Page[int])
+    assert_type(page.items, list[int])
+    assert page.items == []
+
+
+def test_stream_tools_yield_their_items() -> None:
+    """The stream is typed by the second type argument."""
+    stream = Words().stream(Pair(a=1, b=2), ToolContext())
+    assert_type(stream, AsyncIterator[str])
+    assert hasattr(stream, "__anext__")
+
+
+def test_wrong_signatures_are_seen_by_the_checker() -> None:
+    """An `execute` that does not fit its type arguments needs an ignore that strict mypy checks."""
+    assert (WrongInput.input_model, WrongOutput.output_model) == (Pair, Sum)
+
+
+def test_registries_hold_any_tool() -> None:
+    """Tools of all types go in, and what comes out is checked for None."""
+    registry = ToolRegistry([Add(), IntPaged(), Words(), SchemaTool("raw", {}, dict)])
+    assert_type(registry.try_get("add"), AnyTool | None)
+    assert_type(registry.get_all(), tuple[ITool[Any, Any], ...])
+    assert_type(registry.register(Blocks()), bool)
+    assert_type(registry.register_range([Add()]), int)
+    assert len(registry) == 5
+
+
+def test_parsers_are_typed_by_their_model() -> None:
+    """A parser gives the model it was made for."""
+    parse = model_parser(Pair, strict=True, forbid_extra=True)
+    assert_type(parse, Callable[[bytes], Pair])
+    assert parse(b'{"a":1,"b":2}') == Pair(a=1, b=2)
