@@ -1,5 +1,8 @@
 """The application: its commands, and what becomes of their errors."""
 
+import sys
+from contextlib import suppress
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -65,8 +68,16 @@ app.command("inspect")(inspect)
 app.command("check")(check)
 
 
+def _forgive_unwritable_characters() -> None:
+    """Escape what the output's encoding does not know, as the error stream does already."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        with suppress(OSError):  # of a stream that looks as if one could seek in it, as some sockets do
+            sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """Run the command that the process was started with."""
+    _forgive_unwritable_characters()
     try:
         app()
     except SystemExit as end:

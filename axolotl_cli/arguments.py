@@ -1,13 +1,14 @@
 """From the words of a command line to the arguments of a tool."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from axolotl_cli.outline import resolve
 from axolotl_core.errors import ConfigurationError
 
-__all__ = ["read_arguments"]
+__all__ = ["as_text", "read_arguments"]
 
 
 def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -17,12 +18,17 @@ def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str,
         ConfigurationError: if a word is neither, or a key is given twice.
     """
     arguments: dict[str, Any] = {}
-    for word in words:
+    for word in map(as_text, words):
         for key, value in _read(word, schema):
             if key in arguments:
                 raise ConfigurationError(f"The argument {key!r} is given twice")
             arguments[key] = value
     return arguments
+
+
+def as_text(word: str) -> str:
+    """Read a word of the command line as UTF-8, whatever the locale made of it."""
+    return os.fsencode(word).decode("utf-8", "replace")
 
 
 def _read(word: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -47,10 +47,10 @@ def call(
 
 
 async def _call(host: "ServerHost", name: str, words: Sequence[str]) -> Any:
-    from axolotl_cli.arguments import read_arguments
+    from axolotl_cli.arguments import as_text, read_arguments
     from axolotl_server.client import InProcessClient
 
-    params = {"name": name, "arguments": read_arguments(words, _schema_of(host, name))}
+    params = {"name": as_text(name), "arguments": read_arguments(words, _schema_of(host, name))}
     client = InProcessClient(host.handler)
     try:
         return await client.request("tools/call", params, on_progress=_print_progress)
@@ -59,11 +59,12 @@ async def _call(host: "ServerHost", name: str, words: Sequence[str]) -> Any:
 
 
 def _schema_of(host: "ServerHost", name: str) -> Mapping[str, Any]:
-    from axolotl_core.errors import ToolNotFound
+    from axolotl_core.errors import ProtocolError
 
     try:
-        return host.catalogue.find(name).spec.input_schema
-    except ToolNotFound:
+        schema: Mapping[str, Any] = host.catalogue.by_name[name].spec.input_schema
+        return schema
+    except ProtocolError:
         return {}  # the call itself will be refused, in the server's own words
 
 

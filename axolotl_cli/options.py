@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "LogLevel", "Level", "Target", "ToolSets"]
+__all__ = ["AsJson", "Level", "LogLevel", "Target", "ToolSets"]
 
 Target = Annotated[
     str | None,

@@ -9,6 +9,7 @@ import typer
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.running import run
 from axolotl_cli.targets import choose
+from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
 from axolotl_server.shutdown import StopSignal
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
@@ -23,10 +24,21 @@ def serve_over_stdio(target: str | None, toolsets: Sequence[str] | None, flags: 
     Raises:
         ConfigurationError: if the server cannot start.
     """
+    _require_open_streams()
     streams = claim_standard_streams()
     choice = choose(target, toolsets, flags)
     start_logging(choice.log_level)
     run(_serve(choice.load(), streams))
+
+
+def _require_open_streams() -> None:
+    for descriptor, name in enumerate(("input", "output", "error stream")):
+        try:
+            os.fstat(descriptor)
+        except OSError as error:
+            raise ConfigurationError(
+                f"The standard {name} is closed: stdio needs it, or use --transport http"
+            ) from error
 
 
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:

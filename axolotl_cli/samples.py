@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from axolotl_cli.outline import resolve
-from axolotl_core.errors import InvalidArguments
 from axolotl_core.protocol.wire import encode
 from axolotl_core.spec import ToolSpec
 
@@ -19,7 +18,7 @@ def sample_arguments(spec: ToolSpec) -> dict[str, Any] | None:
     arguments = _sample(spec.input_schema, spec.input_schema, 0)
     try:
         spec.tool.argument_parser(coerce=False)(encode(arguments))
-    except InvalidArguments:
+    except Exception:  # a validator of the tool's own may raise anything
         return None
     return arguments if isinstance(arguments, dict) else None
 

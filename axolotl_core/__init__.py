@@ -31,6 +31,7 @@ from axolotl_core.errors import (
 )
 from axolotl_core.function_tool import FunctionTool, tool, tools_of
 from axolotl_core.layer import ILayer, Invoke, ToolCall
+from axolotl_core.name_rule import INameRule
 from axolotl_core.protocol.identity import Icon, Implementation, Principal
 from axolotl_core.registry import ToolRegistry
 from axolotl_core.scanning import scan
@@ -52,6 +53,7 @@ __all__ = [
     "Forbidden",
     "FunctionTool",
     "ILayer",
+    "INameRule",
     "IStreamTool",
     "ITool",
     "Icon",

@@ -1,7 +1,8 @@
 """From the bytes of a call's arguments to the value its tool receives."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -10,9 +11,8 @@ from axolotl_core.errors import InvalidArguments
 
 __all__ = ["NoArguments", "ParseArguments", "explain", "model_parser", "refusal"]
 
-ModelT = TypeVar("ModelT", bound=BaseModel)
 ParseArguments: TypeAlias = Callable[[bytes], Any]
-"""Validates raw JSON; raises InvalidArguments with a text that names field, expectation and finding."""
+"""Validates raw JSON; raises InvalidArguments, or pydantic's ValidationError for `explain` to put into words."""
 
 _SHOWN_PROBLEMS = 10
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
@@ -31,19 +31,10 @@ class NoArguments(BaseModel):
     """The input of a tool that takes no arguments."""
 
 
-def model_parser(model: type[ModelT], *, strict: bool, forbid_extra: bool) -> Callable[[bytes], ModelT]:
+def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) -> ParseArguments:
     """Compile a validator that reads a model from JSON bytes, once."""
-    validate = model.__pydantic_validator__.validate_json
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
-    known = [_public_name(name, field) for name, field in model.model_fields.items()]
-
-    def parse(raw: bytes) -> ModelT:
-        try:
-            return cast(ModelT, validate(raw, strict=strict, extra=extra))
-        except ValidationError as error:
-            raise refusal(explain(error, known)) from None
-
-    return parse
+    return partial(model.__pydantic_validator__.validate_json, strict=strict, extra=extra)
 
 
 def refusal(problems: Sequence[str]) -> InvalidArguments:
@@ -54,9 +45,11 @@ def refusal(problems: Sequence[str]) -> InvalidArguments:
     return InvalidArguments("Invalid arguments: " + "; ".join(shown))
 
 
-def explain(error: ValidationError, known: Sequence[str]) -> list[str]:
+def explain(error: ValidationError, model: Any) -> InvalidArguments:
     """Rewrite pydantic's findings as `field: what was expected, what was got`, without the caller's values."""
-    return [_explain_one(finding, known) for finding in error.errors(include_url=False, include_context=False)]
+    known = [_public_name(name, field) for name, field in getattr(model, "model_fields", {}).items()]
+    findings = error.errors(include_url=False, include_context=False)
+    return refusal([_explain_one(finding, known) for finding in findings])
 
 
 def _explain_one(finding: Any, known: Sequence[str]) -> str:

@@ -3,8 +3,6 @@
 import logging
 from collections.abc import Callable
 from enum import StrEnum
-from threading import RLock
-from typing import Final
 
 import msgspec
 
@@ -13,7 +11,6 @@ from axolotl_core.errors import ToolCancelled
 __all__ = ["CancellationToken", "CancelReason"]
 
 _log = logging.getLogger("axolotl")
-_changing: Final = RLock()  # one for all tokens: they change too seldom to have one each
 
 
 class CancelReason(StrEnum):
@@ -46,22 +43,21 @@ class CancellationToken(msgspec.Struct, eq=False):
             raise ToolCancelled(f"The call was cancelled ({self.reason})")
 
     def on_cancel(self, callback: Callable[[CancelReason], object]) -> None:
-        """Run `callback` with the reason once the call is cancelled, at once if it already is; any thread may ask."""
-        with _changing:
-            reason = self.reason
-            if reason is None:
-                self._callbacks = [*(self._callbacks or ()), callback]
-        if reason is not None:
-            callback(reason)
+        """Run `callback` with the reason once the call is cancelled, at once if it already is."""
+        if self.reason is not None:
+            callback(self.reason)
+        elif self._callbacks is None:
+            self._callbacks = [callback]
+        else:
+            self._callbacks.append(callback)
 
     def cancel(self, reason: CancelReason) -> bool:
         """Cancel for `reason`; answers False if it was cancelled before."""
-        with _changing:
-            if self.reason is not None:
-                return False
-            self.reason = reason
-            callbacks, self._callbacks = self._callbacks or (), None
-        for callback in callbacks:
+        if self.reason is not None:
+            return False
+        self.reason = reason
+        callbacks, self._callbacks = self._callbacks, None
+        for callback in callbacks or ():
             _run(callback, reason)
         return True
 

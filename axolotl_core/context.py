@@ -45,7 +45,8 @@ class ToolContext(msgspec.Struct, eq=False):
     request_id: RequestId = 0
     caller: ICaller = _NOBODY
     principal: Principal = ANONYMOUS
-    cancellation: CancellationToken = msgspec.field(default_factory=CancellationToken)
+    token: CancellationToken | None = None
+    """The state of the call's cancellation, made when somebody first asks for it."""
     deadline: float | None = None
     """When the call will be ended, on the clock of `time.monotonic`."""
 
@@ -55,14 +56,21 @@ class ToolContext(msgspec.Struct, eq=False):
         return self.caller.client
 
     @property
+    def cancellation(self) -> CancellationToken:
+        """The call's cancellation, to be handed on or listened to."""
+        if self.token is None:
+            self.token = CancellationToken()
+        return self.token
+
+    @property
     def cancelled(self) -> bool:
         """Whether the call should stop; a tool in a thread looks here between two steps."""
-        return self.cancellation.reason is not None
+        return self.token is not None and self.token.reason is not None
 
     @property
     def cancel_reason(self) -> CancelReason | None:
         """Why the call should stop."""
-        return self.cancellation.reason
+        return None if self.token is None else self.token.reason
 
     @property
     def remaining_seconds(self) -> float | None:

@@ -5,7 +5,7 @@
     ├─ ProtocolError                       a JSON-RPC error
     │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError
     │  ├─ InvalidParams ─ InvalidEnvelope
-    │  ├─ ToolNotFound
+    │  ├─ ToolNotFound ─ InvalidToolName
     │  └─ HeaderMismatch · MissingCapability · UnsupportedVersion
     └─ ToolError                           an `isError` result, to be read by the model
        ├─ InvalidArguments · ToolTimeout · ToolCancelled · ToolFailed
@@ -30,6 +30,7 @@ __all__ = [
     "InvalidEnvelope",
     "InvalidParams",
     "InvalidRequest",
+    "InvalidToolName",
     "MethodNotFound",
     "MissingCapability",
     "Overloaded",
@@ -113,6 +114,15 @@ class ToolNotFound(ProtocolError):
     def __init__(self, name: str, suggestion: str | None = None) -> None:
         hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
         super().__init__(f"Tool not found: {name}{hint}")
+
+
+class InvalidToolName(ToolNotFound):
+    """No tool can have that name, as the server's rule for names says; a wrong parameter in every revision."""
+
+    code = codes.INVALID_PARAMS
+
+    def __init__(self, fault: str) -> None:
+        super(ToolNotFound, self).__init__(fault)
 
 
 class HeaderMismatch(ProtocolError):

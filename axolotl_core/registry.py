@@ -27,8 +27,9 @@ class _Snapshot:
             by_fold.setdefault(tool.name.casefold(), tool)
         return _Snapshot(by_fold)
 
-    def without(self, fold: str) -> "_Snapshot":
-        return _Snapshot({key: tool for key, tool in self.by_fold.items() if key != fold})
+    def without(self, names: Iterable[str]) -> "_Snapshot":
+        gone = {name.casefold() for name in names}
+        return _Snapshot({fold: tool for fold, tool in self.by_fold.items() if fold not in gone})
 
 
 class ToolRegistry:
@@ -78,12 +79,17 @@ class ToolRegistry:
 
     def unregister(self, name: str) -> bool:
         """Remove a tool; answers False if there is none of that name."""
-        fold = name.casefold()
+        return self.unregister_range((name,)) == 1
+
+    def unregister_range(self, names: Iterable[str]) -> int:
+        """Remove several tools at once and answer how many of them were there."""
         with self._writing:
-            if fold not in self._snapshot.by_fold:
-                return False
-            self._replace(self._snapshot.without(fold))
-        return True
+            before = self._snapshot
+            after = before.without(names)
+            removed = len(before.by_fold) - len(after.by_fold)
+            if removed:
+                self._replace(after)
+        return removed
 
     def try_get(self, name: str) -> AnyTool | None:
         """Find a tool by its name in any case."""

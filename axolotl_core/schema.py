@@ -54,7 +54,7 @@ def _with_own_root(schema: JsonSchema) -> JsonSchema:
     """Repeat at the root what a recursive type's root refers to: clients look for its `type` there."""
     name = schema.get("$ref", "").removeprefix("#/$defs/")
     definition = schema.get("$defs", {}).get(name, {})
-    return {**deepcopy(definition), **{key: value for key, value in schema.items() if key != "$ref"}}
+    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def object_schemas(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

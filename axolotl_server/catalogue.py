@@ -5,7 +5,8 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from axolotl_core.errors import ConfigurationError, ToolNotFound
+from axolotl_core.errors import ConfigurationError, InvalidToolName, ToolNotFound
+from axolotl_core.name_rule import INameRule, check_name
 from axolotl_core.names import nearest
 from axolotl_core.protocol.paging import decode_cursor, encode_cursor
 from axolotl_core.protocol.wire import encode
@@ -18,12 +19,29 @@ from axolotl_server.settings import ServerSettings
 __all__ = ["Catalogue"]
 
 
+class _Names(dict[str, ToolBinding]):
+    """Bindings by exact name; a name that is missing is tried in any case, so that the usual ones cost one lookup."""
+
+    def __init__(self, bindings: Sequence[ToolBinding], rule: INameRule, *, fold: bool) -> None:
+        super().__init__((binding.spec.name, binding) for binding in bindings)
+        self._by_fold = {name.casefold(): binding for name, binding in self.items()} if fold else {}
+        self._rule = rule
+
+    def __missing__(self, name: str) -> ToolBinding:
+        binding = self._by_fold.get(name.casefold())
+        if binding is not None:
+            return binding
+        fault = self._rule.fault_of(name)
+        if fault is not None:
+            raise InvalidToolName(fault)
+        raise ToolNotFound(name, nearest(name, self))
+
+
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    """The bindings at one moment, with the pages made of them so far."""
+    """The bindings at one moment in their order, with the pages made of them so far."""
 
-    by_name: Mapping[str, ToolBinding]
-    by_fold: Mapping[str, ToolBinding]
+    bindings: Sequence[ToolBinding]
     ordinals: Sequence[int]
     pages: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
@@ -31,35 +49,25 @@ class _Listing:
 class Catalogue:
     """Follows a registry; a tool is compiled when it appears and keeps its counters until it goes."""
 
-    def __init__(self, registry: ToolRegistry, binder: Binder, settings: ServerSettings) -> None:
+    by_name: Mapping[str, ToolBinding]
+    """Finds a tool, the exact name first, then whatever its case; raises ToolNotFound with the nearest name."""
+
+    def __init__(self, registry: ToolRegistry, binder: Binder, settings: ServerSettings, name_rule: INameRule) -> None:
         self._registry = registry
         self._binder = binder
         self._page_size = settings.protocol.page_size
-        self._fold = settings.tools.name_matching == "fold"
         self._settings = settings.tools
+        self._name_rule = name_rule
         self._next_ordinal = itertools.count(1)
         self._known: dict[int, tuple[int, ToolBinding]] = {}
-        self._listing = _Listing({}, {}, ())
+        self._listing: _Listing
         self.refresh()
-        registry.on_change(self.refresh)
-
-    def find(self, name: str) -> ToolBinding:
-        """Find a tool: the exact name first, then whatever its case.
-
-        Raises:
-            ToolNotFound: if there is none; it suggests the nearest name.
-        """
-        listing = self._listing
-        binding = listing.by_name.get(name)
-        if binding is None and self._fold:
-            binding = listing.by_fold.get(name.casefold())
-        if binding is None:
-            raise ToolNotFound(name, nearest(name, listing.by_name))
-        return binding
+        self.close = registry.on_change(self.refresh)
+        """Stop following the registry."""
 
     def bindings(self) -> tuple[ToolBinding, ...]:
         """List everything that can be called."""
-        return tuple(self._listing.by_name.values())
+        return tuple(self._listing.bindings)
 
     def page(self, era: IEra, cursor: str | None) -> bytes:
         """Give a page of the list in the form of a revision, made once.
@@ -90,20 +98,18 @@ class Catalogue:
                     findings.extend(error.findings)
         if findings:
             raise ConfigurationError(*findings)
-        bindings = [binding for _, binding in known.values()]
         self._known = known
-        self._listing = _Listing(
-            {binding.spec.name: binding for binding in bindings},
-            {binding.spec.name.casefold(): binding for binding in bindings},
-            [ordinal for ordinal, _ in known.values()],
-        )
+        bindings = [binding for _, binding in known.values()]
+        self.by_name = _Names(bindings, self._name_rule, fold=self._settings.name_matching == "fold")
+        self._listing = _Listing(bindings, [ordinal for ordinal, _ in known.values()])
 
     def _compiled(self, tool: AnyTool) -> tuple[int, ToolBinding]:
+        check_name(tool, self._name_rule)
         return next(self._next_ordinal), self._binder.bind(tool)
 
     def _make_page(self, listing: _Listing, era: IEra, start: int) -> bytes:
         end = start + self._page_size
-        chosen = tuple(listing.by_name.values())[start:end]
+        chosen = listing.bindings[start:end]
         tools = b",".join(encode(definition_for(binding.spec, era.revision)) for binding in chosen)
         more = end < len(listing.ordinals)
         cursor = b',"nextCursor":%b' % encode(encode_cursor("tools", listing.ordinals[end - 1])) if more else b""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dependency_injector import containers, providers
 
 from axolotl_core.layer import ILayer
+from axolotl_core.name_rule import DefaultNameRule, INameRule
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from axolotl_core.registry import AnyTool, ToolRegistry
 from axolotl_server.binding import Binder
@@ -22,6 +23,11 @@ from axolotl_server.methods.tools import ToolMethods
 from axolotl_server.settings import ServerSettings
 
 __all__ = ["ServerContainer"]
+
+
+def _registry(registry: ToolRegistry, tools: Sequence[AnyTool]) -> ToolRegistry:
+    registry.register_range(tools)
+    return registry
 
 
 def _layers(deadlines: DeadlineTable, user_layers: Sequence[ILayer]) -> tuple[ILayer, ...]:
@@ -60,13 +66,15 @@ class ServerContainer(containers.DeclarativeContainer):
     settings: providers.Dependency[ServerSettings] = providers.Dependency(instance_of=ServerSettings)
     tools: providers.Dependency[Sequence[AnyTool]] = providers.Dependency()
     user_layers: providers.Dependency[Sequence[ILayer]] = providers.Dependency(default=())
+    user_registry: providers.Dependency[ToolRegistry] = providers.Dependency(default=providers.Factory(ToolRegistry))
+    name_rule: providers.Dependency[INameRule] = providers.Dependency(default=providers.Factory(DefaultNameRule))
 
     deadlines = providers.Singleton(DeadlineTable)
     threads = providers.Singleton(_threads, settings)
     inflight = providers.Singleton(_inflight, settings)
-    registry = providers.Singleton(ToolRegistry, tools)
+    registry = providers.Singleton(_registry, user_registry, tools)
     layers = providers.Singleton(_layers, deadlines, user_layers)
     binder = providers.Singleton(Binder, settings, layers, threads)
-    catalogue = providers.Singleton(Catalogue, registry, binder, settings)
+    catalogue = providers.Singleton(Catalogue, registry, binder, settings, name_rule)
     eras = providers.Singleton(_eras, settings, catalogue, inflight)
     handler = providers.Singleton(DefaultHandler, eras, inflight)

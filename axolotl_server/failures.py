@@ -28,7 +28,7 @@ def hide_internal(error: BaseException, method: str) -> InternalError:
 
 def describe_stop(call: ToolCall) -> ToolError:
     """Say why a call was ended by the server."""
-    if call.cancellation.reason is CancelReason.TIMEOUT:
+    if call.cancel_reason is CancelReason.TIMEOUT:
         seconds = call.spec.limits.timeout_seconds
         return ToolTimeout(
             f"Tool {call.spec.name} did not finish within {seconds:g} seconds", meta={"reason": "timeout"}

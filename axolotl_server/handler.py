@@ -138,4 +138,8 @@ class DefaultHandler:
 
     def _refuse(self, error: ProtocolError, request_id: RequestId | None, era: IEra, exchange: IExchange) -> bytes:
         exchange.status = error.status or era.status_of(error)
-        return error_message(request_id, error, era.code_of(error))
+        try:
+            return error_message(request_id, error, era.code_of(error))
+        except Exception as unwritable:  # a tool may raise a protocol error with anything in it
+            hidden = hide_internal(unwritable, "writing an error")
+            return error_message(request_id, hidden, hidden.code)

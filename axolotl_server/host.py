@@ -3,6 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Any
 
@@ -42,6 +43,7 @@ class ServerHost:
         self._file = file
         self._toolsets = toolsets
         self._server: Any = None
+        self._undo = ExitStack()
 
     async def start(self) -> None:
         """Start resources, resolve roles, compile every tool.
@@ -59,10 +61,13 @@ class ServerHost:
             raise
 
     async def stop(self) -> None:
-        """Let go of threads and shut the container's resources down."""
+        """Let go of threads and of the registry, and shut the container's resources down."""
         if self._server is not None:
             self._server.threads().close()
-        await _finish(self._container.shutdown_resources())
+        try:
+            self._undo.close()
+        finally:
+            await _finish(self._container.shutdown_resources())
 
     async def __aenter__(self) -> "ServerHost":
         await self.start()
@@ -91,9 +96,15 @@ class ServerHost:
             settings=providers.Object(self.settings),
             tools=providers.Object(self.roles.tools),
             user_layers=providers.Object(self.roles.layers),
+            user_registry=providers.Object(self.roles.registry),
+            name_rule=providers.Object(self.roles.name_rule),
         )
+        # The registry may be the container's own: when the server stops, it shall be as it was found.
+        added = [tool.name for tool in self.roles.tools if tool.name not in self.roles.registry]
+        self._undo.callback(self.roles.registry.unregister_range, added)
         self.registry, self.catalogue, self.handler = server.registry(), server.catalogue(), server.handler()
-        self.registry.on_change(self.handler.announce_tools)
+        self._undo.callback(self.catalogue.close)
+        self._undo.callback(self.registry.on_change(self.handler.announce_tools))
 
 
 async def _finish(outcome: Any) -> None:

@@ -24,6 +24,8 @@ class InFlight(dict[ToolCall, None]):
         super().__init__()
         self.limit = limit
         self.ticking = False
+        self.attentive = False
+        """Whether someone waits for calls to end, or watches some."""
         self._watch_after_seconds = watch_after_seconds
         self._met: list[ToolCall] = []
         self._watched: set[ToolCall] = set()
@@ -46,10 +48,9 @@ class InFlight(dict[ToolCall, None]):
         connection.calls[call.request_id] = call
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
-        """Note that a call ended."""
-        del self[call]
-        if self._watched:
-            self._watched.discard(call)
+        """Follow up on a call that was taken out; needed if it had a connection or somebody is attentive."""
+        self._watched.discard(call)
+        self.attentive = bool(self._watched) or self._drained is not None
         if connection is not None:
             del connection.calls[call.request_id]
         if self._drained is not None and not self:
@@ -65,7 +66,7 @@ class InFlight(dict[ToolCall, None]):
         self.limit = 0
         if not self:
             return True
-        self._drained = asyncio.Event()
+        self._drained, self.attentive = asyncio.Event(), True
         try:
             async with asyncio.timeout(seconds):
                 await self._drained.wait()
@@ -82,6 +83,7 @@ class InFlight(dict[ToolCall, None]):
         for call in self._met:
             if call in self:
                 self._watched.add(call)
+                self.attentive = True
                 request = call.caller
                 assert isinstance(request, Request)
                 request.exchange.watch(call)

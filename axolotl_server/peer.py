@@ -67,7 +67,7 @@ class IExchange(Protocol):
         ...
 
 
-class Request(msgspec.Struct, eq=False):
+class Request(msgspec.Struct, eq=False, gc=False):
     """A decoded message together with all that its method may need; to a running tool it is the caller."""
 
     head: Head

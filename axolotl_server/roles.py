@@ -2,18 +2,21 @@
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from dependency_injector import containers, errors, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layer import ILayer
+from axolotl_core.name_rule import DefaultNameRule, INameRule, check_name
 from axolotl_core.names import nearest
-from axolotl_core.registry import AnyTool
+from axolotl_core.registry import AnyTool, ToolRegistry
 from axolotl_core.tool import check_definition
 
 __all__ = ["Roles", "ToolSet", "faults_of", "make_roles", "resolve_roles", "resolve_settings", "toolset_names"]
+
+RoleT = TypeVar("RoleT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,9 @@ class Roles:
 
     toolsets: tuple[ToolSet, ...]
     layers: tuple[ILayer, ...] = ()
+    registry: ToolRegistry = field(default_factory=ToolRegistry)
+    """What is served: the tools that the container put into it, and those of the tool sets."""
+    name_rule: INameRule = field(default_factory=DefaultNameRule)
 
     @property
     def tools(self) -> tuple[AnyTool, ...]:
@@ -71,21 +77,24 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
     """
     findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
     sources = list(_tool_providers(container))
-    if not sources:
+    if not sources and "registry" not in container.providers:
         findings.append(
             "The container has no role tools: write tools = providers.List(providers.Singleton(MyTool)), "
             "or give it sub-containers that have one"
         )
     if findings:
         raise ConfigurationError(*findings)
+    registry: ToolRegistry = await _given(container, "registry", ToolRegistry, ToolRegistry())
+    name_rule: INameRule = await _given(container, "name_rule", INameRule, DefaultNameRule())
     wanted = [(name, source) for name, source in sources if name is None or not chosen or name in chosen]
     toolsets = [ToolSet(name, tuple(_flat(await _resolved(source)))) for name, source in wanted]
     layers = container.providers.get("layers")
-    return Roles(tuple(toolsets), () if layers is None else tuple(_flat(await _resolved(layers))))
+    user_layers = () if layers is None else tuple(_flat(await _resolved(layers)))
+    return Roles((ToolSet(None, registry.get_all()), *toolsets), user_layers, registry, name_rule)
 
 
 def faults_of(roles: Roles) -> list[str]:
-    """Find tools that are none, names that collide and layers that are none."""
+    """Find tools that are none, names that break a rule or collide, and layers that are none."""
     return [*_bad_tools(roles), *_collisions(roles), *_bad_layers(roles)]
 
 
@@ -103,6 +112,17 @@ def _tool_providers(container: Any) -> Iterator[tuple[str | None, Any]]:
             yield None, provider
         elif isinstance(provider, providers.Container) and hasattr(provider, "tools"):
             yield name, provider.tools
+
+
+async def _given(container: Any, role: str, port: Any, default: RoleT) -> RoleT:
+    """Make what the container gives for a role that it need not have."""
+    provider = container.providers.get(role)
+    if provider is None:
+        return default
+    value: RoleT = await _resolved(provider)
+    if not isinstance(value, port):
+        raise ConfigurationError(f"The role {role} gives {type(value).__name__}: give a {port.__name__}")
+    return value
 
 
 async def _resolved(provider: Any) -> Any:
@@ -144,6 +164,7 @@ def _bad_tools(roles: Roles) -> Iterator[str]:
     for tool in roles.tools:
         try:
             check_definition(tool)
+            check_name(tool, roles.name_rule)
         except ConfigurationError as error:
             yield from error.findings
 

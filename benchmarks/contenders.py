@@ -18,6 +18,8 @@ class Launch:
     transport: Transport
     port: int = 0
     many: bool = False
+    tuned: bool = False
+    """Whether a peer gets the loop, the parser and the settings that make it fastest, not what its users get."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ def _axolotl(launch: Launch) -> list[str]:
 def _peer(module: str) -> Callable[[Launch], list[str]]:
     def command(launch: Launch) -> list[str]:
         tools = "many" if launch.many else "one"
-        return ["-m", f"benchmarks.servers.{module}", launch.transport, str(launch.port), tools]
+        setting = "tuned" if launch.tuned else "plain"
+        return ["-m", f"benchmarks.servers.{module}", launch.transport, str(launch.port), tools, setting]
 
     return command
 

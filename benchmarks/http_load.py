@@ -29,7 +29,9 @@ class HttpServer:
 
 
 @contextmanager
-def http_server(contender: Contender, transport: Transport, *, many: bool = False) -> Iterator[HttpServer]:
+def http_server(
+    contender: Contender, transport: Transport, *, many: bool = False, tuned: bool = False
+) -> Iterator[HttpServer]:
     """Start a contender's server and connect to it.
 
     Raises:
@@ -37,7 +39,7 @@ def http_server(contender: Contender, transport: Transport, *, many: bool = Fals
     """
     contender.require()
     port = free_port()
-    with listening(contender.command(Launch(transport, port, many)), port) as process:
+    with listening(contender.command(Launch(transport, port, many, tuned)), port) as process:
         client = HttpClient(port, CONNECTIONS)
         client.connect()
         try:
@@ -71,13 +73,13 @@ class CallLoad:
 
 
 def modern_calls(
-    contender: Contender, calls: int, *, many: bool = False
+    contender: Contender, calls: int, *, many: bool = False, tuned: bool = False
 ) -> Callable[[Scale], AbstractContextManager[Measure]]:
     """Return a series of self-contained calls."""
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        with http_server(contender, "stateless", many=many) as server:
+        with http_server(contender, "stateless", many=many, tuned=tuned) as server:
             yield _warm(CallLoad(server, _modern(server), scale.calls(calls)))
 
     return opened

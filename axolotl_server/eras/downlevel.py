@@ -13,6 +13,7 @@ from axolotl_core.content import (
     ResourceLink,
     TextContent,
 )
+from axolotl_core.output import BLOCKS
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.schema import JsonSchema, wrapped
 from axolotl_core.spec import ToolSpec
@@ -22,7 +23,13 @@ __all__ = ["content_for", "definition_for"]
 
 
 def content_for(block: ContentBlock, revision: Revision) -> ContentBlock:
-    """Give the form of a content block that a peer of this revision understands."""
+    """Give the form of a content block that a peer of this revision understands.
+
+    Raises:
+        TypeError: if a tool gave something else for a block.
+    """
+    if not isinstance(block, BLOCKS):
+        raise TypeError(f"{type(block).__name__} is no content block")
     if revision.icons:
         return block
     if isinstance(block, AudioContent) and not revision.audio:

@@ -2,13 +2,14 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET
 
-from axolotl_core.errors import HeaderMismatch
+from axolotl_core.errors import HeaderMismatch, InvalidParams
 from axolotl_core.header_parameters import HeaderParameter
 from axolotl_core.protocol.messages import Head
 
@@ -16,6 +17,7 @@ __all__ = ["check_mirrored", "check_parameters"]
 
 _PREFIX: Final = b"=?base64?"
 _SUFFIX: Final = b"?="
+_WHOLE: Final = re.compile(r"-?[0-9]{1,16}(?:\.0+)?")
 _NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
@@ -48,8 +50,12 @@ def check_parameters(headers: Mapping[bytes, bytes], parameters: tuple[HeaderPar
 
     Raises:
         HeaderMismatch: if one is missing, differs, or stands there without its argument.
+        InvalidParams: if the arguments hold a number that no float can.
     """
-    arguments = msgspec.json.decode(raw)
+    try:
+        arguments = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        raise InvalidParams('Invalid params: "arguments" hold a number that is out of range') from None
     for parameter in parameters:
         value = parameter.value_in(arguments)
         sent = headers.get(parameter.header)
@@ -86,10 +92,7 @@ def _matches(header: bytes, sent: bytes | None, value: Any) -> bool:
     if isinstance(value, bool):
         return text == ("true" if value else "false")
     if isinstance(value, int | float):
-        try:
-            return float(text) == float(value)
-        except ValueError:
-            return False
+        return _WHOLE.fullmatch(text) is not None and int(text.partition(".")[0]) == value
     return bool(text == value)
 
 

@@ -49,6 +49,7 @@ class ModernEra(IEra):
     ) -> None:
         self.revision = revision
         self.methods = methods
+        self._version = revision.name.encode()
         self._settings = settings
         self._identity = identity
         self._server_info = encode({_SERVER_INFO_KEY: identity})
@@ -66,9 +67,10 @@ class ModernEra(IEra):
         if headers is not None and not (
             head.method == "tools/call"
             and headers.get(b"mcp-method") == b"tools/call"
+            and headers.get(b"mcp-protocol-version") == self._version
+            and meta.version == self.revision.name
             and head.params.name is not UNSET
             and headers.get(b"mcp-name") == head.params.name.encode()
-            and headers.get(b"mcp-protocol-version") == meta.version.encode()
         ):
             check_mirrored(headers, head, meta.version, request.data)
         if meta.version != self.revision.name:

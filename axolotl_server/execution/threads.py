@@ -4,12 +4,18 @@ import asyncio
 import contextvars
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, NamedTuple
 
 from axolotl_core.layer import Invoke, ToolCall
 from axolotl_core.spec import ToolSpec
 
 __all__ = ["ThreadRunner"]
+
+
+class _Raised(NamedTuple):
+    """What a tool raised; a future would throw a GeneratorExit into the whole task instead of into the call."""
+
+    error: BaseException
 
 
 class ThreadRunner:
@@ -24,11 +30,17 @@ class ThreadRunner:
         finish = asyncio.run if spec.tool.suspends else _finish
 
         def work(call: ToolCall) -> Any:
-            return finish(execute(call.arguments, call))
+            try:
+                return finish(execute(call.arguments, call))
+            except BaseException as error:
+                return _Raised(error)
 
         async def invoke(call: ToolCall) -> Any:
             variables = contextvars.copy_context()
-            return await asyncio.get_running_loop().run_in_executor(self._pool, variables.run, work, call)
+            outcome = await asyncio.get_running_loop().run_in_executor(self._pool, variables.run, work, call)
+            if isinstance(outcome, _Raised):
+                raise outcome.error
+            return outcome
 
         return invoke
 

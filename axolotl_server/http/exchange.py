@@ -11,7 +11,7 @@ from axolotl_core.layer import ToolCall
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.http.asgi import Receive, Send
 from axolotl_server.http.checks import accepts
-from axolotl_server.http.reply import Headers, json_start, send_empty, send_json
+from axolotl_server.http.reply import JSON, Headers, send_empty, send_json
 from axolotl_server.http.sessions import Session, Sessions
 from axolotl_server.http.stream import EventStream
 from axolotl_server.peer import Connection, Request
@@ -28,7 +28,7 @@ class Surroundings(msgspec.Struct, frozen=True, eq=False):
     keep_alive_seconds: float
 
 
-class HttpExchange(msgspec.Struct, eq=False):
+class HttpExchange(msgspec.Struct, eq=False, gc=False):
     """A reply stays plain JSON unless something has to be said before it."""
 
     loop: asyncio.AbstractEventLoop
@@ -73,7 +73,8 @@ class HttpExchange(msgspec.Struct, eq=False):
         if reply is None or self._stream is not None or self._begun is not None or self._watcher is not None:
             await self._finish_otherwise(reply)
             return
-        await self._send(json_start(self.status, reply))
+        headers = [JSON, (b"content-length", b"%d" % len(reply))]
+        await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
         await self._send({"type": "http.response.body", "body": reply})
 
     async def _finish_otherwise(self, reply: bytes | None) -> None:

@@ -1,14 +1,14 @@
 """Writing HTTP responses: whole ones, and event streams."""
 
 from axolotl_core.protocol.wire import error_message
-from axolotl_server.http.asgi import Message, Send
+from axolotl_server.http.asgi import Send
 from axolotl_server.http.refusals import HttpRefusal
 
-__all__ = ["EVENT_STREAM_HEADERS", "Headers", "event", "json_start", "send_empty", "send_json", "send_refusal"]
+__all__ = ["EVENT_STREAM_HEADERS", "JSON", "Headers", "event", "send_empty", "send_json", "send_refusal"]
 
 Headers = list[tuple[bytes, bytes]]
 
-_JSON = (b"content-type", b"application/json")
+JSON = (b"content-type", b"application/json")
 EVENT_STREAM_HEADERS: Headers = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache"),
@@ -16,17 +16,10 @@ EVENT_STREAM_HEADERS: Headers = [
 ]
 
 
-def json_start(status: int, body: bytes) -> Message:
-    """Make the first half of a response with a JSON body."""
-    headers = [_JSON, (b"content-length", b"%d" % len(body))]
-    return {"type": "http.response.start", "status": status, "headers": headers}
-
-
 async def send_json(send: Send, status: int, body: bytes, extra: Headers) -> None:
     """Send a JSON body."""
-    start = json_start(status, body)
-    start["headers"] += extra
-    await send(start)
+    headers = [JSON, (b"content-length", b"%d" % len(body)), *extra]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 

@@ -1,6 +1,7 @@
 """The application under uvicorn, with a shutdown that answers what is running."""
 
 import socket
+import time
 
 import uvicorn
 
@@ -13,6 +14,7 @@ from axolotl_server.settings import HttpSettings, ServerSettings
 __all__ = ["serve_http"]
 
 _LAST_WORDS_SECONDS = 2
+_STEP_SECONDS = 0.1
 _TICKS_BETWEEN_LOOKS = 5
 """uvicorn ticks ten times a second."""
 
@@ -35,9 +37,16 @@ class _DrainingServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         inflight = self._handler.inflight
         self._app.sessions.end_streams()
-        await inflight.drain(0 if self.force_exit else self._drain_seconds)
+        await self._drain()
         inflight.stop_all(CancelReason.SHUTDOWN)
         await super().shutdown(sockets)
+
+    async def _drain(self) -> None:
+        """Wait for running calls, until the time is up or a second signal came."""
+        end = time.monotonic() + self._drain_seconds
+        while not self.force_exit and time.monotonic() < end:
+            if await self._handler.inflight.drain(min(_STEP_SECONDS, self._drain_seconds)):
+                return
 
 
 async def serve_http(handler: DefaultHandler, settings: ServerSettings, listener: socket.socket) -> None:

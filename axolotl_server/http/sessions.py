@@ -103,6 +103,9 @@ class Sessions:
         self._sweep_later()
 
     def _drop_idle(self) -> None:
-        oldest = time.monotonic() - self._settings.idle_seconds
-        for session in [one for one in self._by_id.values() if one.last_used < oldest and not one.in_use]:
-            self.end(session)
+        now = time.monotonic()
+        for session in tuple(self._by_id.values()):
+            if session.in_use:
+                session.last_used = now
+            elif session.last_used < now - self._settings.idle_seconds:
+                self.end(session)

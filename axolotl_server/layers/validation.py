@@ -3,6 +3,9 @@
 from collections.abc import Awaitable
 from typing import Any
 
+from pydantic import ValidationError
+
+from axolotl_core.arguments import explain
 from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.spec import ToolSpec
 
@@ -16,8 +19,13 @@ class ValidationLayer(ILayer):
         """Compile the tool's parser."""
         parse = spec.tool.argument_parser(coerce=spec.limits.coerce_arguments)
 
+        model = spec.tool.input_model
+
         def validated(call: ToolCall) -> Awaitable[Any]:
-            call.arguments = parse(call.raw)
+            try:
+                call.arguments = parse(call.raw)
+            except ValidationError as error:
+                raise explain(error, model) from None
             return call_next(call)
 
         return validated

@@ -44,7 +44,7 @@ class ToolMethods:
         head, exchange = request.head, request.exchange
         if head.params.name is UNSET or head.id is UNSET:
             raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
-        binding = self._catalogue.find(head.params.name)
+        binding = self._catalogue.by_name[head.params.name]
         raw = bytes(head.params.arguments)
         if raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
             self._check_arguments(binding.spec, raw, request)
@@ -62,14 +62,16 @@ class ToolMethods:
             inflight.tick_later(exchange.loop)
         try:
             output = await binding.invoke(call)
-            if call.cancellation.reason is None:
+            if call.token is None or call.token.reason is None:
                 return binding.encode(output, request.era)
             return self._stopped(call, task, request)
         except BaseException as error:
             return self._failed(error, call, task, request)
         finally:
             request.finished = True
-            inflight.leave(call, connection)
+            del inflight[call]
+            if connection is not None or inflight.attentive:
+                inflight.leave(call, connection)
 
     def _check_arguments(self, spec: ToolSpec, raw: bytes, request: Request) -> None:
         if raw[0] != _OPENING_BRACE:
@@ -81,7 +83,7 @@ class ToolMethods:
     def _failed(
         self, error: BaseException, call: ToolCall, task: asyncio.Task[object], request: Request
     ) -> bytes | None:
-        if call.cancellation.reason is not None:
+        if call.cancelled:
             return self._stopped(call, task, request)
         if isinstance(error, ProtocolError):
             raise error
@@ -95,7 +97,7 @@ class ToolMethods:
     def _stopped(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
         """Answer a call that we cancelled, whether its tool took notice or not."""
         task.uncancel()
-        reason = call.cancellation.reason
+        reason = call.cancel_reason
         if reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
             return None
         told = describe_stop(call)

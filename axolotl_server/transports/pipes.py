@@ -167,9 +167,15 @@ class _BlockingReader:
 
     def _pump(self) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
-            while chunk := os.read(self._descriptor, _CHUNK):
+            while chunk := self._read():
                 self._loop.call_soon_threadsafe(self._take, chunk)
             self._loop.call_soon_threadsafe(self._on_end)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self._descriptor, _CHUNK)
+        except OSError:  # as of a terminal that was hung up
+            return b""
 
     def _take(self, chunk: bytes) -> None:
         if not self._closed:

@@ -17,7 +17,9 @@ SCENARIO = Scenario(
             {
                 "axolotl": Comparison("floor", at_most=1.5),
                 "mcp": Comparison("axolotl", at_least=12),
+                "mcp, tuned": Comparison("axolotl"),
                 "fastmcp": Comparison("axolotl", at_least=25),
+                "fastmcp, tuned": Comparison("axolotl"),
             },
         ),
     ),
@@ -25,6 +27,8 @@ SCENARIO = Scenario(
         Series("floor", modern_calls(FLOOR, 3000)),
         Series("axolotl", modern_calls(AXOLOTL, 3000)),
         Series("mcp", modern_calls(MCP, 400)),
+        Series("mcp, tuned", modern_calls(MCP, 400, tuned=True)),
         Series("fastmcp", modern_calls(FASTMCP, 160)),
+        Series("fastmcp, tuned", modern_calls(FASTMCP, 160, tuned=True)),
     ),
 )

@@ -1,4 +1,4 @@
-"""Serve the tools with FastMCP in its fastest documented setting."""
+"""Serve the tools with FastMCP as its documentation shows, or in its fastest setting."""
 
 from fastmcp import FastMCP
 
@@ -13,6 +13,8 @@ def main() -> None:
         server.add_tool(function)
     if request.transport == "stdio":
         server.run("stdio", show_banner=False, log_level="ERROR")
+    elif not request.tuned:
+        server.run("http", port=request.port, path="/mcp", show_banner=False)
     else:
         stateless = request.transport == "stateless"
         serve(server.http_app(json_response=True, stateless_http=stateless), request.port)

@@ -1,4 +1,4 @@
-"""Serve the tools with the official SDK in its fastest documented setting."""
+"""Serve the tools with the official SDK as its documentation shows, or in its fastest setting."""
 
 from mcp.server import MCPServer
 
@@ -8,11 +8,13 @@ from benchmarks.servers.peer import read_request, serve
 def main() -> None:
     """Serve what the command line asks for."""
     request = read_request()
-    server = MCPServer("benchmark", log_level="ERROR")
+    server = MCPServer("benchmark", log_level=request.log_level)
     for function in request.functions:
         server.add_tool(function)
     if request.transport == "stdio":
         server.run()
+    elif not request.tuned:
+        server.run("streamable-http", port=request.port)
     else:
         stateless = request.transport == "stateless"
         serve(server.streamable_http_app(json_response=True, stateless_http=stateless), request.port)

@@ -2,7 +2,7 @@
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from benchmarks.servers.functions import MANY, Function, add, typed_functions
 
@@ -17,13 +17,24 @@ class Request:
     transport: str
     port: int
     functions: list[Function]
+    tuned: bool
+
+    @property
+    def log_level(self) -> Literal["ERROR", "INFO"]:
+        """Return the level that the setting asks for; INFO is the peers' default."""
+        return "ERROR" if self.tuned or self.transport == "stdio" else "INFO"
 
 
 def read_request() -> Request:
-    """Read `TRANSPORT PORT one|many` from the command line; `add` comes last among many."""
-    transport, port, tools = sys.argv[1:4]
+    """Read `TRANSPORT PORT one|many plain|tuned` from the command line; `add` comes last among many.
+
+    A plain peer runs as its own installation does: Axolotl's event loop and HTTP parser are not there.
+    """
+    transport, port, tools, setting = sys.argv[1:5]
     others = typed_functions(MANY - 1) if tools == "many" else []
-    return Request(transport, int(port), [*others, add])
+    if setting == "plain":
+        sys.modules.update(dict.fromkeys(("uvloop", "httptools")))  # type: ignore[arg-type]
+    return Request(transport, int(port), [*others, add], setting == "tuned")
 
 
 def serve(app: "ASGIApp", port: int) -> None:

@@ -1,3 +1,4 @@
+# region first
 import pytest
 from greeter import Container
 
@@ -7,17 +8,32 @@ from axolotl_server import RemoteError, connect
 async def test_greet() -> None:
     async with connect(Container()) as client:
         answer = await client.call("greet", {"name": "Ada"})
-        assert answer.text == "Hello, Ada!"
+    assert answer.text == "Hello, Ada!"
 
 
-async def test_a_missing_name_is_told_to_the_model() -> None:
-    async with connect(Container()) as client:
-        answer = await client.call("greet")
-        assert answer.is_error
-        assert answer.text == "Invalid arguments: name: required, but missing"
-
-
-async def test_an_unknown_tool_is_an_error() -> None:
+async def test_an_unknown_tool() -> None:
     async with connect(Container()) as client:
         with pytest.raises(RemoteError, match="did you mean 'greet'"):
             await client.call("great")
+
+
+# endregion first
+
+
+# region more
+async def test_what_a_model_reads() -> None:
+    async with connect(Container()) as client:
+        answer = await client.call("greet", {"nmae": "Ada"})
+    assert answer.is_error
+    assert answer.text == (
+        "Invalid arguments: name: required, but missing; nmae: unknown argument; this tool takes name"
+    )
+
+
+async def test_with_other_settings() -> None:
+    async with connect(Container(), settings={"server": {"name": "acme"}}) as client:
+        [definition] = await client.list_tools()
+    assert definition["description"] == "Greet someone by name."
+
+
+# endregion more

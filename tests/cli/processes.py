@@ -21,10 +21,12 @@ _PATIENCE_SECONDS = 30.0
 class Server:
     """An `axolotl` process with its three streams."""
 
-    def __init__(self, words: tuple[str, ...], environment: Mapping[str, str], directory: Path) -> None:
+    def __init__(
+        self, words: tuple[str, ...], environment: Mapping[str, str], directory: Path, stdin: int = subprocess.PIPE
+    ) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "axolotl_cli", *words],
-            stdin=subprocess.PIPE,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_environment(environment),
@@ -92,6 +94,17 @@ class Processes:
     def start(self, *words: str, directory: Path = ROOT, **environment: str) -> Server:
         """Start `axolotl` with some words."""
         server = Server(words, environment, directory)
+        self._stack.callback(server.close)
+        return server
+
+    def start_in_terminal(self, *words: str) -> Server:
+        """Start `axolotl` with a terminal as its standard input."""
+        import pty  # not on every platform
+
+        ours, theirs = pty.openpty()
+        server = Server(words, {}, ROOT, stdin=theirs)
+        os.close(theirs)
+        self._stack.callback(os.close, ours)
         self._stack.callback(server.close)
         return server
 

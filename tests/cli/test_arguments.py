@@ -50,6 +50,12 @@ def test_nothing() -> None:
     assert read_arguments([], SCHEMA) == {}
 
 
+def test_undecoded_words() -> None:
+    """A word that the locale could not decode is read as UTF-8."""
+    word = "text=für 𝄞".encode().decode("ascii", "surrogateescape")
+    assert read_arguments([word], SCHEMA) == {"text": "für 𝄞"}
+
+
 def test_twice() -> None:
     """A key that is given twice is refused, not chosen among."""
     with pytest.raises(ConfigurationError, match="'text' is given twice"):

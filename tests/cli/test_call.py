@@ -83,6 +83,11 @@ def test_unknown_tool_as_json(cli: CommandLine) -> None:
     assert json.loads(answer.stdout)["error"]["code"] == -32602
 
 
+def test_impossible_name(cli: CommandLine) -> None:
+    """A name that no tool can have is refused like one that no tool has."""
+    assert call(cli, " not\na name ").code == 3
+
+
 @pytest.mark.parametrize("word", ["Ann", "=Ann", "{name", '{"name": }'])
 def test_unreadable_arguments(cli: CommandLine, word: str) -> None:
     """A word that is neither pair nor object is a usage error."""

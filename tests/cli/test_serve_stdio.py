@@ -1,13 +1,15 @@
 """`axolotl serve` over the standard streams, in real processes."""
 
+import shlex
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.cli.processes import Processes
+from tests.cli.processes import READY, ROOT, Processes
 
 SAMPLE = "tests.cli.servers:Container"
 
@@ -68,6 +70,24 @@ def test_stuck_thread(processes: Processes, pipe: Path) -> None:
     assert code == 0
     assert "shutting down" in stdout
     assert "left behind" in stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+def test_terminal(processes: Processes) -> None:
+    """A person in a terminal is told what is going on, and Ctrl-C ends it at once."""
+    server = processes.start_in_terminal("serve", SAMPLE)
+    assert server.read_until(READY).startswith("sample serves 6 tools over stdio and waits for a client.")
+    server.signal(signal.SIGINT)
+    assert server.end() == (0, "", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell")
+def test_closed_input() -> None:
+    """Where there is no standard input, the error says so."""
+    command = f"{shlex.quote(sys.executable)} -m axolotl_cli serve <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr == "Error: The standard input is closed: stdio needs it, or use --transport http\n"
 
 
 def test_wrong_target(processes: Processes) -> None:

@@ -4,9 +4,10 @@ from typing import Any
 
 import jsonschema_rs
 import msgspec
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from axolotl_core import ITool, NoArguments, ToolContext
+from axolotl_core.arguments import explain
 from axolotl_core.registry import AnyTool
 
 
@@ -45,7 +46,15 @@ class Named(ITool[NoArguments, None]):
 
 def read(tool: AnyTool, *, coerce: bool = False, **arguments: Any) -> Any:
     """Read arguments as a call would, from JSON."""
-    return tool.argument_parser(coerce=coerce)(msgspec.json.encode(arguments))
+    return read_bytes(tool, msgspec.json.encode(arguments), coerce=coerce)
+
+
+def read_bytes(tool: AnyTool, raw: bytes, *, coerce: bool = False) -> Any:
+    """Read raw arguments as a call would: what pydantic finds is put into words."""
+    try:
+        return tool.argument_parser(coerce=coerce)(raw)
+    except ValidationError as error:
+        raise explain(error, tool.input_model) from None
 
 
 async def call(tool: AnyTool, context: ToolContext | None = None, /, **arguments: Any) -> Any:

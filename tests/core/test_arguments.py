@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from axolotl_core import InvalidArguments, ITool, NoArguments, ToolContext
 from axolotl_core.registry import AnyTool
-from tests.core.samples import Add, fits, read
+from tests.core.samples import Add, fits, read, read_bytes
 
 
 class Colour(Enum):
@@ -202,7 +202,7 @@ def test_the_text_of_a_models_own_check_reaches_the_caller() -> None:
 def test_json_that_the_envelope_let_pass_is_refused_not_raised() -> None:
     """Bytes that no validator can read are the caller's mistake, in the caller's terms."""
     with pytest.raises(InvalidArguments, match="Invalid arguments: arguments: "):
-        Add().argument_parser(coerce=False)(b'{"a":')
+        read_bytes(Add(), b'{"a":')
 
 
 class Open(BaseModel):

@@ -147,6 +147,17 @@ def test_every_object_is_closed() -> None:
     assert closed == {"Place", "Span", "Box_int_"}
 
 
+def test_what_a_model_ignores_when_it_reads_is_no_part_of_what_it_writes() -> None:
+    """Unknown fields that may be sent are not promised in the output."""
+
+    class Careless(BaseModel):
+        model_config = ConfigDict(extra="ignore")
+
+    tool = tool_of(Careless, Careless)
+    assert tool.input_schema["additionalProperties"] is True
+    assert "additionalProperties" not in (tool.output_schema or {})
+
+
 def test_no_arguments_is_an_empty_closed_object() -> None:
     """A tool without arguments publishes an object that takes nothing."""
     schema = tool_of(NoArguments).input_schema

@@ -1,33 +1,43 @@
 """python -m tests.docs: write again what the pages take from examples, code and commands."""
 
 import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
 
 from tests.docs.pages import ROOT, Block, blocks_in, example_text, page_names, read_page, with_region
-from tests.docs.sessions import commands_of, play, refreshed
+from tests.docs.sessions import Shell, refreshed
 from tests.docs.situations import errors_table
 from tests.docs.tables import revisions_table, settings_table
+
+_TABLES: Final[dict[str, Callable[[str], str]]] = {
+    "settings": settings_table,
+    "revisions": lambda page: revisions_table(),
+    "errors": lambda page: asyncio.run(errors_table()),
+}
 
 
 def main() -> None:
     """Refresh every page."""
-    for name in page_names():
-        before = text = read_page(name)
-        for block in blocks_in(name, text):
-            text = text.replace(f"```{block.language}\n{block.text}```", f"```{block.language}\n{_fresh(block)}```", 1)
-        text = with_region(text, "settings", settings_table(text))
-        text = with_region(text, "revisions", revisions_table())
-        text = with_region(text, "errors", asyncio.run(errors_table()))
-        if text != before:
-            (ROOT / name).write_text(text, encoding="utf-8")
-            print(f"{name} changed")
+    logging.disable(logging.CRITICAL)
+    with Shell() as shell:
+        for name in page_names():
+            before = text = read_page(name)
+            for block in blocks_in(name, text):
+                fresh = _fresh(block, shell)
+                text = text.replace(f"```{block.language}\n{block.text}```", f"```{block.language}\n{fresh}```", 1)
+            for region, made in _TABLES.items():
+                if f"<!-- {region}:start -->" in text:
+                    text = with_region(text, region, made(text))
+            if text != before:
+                (ROOT / name).write_text(text, encoding="utf-8")
+                print(f"{name} changed")
 
 
-def _fresh(block: Block) -> str:
+def _fresh(block: Block, shell: Shell) -> str:
     if block.source is not None:
         return example_text(block.source)
-    if block.language == "console" and commands_of(block):
-        return refreshed(block, play(block))
-    return block.text
+    return refreshed(block, shell.play(block)) if block.language == "console" else block.text
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ _BLOCK: Final = re.compile(
     r"^(?:<!-- from (?P<source>\S+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 
+_MARKS: Final = re.compile(r"^# (?:end)?region \w+\n", re.MULTILINE)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -65,7 +67,7 @@ def example_text(source: str) -> str:
     path, _, region = source.partition("#")
     text = (DOCS / path).read_text(encoding="utf-8")
     if not region:
-        return text
+        return re.sub(r"\n{4,}", "\n\n\n", _MARKS.sub("", text))
     found = re.search(rf"^# region {region}\n(.*?)^# endregion {region}$", text, re.MULTILINE | re.DOTALL)
     if found is None:
         raise LookupError(f"docs/{path} has no region {region}")

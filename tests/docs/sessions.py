@@ -1,22 +1,20 @@
 """Console sessions of the documentation: commands with what they print."""
 
-import os
+import json
 import re
-import signal
+import shlex
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from types import TracebackType
 from typing import Final
 
-from tests.docs.pages import EXAMPLES, Block
+from tests.docs.pages import EXAMPLES, ROOT, Block
+from tests.docs.running import RunningServer, environment, tidy
 
-_MARK: Final = "\x1e"
+_ASSIGNMENTS: Final = re.compile(r"(?:[A-Z_]+=\S+ )*")
 _SECONDS: Final = 30
-_SHOWN_PORT: Final = "127.0.0.1:8000"
-_ALLOWED: Final = ("axolotl", "cat", "cd", "echo", "make serve", "python")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,42 +37,94 @@ def commands_of(block: Block) -> list[Command]:
     return [Command(*_split(part)) for part in parts[1:]]
 
 
-def check_allowed(block: Block) -> None:
-    """Refuse commands that a test should not run."""
-    for command in commands_of(block):
-        words = re.sub(r"^(?:[A-Z_]+=\S+ )+", "", command.line)
-        assert words.startswith(_ALLOWED), f"{block.place}: {command.line} is not run by this test"
-
-
-def play(block: Block) -> list[str]:
-    """Run a session and give what each command printed."""
-    commands = commands_of(block)
-    if any(command.serves for command in commands):
-        assert len(commands) == 1, f"{block.place}: a server needs a block of its own"
-        return [_served(commands[0])]
-    script = "".join(f"{command.line}\n__code=$?; printf '{_MARK}'; (exit $__code)\n" for command in commands)
-    done = subprocess.run(
-        ["bash", "-c", script],
-        cwd=EXAMPLES,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=_SECONDS,
-        check=False,
-    )
-    return [tidy(output) for output in done.stdout.decode().split(_MARK)[: len(commands)]]
-
-
 def matches(shown: str, printed: str) -> bool:
     """Compare; `…` stands for anything in a line, on a line of its own for any number of lines."""
     pattern = "".join(_line_pattern(line) for line in tidy(shown).splitlines())
     return re.fullmatch(pattern, f"{printed}\n" if printed else "") is not None
 
 
-def tidy(text: str) -> str:
-    """Drop spaces at line ends, and empty lines at both ends."""
-    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+def refreshed(block: Block, printed: Sequence[str]) -> str:
+    """Write a session again, with what is printed now wherever the shown text no longer matches."""
+    parts = []
+    for command, output in zip(commands_of(block), printed, strict=True):
+        broken = "Traceback (most recent call last)" in output
+        shown = tidy(command.shown) if broken or matches(command.shown, output) else output
+        parts.append(f"$ {command.line}\n" + (f"{shown}\n" if shown else ""))
+    return "".join(parts)
+
+
+class Shell:
+    """Plays sessions: each begins among the examples, and knows as much of a shell as the pages need."""
+
+    def __enter__(self) -> "Shell":
+        self._zygote = subprocess.Popen(
+            [sys.executable, "-m", "tests.docs.zygote"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._zygote.communicate(timeout=_SECONDS)
+
+    def play(self, block: Block) -> list[str]:
+        """Run a session and give what each command printed."""
+        self._directory = EXAMPLES
+        self._code = 0
+        return [tidy(self._run(command)) for command in commands_of(block)]
+
+    def _run(self, command: Command) -> str:
+        if command.serves:
+            with RunningServer(command.line.replace("make serve", "axolotl serve --transport http")) as server:
+                return server.invitation
+        if "|" in command.line:
+            return self._run_elsewhere(["bash", "-c", command.line], {})
+        assigned = _ASSIGNMENTS.match(command.line)
+        assert assigned is not None
+        variables = dict(word.split("=", 1) for word in shlex.split(assigned[0]))
+        words = shlex.split(command.line[assigned.end() :].replace("\\\n", " "))
+        if words[0] == "axolotl":
+            return self._run_in_zygote(words, variables)
+        if words[0] in ("cat", "python"):
+            return self._run_elsewhere(words, variables)
+        return self._run_builtin(words)
+
+    def _run_builtin(self, words: Sequence[str]) -> str:
+        match words:
+            case ["cd", place]:
+                self._directory /= place
+                return ""
+            case ["echo", "$?"]:
+                return str(self._code)
+        raise AssertionError(f"{shlex.join(words)} is no command for this page: use a block that is not run")
+
+    def _run_in_zygote(self, words: Sequence[str], variables: dict[str, str]) -> str:
+        assert self._zygote.stdin is not None
+        assert self._zygote.stdout is not None
+        request = {"words": words, "directory": str(self._directory), "environment": environment(variables)}
+        print(json.dumps(request), file=self._zygote.stdin, flush=True)
+        answer = json.loads(self._zygote.stdout.readline())
+        self._code = answer["code"]
+        return str(answer["output"])
+
+    def _run_elsewhere(self, words: Sequence[str], variables: dict[str, str]) -> str:
+        done = subprocess.run(
+            words,
+            cwd=self._directory,
+            env=environment(variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=_SECONDS,
+            check=False,
+            text=True,
+        )
+        self._code = done.returncode
+        return done.stdout
 
 
 def _line_pattern(line: str) -> str:
@@ -87,67 +137,3 @@ def _split(part: str) -> tuple[str, str]:
     lines = part.splitlines(keepends=True)
     last = next(index for index, line in enumerate(lines) if not line.endswith("\\\n"))
     return "".join(lines[: last + 1]).rstrip("\n"), "".join(lines[last + 1 :])
-
-
-def _environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("AXOLOTL_", "FORCE_COLOR"))}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}"
-    return {**own, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", **(extra or {})}
-
-
-def _served(command: Command) -> str:
-    with RunningServer(command.line.replace("make serve", "axolotl serve --transport http")) as running:
-        return running.invitation
-
-
-class RunningServer:
-    """An HTTP server at a free port, stopped with Ctrl-C when the block ends."""
-
-    def __init__(self, line: str, cwd: Path = EXAMPLES) -> None:
-        self._line = line
-        self._cwd = cwd
-        self.url = ""
-        self.invitation = ""
-
-    def __enter__(self) -> "RunningServer":
-        self._process = subprocess.Popen(
-            ["bash", "-c", f"exec {self._line}"],
-            cwd=self._cwd,
-            env=_environment({"AXOLOTL_HTTP__PORT": "0"}),
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        lines = "".join(self._until_ready())
-        port = re.search(r"127\.0\.0\.1:(\d+)", lines)
-        assert port is not None, lines
-        self.url = f"http://{port[0]}/mcp"
-        self.invitation = tidy(lines.replace(port[0], _SHOWN_PORT))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._process.send_signal(signal.SIGINT)
-        assert self._process.wait(_SECONDS) == 0
-        assert self._process.stderr is not None
-        self._process.stderr.close()
-
-    def _until_ready(self) -> Iterator[str]:
-        assert self._process.stderr is not None
-        overdue = threading.Timer(_SECONDS, self._process.kill)
-        overdue.start()
-        try:
-            for line in self._process.stderr:
-                yield line
-                if line.startswith("Press Ctrl-C"):
-                    return
-        finally:
-            overdue.cancel()
-
-
-def refreshed(block: Block, printed: Sequence[str]) -> str:
-    """Write a session again, with what is printed now wherever the shown text no longer matches."""
-    parts = []
-    for command, output in zip(commands_of(block), printed, strict=True):
-        shown = tidy(command.shown) if matches(command.shown, output) else output
-        parts.append(f"$ {command.line}\n" + (f"{shown}\n" if shown else ""))
-    return "".join(parts)

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import pytest
 import pytest_asyncio
 
+from axolotl_core import SchemaTool
 from tests.server.serving import PATIENCE_SECONDS, ROOT, HttpServer, serving
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import (
@@ -33,7 +34,8 @@ LIMIT = 10_000
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
     """A server that takes small messages."""
-    async with serving(container_of(Echo()), {"limits": {"max_message_bytes": LIMIT}}) as running:
+    tools = (Echo(), SchemaTool("raw", {}, lambda arguments: "fine", description="Take anything"))
+    async with serving(container_of(*tools), {"limits": {"max_message_bytes": LIMIT}}) as running:
         yield running
 
 
@@ -183,7 +185,7 @@ async def test_a_client_that_leaves_within_its_body_harms_nobody(server: HttpSer
         pytest.param(b"[" * 4000 + b"]" * 4000, -32700, id="nested arrays"),
         pytest.param(b'{"a":' * 1500 + b"1" + b"}" * 1500, -32700, id="nested objects"),
         pytest.param(
-            b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"arguments":' + b"[" * 65 + b"]" * 65 + b"}}",
+            b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"arguments":' + b"[" * 600 + b"]" * 600 + b"}}",
             -32700,
             id="nested arguments",
         ),
@@ -209,6 +211,17 @@ async def test_numbers_in_arguments_may_be_odd(server: HttpServer, number: str) 
     reply = json.loads((await post(server, body, mirrored(name="echo"))).body)
     assert reply["result"]["isError"] is True
     assert reply["result"]["content"][0]["text"].startswith("Invalid arguments: ")
+
+
+@pytest.mark.parametrize("tool", ["echo", "raw"])
+@pytest.mark.parametrize("depth", [60, 150, 250, 400])
+async def test_arguments_may_be_nested(server: HttpServer, tool: str, depth: int) -> None:
+    """Arguments that are nested too deeply for a tool are the model's to correct, not a failure of the server."""
+    body = call(tool, {"text": "@"}).replace(b'"@"', b"[" * depth + b"]" * depth)
+    reply = json.loads((await post(server, body, mirrored(name=tool))).body)
+    assert "result" in reply or reply["error"]["code"] in (-32700, -32602)
+    if "result" in reply:
+        assert "Reference" not in reply["result"]["content"][0]["text"]
 
 
 async def test_requests_share_a_connection(server: HttpServer) -> None:
@@ -270,25 +283,17 @@ async def test_a_stalled_request_is_given_up() -> None:
 
 
 async def test_a_server_that_is_told_to_stop_answers_what_runs() -> None:
-    """A call that is running when the process is told to stop is answered, and the process ends in peace."""
-    async with cli_server() as (process, port):
-        async with connection(port) as (reader, writer):
-            writer.write(raw_request(call("hold", token=1), mirrored(name="hold").items()))
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                await reader.readuntil(b"notifications/progress")
-                process.send_signal(signal.SIGTERM)
-                # The first signal drains, and hold would hold for ever: the second one is for the impatient.
-                process.send_signal(signal.SIGTERM)
-                rest = await reader.read()
-                assert await process.wait() == 0
-            assert b"the server is shutting down" in rest
+    """A call that outlives the time for draining is answered, its stream ends, and so does the process, in peace."""
+    async with cli_server(AXOLOTL_HTTP__DRAIN_SECONDS="0.1") as (process, port), connection(port) as (reader, writer):
+        writer.write(raw_request(call("hold", token=1), mirrored(name="hold").items()))
+        await reader.readuntil(b"notifications/progress")
+        process.send_signal(signal.SIGTERM)
+        assert b"the server is shutting down" in await reader.read()
+        assert await process.wait() == 0
 
 
 async def test_the_probe_is_not_disturbed_by_its_body(server: HttpServer) -> None:
     """Bytes behind a complete body belong to the next request, not to this one."""
-    async with serving(container_of(Probe())) as other:
-        async with connection(other.port) as (reader, writer):
-            writer.write(
-                raw_request(message("server/discover", {"_meta": META}), mirrored("server/discover").items()) * 2
-            )
-            assert [(await read_reply(reader)).status for _ in range(2)] == [200, 200]
+    async with serving(container_of(Probe())) as other, connection(other.port) as (reader, writer):
+        writer.write(raw_request(message("server/discover", {"_meta": META}), mirrored("server/discover").items()) * 2)
+        assert [(await read_reply(reader)).status for _ in range(2)] == [200, 200]

@@ -1,12 +1,11 @@
 """What a type checker knows about ITool; the assertions are mypy's, running the file only proves that it imports."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
 from axolotl_core import IStreamTool, ITool, NoArguments, SchemaTool, TextContent, ToolContext, ToolRegistry, ToolResult
-from axolotl_core.arguments import model_parser
 from axolotl_core.registry import AnyTool
 
 ItemT = TypeVar("ItemT")
@@ -105,10 +104,3 @@ def test_registries_hold_any_tool() -> None:
     assert_type(registry.register(Blocks()), bool)
     assert_type(registry.register_range([Add()]), int)
     assert len(registry) == 5
-
-
-def test_parsers_are_typed_by_their_model() -> None:
-    """A parser gives the model it was made for."""
-    parse = model_parser(Pair, strict=True, forbid_extra=True)
-    assert_type(parse, Callable[[bytes], Pair])
-    assert parse(b'{"a":1,"b":2}') == Pair(a=1, b=2)

@@ -1,6 +1,7 @@
 """The limit of nesting: exact at its boundary, blind to brackets in strings, and cheap for any message."""
 
 import json
+import tracemalloc
 from contextlib import suppress
 from time import perf_counter
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from axolotl_core import InvalidArguments, SchemaTool
 from axolotl_core.errors import ParseError
 from axolotl_core.protocol.messages import MAX_DEPTH, diagnose, read_head
+from tests.core.samples import read_bytes
 
 ENVELOPE = 2  # the message and its params
 PADDING = "x" * 1024  # a smaller message may go unmeasured: it cannot be deep enough to do harm
@@ -81,9 +83,19 @@ def test_brackets_in_strings_do_not_count(text: str) -> None:
     assert read_head(message(json.dumps({"a": text, text: 1}))).method == "m"
 
 
+def test_a_string_may_end_in_a_backslash() -> None:
+    """An escaped backslash before a closing quote does not hide that quote."""
+    shallow = {"a": "\\", "b": "[" * 200, "c\\": "]" * 200}
+    assert read_head(message(json.dumps(shallow))).method == "m"
+    with pytest.raises(ParseError, match="nested more"):
+        read_head(message(f'["\\\\",{nested("[", "]", MAX_DEPTH)},"\\\\"]'))
+
+
 def test_many_brackets_side_by_side_are_not_deep() -> None:
-    """Width is no depth."""
+    """Width is no depth, beside the deepest value allowed neither."""
+    deepest = nested("[", "]", MAX_DEPTH - ENVELOPE - 1)
     assert read_head(message(json.dumps([[], {}] * 1000))).method == "m"
+    assert read_head(message(f"[[],{deepest},{{}},{deepest}]")).method == "m"
 
 
 @pytest.mark.parametrize("levels", [1_000, 100_000])
@@ -108,11 +120,17 @@ def test_bottomless_messages_are_refused_not_crashed_on(opening: str, closing: s
     ],
 )
 def test_measuring_a_large_message_is_cheap(arguments: str) -> None:
-    """The largest message allowed is measured in a moment, whatever it is made of."""
+    """The largest message allowed is measured in a moment and in little memory, whatever it is made of."""
     data = message(arguments)
     started = perf_counter()
     read_head(data)
     assert perf_counter() - started < 2.5
+    tracemalloc.start()
+    try:
+        read_head(data)
+        assert tracemalloc.get_traced_memory()[1] < 40 * len(data)
+    finally:
+        tracemalloc.stop()
 
 
 texts = st.text(alphabet='[]{}"\\,:a\n', max_size=8)
@@ -147,4 +165,4 @@ def test_the_deepest_small_message_harms_no_parser(opening: str, closing: str) -
     small = f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"arguments":{{"a":{deepest}}}}}}}'.encode()
     assert len(small) <= 1024
     with suppress(ParseError, InvalidArguments):
-        SchemaTool("t", {}, dict).argument_parser(coerce=False)(bytes(read_head(small).params.arguments))
+        read_bytes(SchemaTool("t", {}, dict), bytes(read_head(small).params.arguments))

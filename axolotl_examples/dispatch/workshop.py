@@ -1,0 +1,23 @@
+"""The same server with two tools, which make and remove others."""
+
+from dependency_injector import containers, providers
+
+from axolotl_core import ToolRegistry
+from axolotl_examples.dispatch.container import SETTINGS
+from axolotl_examples.dispatch.define_tool import DefineTool
+from axolotl_examples.dispatch.remove_tool import RemoveTool
+from axolotl_examples.dispatch.template_tools import TemplateTools
+
+__all__ = ["Workshop"]
+
+
+class Workshop(containers.DeclarativeContainer):
+    """The registry is a service like any other: the server serves it, the tools change it."""
+
+    settings = providers.Object(SETTINGS)
+    registry = providers.Singleton(ToolRegistry)
+    template_tools = providers.Singleton(TemplateTools, registry)
+    tools = providers.List(
+        providers.Singleton(DefineTool, template_tools),
+        providers.Singleton(RemoveTool, template_tools),
+    )

@@ -1,0 +1,30 @@
+"""The hub: what is mounted where, and what it needs."""
+
+from dependency_injector import containers, providers
+
+from axolotl_core import ToolRegistry
+from axolotl_examples.hub.conversation import Conversation
+from axolotl_examples.hub.directory import Directory
+from axolotl_examples.hub.mounting import NamespacedNames, mount
+from axolotl_examples.hub.repository import open_conversations
+from axolotl_examples.hub.responder import CourteousResponder
+from axolotl_examples.hub.settings import HubSettings
+
+__all__ = ["Container"]
+
+
+class Container(containers.DeclarativeContainer):
+    """Two activations under their namespaces, and the rule that every name has one."""
+
+    settings = providers.Object({"server": {"name": "axolotl-hub", "title": "Axolotl hub"}})
+    hub_settings = providers.Singleton(HubSettings)
+
+    conversations = providers.Resource(open_conversations, hub_settings.provided.database)
+    responder = providers.Singleton(CourteousResponder)
+    registry = providers.Singleton(ToolRegistry)
+
+    name_rule = providers.Singleton(NamespacedNames)
+    tools = providers.List(
+        providers.Callable(mount, "conversation", providers.Singleton(Conversation, conversations, responder)),
+        providers.Callable(mount, "hub", providers.Singleton(Directory, registry)),
+    )

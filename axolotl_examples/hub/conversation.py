@@ -1,0 +1,57 @@
+"""The activation `conversation`: sessions that remember what was said in them."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from pydantic import Field
+
+from axolotl_core import ToolAnnotations, ToolError, tool
+from axolotl_examples.hub.repository import IConversations
+from axolotl_examples.hub.responder import IResponder
+from axolotl_examples.hub.turn import Turn
+
+__all__ = ["Conversation"]
+
+SessionName = Annotated[
+    str, Field(description="The name of the session.", min_length=1, max_length=64, examples=["my-session"])
+]
+Query = Annotated[str, Field(description="What to say.", min_length=1, examples=["Hello, world!"])]
+
+
+class Conversation:
+    """Talks, remembers and forgets."""
+
+    def __init__(self, conversations: IConversations, responder: IResponder) -> None:
+        self._conversations = conversations
+        self._responder = responder
+
+    @tool(title="Chat")
+    async def chat(self, session_name: SessionName, query: Query) -> AsyncIterator[str]:
+        """Say something in a session and get an answer. The first words begin the session."""
+        history = await self._conversations.turns(session_name)
+        words: list[str] = []
+        async for word in self._responder.respond(history, query):
+            words.append(word)
+            yield word
+        said, answered = Turn(speaker="user", text=query), Turn(speaker="assistant", text="".join(words))
+        await self._conversations.append(session_name, [said, answered])
+
+    @tool(title="History", annotations=ToolAnnotations(read_only=True))
+    async def history(self, session_name: SessionName) -> list[Turn]:
+        """List what was said in a session, the oldest first."""
+        turns = await self._conversations.turns(session_name)
+        if not turns:
+            raise _not_found(session_name)
+        return turns
+
+    @tool(title="Forget", annotations=ToolAnnotations(destructive=True))
+    async def forget(self, session_name: SessionName) -> str:
+        """Drop a session with all that was said in it."""
+        count = await self._conversations.forget(session_name)
+        if not count:
+            raise _not_found(session_name)
+        return f"Forgot {count} turns."
+
+
+def _not_found(session_name: str) -> ToolError:
+    return ToolError(f"Session '{session_name}' not found")

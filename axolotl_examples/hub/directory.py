@@ -1,0 +1,41 @@
+"""The activation `hub`: what is mounted, as of now."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from axolotl_core import ToolAnnotations, ToolError, ToolRegistry, tool
+
+__all__ = ["Directory", "Method"]
+
+Namespace = Annotated[str, Field(description="The namespace to look into.", examples=["conversation"])]
+
+
+class Method(BaseModel):
+    """Something an activation can do."""
+
+    name: str = Field(description="The name to call it by.")
+    description: str = Field(description="What it does.")
+
+
+class Directory:
+    """Reads the registry that is served."""
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+
+    @tool(title="Activations", annotations=ToolAnnotations(read_only=True))
+    async def activations(self) -> list[str]:
+        """List the namespaces of the hub."""
+        namespaces = (mounted.name.partition(".")[0] for mounted in self._registry.get_all())
+        return list(dict.fromkeys(namespaces))
+
+    @tool(title="Methods", annotations=ToolAnnotations(read_only=True))
+    async def methods(self, namespace: Namespace) -> AsyncIterator[Method]:
+        """List the methods of an activation, one after the other."""
+        found = [mounted for mounted in self._registry.get_all() if mounted.name.startswith(f"{namespace}.")]
+        if not found:
+            raise ToolError(f"Activation '{namespace}' not found")
+        for mounted in found:
+            yield Method(name=mounted.name, description=mounted.description)

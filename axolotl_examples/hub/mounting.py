@@ -1,0 +1,24 @@
+"""How an object becomes part of the hub."""
+
+from typing import Any
+
+from axolotl_core import FunctionTool, INameRule, tools_of
+
+__all__ = ["NamespacedNames", "mount"]
+
+
+def mount(namespace: str, activation: object) -> tuple[FunctionTool[..., Any], ...]:
+    """Give the `@tool` methods of an object names of the form `namespace.method`."""
+    tools = tools_of(activation)
+    for tool in tools:
+        tool.name = f"{namespace}.{tool.name}"
+    return tools
+
+
+class NamespacedNames(INameRule):
+    """Demands a namespace, a dot and a method."""
+
+    def fault_of(self, name: str) -> str | None:
+        """Refuse a name that leads to no activation."""
+        namespace, _, method = name.partition(".")
+        return None if namespace and method else f"Invalid tool name format: '{name}'"

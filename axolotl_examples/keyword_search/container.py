@@ -1,0 +1,30 @@
+"""The keyword search: one tool, and the services it is made of."""
+
+from dependency_injector import containers, providers
+
+from axolotl_examples.keyword_search.fence import Fence
+from axolotl_examples.keyword_search.searcher import KeywordSearcher
+from axolotl_examples.keyword_search.settings import SearchSettings
+from axolotl_examples.keyword_search.tool import KeywordSearch
+
+__all__ = ["Container"]
+
+
+class Container(containers.DeclarativeContainer):
+    """The search tool; override `search_settings` to say which directories it may read."""
+
+    settings = providers.Object(
+        {
+            "server": {
+                "name": "axolotl-keyword-search",
+                "title": "Axolotl keyword search",
+                "instructions": "Find a keyword in the files below some directories: start with few results, then narrow.",
+            }
+        }
+    )
+
+    search_settings = providers.Singleton(SearchSettings)
+    fence = providers.Singleton(Fence, search_settings.provided.allowed_roots)
+    searcher = providers.Singleton(KeywordSearcher, search_settings)
+
+    tools = providers.List(providers.Singleton(KeywordSearch, fence, searcher))

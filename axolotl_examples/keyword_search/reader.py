@@ -1,0 +1,46 @@
+"""Reading a file whole, unless it is one that should not be read."""
+
+import os
+import stat
+from typing import Final
+
+from axolotl_examples.keyword_search.directory import Directory
+from axolotl_examples.keyword_search.tally import SkipReason
+
+__all__ = ["FileReader"]
+
+_EXAMINED_BYTES: Final = 8192
+
+
+class FileReader:
+    """Reads text files up to a size."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+
+    def read(self, directory: Directory, name: str) -> bytes | SkipReason:
+        """Give what is in a file of the directory, or why it is not read.
+
+        Raises:
+            OSError: if it cannot be read.
+        """
+        descriptor = directory.open_file(name)
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                return SkipReason.SPECIAL
+            if status.st_size > self._max_bytes:
+                return SkipReason.TOO_LARGE
+            data = _read(descriptor, status.st_size)
+        finally:
+            os.close(descriptor)
+        # What git and grep call binary too: text has no zero bytes.
+        return SkipReason.BINARY if data.find(b"\0", 0, _EXAMINED_BYTES) >= 0 else data
+
+
+def _read(descriptor: int, size: int) -> bytes:
+    """Read all of it; the second read is for file systems that give less than they are asked for."""
+    data = os.read(descriptor, size)
+    while len(data) < size and (more := os.read(descriptor, size - len(data))):
+        data += more
+    return data

@@ -1,0 +1,44 @@
+"""The composition root: every tool is registered here, once, when the server starts."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from dependency_injector import containers, providers
+
+from axolotl_core import ITool, ToolRegistry, scan
+from axolotl_examples.registration.call_log import CallLogLayer, LoggingCallLog
+from axolotl_examples.registration.echo import Echo
+from axolotl_examples.registration.lookup import FindTool, ToolNames
+
+__all__ = ["Container"]
+
+
+def register(echo: Echo, scanned: Iterable[ITool[Any, Any]]) -> ToolRegistry:
+    """Fill a registry: one tool by hand, the others at once."""
+    registry = ToolRegistry()
+    registry.register(echo)
+    registry.register_range(scanned)
+    return registry
+
+
+class Container(containers.DeclarativeContainer):
+    """The registry that is served, two tools that read it, and a layer around them all."""
+
+    settings = providers.Object({"server": {"name": "axolotl-registration", "title": "工具注册与调用"}})
+
+    pause = providers.Object(asyncio.sleep)
+    logger = providers.Callable(logging.getLogger, "axolotl_examples.calls")
+    call_log = providers.Singleton(LoggingCallLog, logger)
+
+    registry = providers.Singleton(
+        register,
+        echo=providers.Singleton(Echo),
+        scanned=providers.Callable(scan, "axolotl_examples.registration.text", pause=pause),
+    )
+    tools = providers.List(
+        providers.Singleton(FindTool, registry),
+        providers.Singleton(ToolNames, registry),
+    )
+    layers = providers.List(providers.Singleton(CallLogLayer, call_log))

@@ -1,0 +1,33 @@
+"""A tool that takes its time: it has limits of its own, and a service that can be exchanged in a test."""
+
+from collections.abc import Awaitable, Callable
+
+from pydantic import BaseModel, Field
+
+from axolotl_core import ITool, ToolContext
+
+__all__ = ["DelayedEcho", "DelayedEchoInput"]
+
+
+class DelayedEchoInput(BaseModel):
+    """What to give back, and when."""
+
+    text: str = Field(description="要回显的内容")
+    seconds: float = Field(description="等待的秒数", ge=0, le=60)
+
+
+class DelayedEcho(ITool[DelayedEchoInput, str]):
+    """Gives a text back after a while; a call that is cancelled or late ends at once."""
+
+    name = "delayed_echo"
+    description = "延时回显输入文本"
+    timeout_seconds = 10.0
+    max_concurrency = 2
+
+    def __init__(self, pause: Callable[[float], Awaitable[None]]) -> None:
+        self._pause = pause
+
+    async def execute(self, arguments: DelayedEchoInput, context: ToolContext) -> str:
+        """Wait, then give the text back."""
+        await self._pause(arguments.seconds)
+        return arguments.text

@@ -1,0 +1,26 @@
+"""A tool with a rich input: limits and a default become part of its schema, and are checked before it runs."""
+
+from pydantic import BaseModel, Field
+
+from axolotl_core import ITool, ToolContext
+
+__all__ = ["Repeat", "RepeatInput"]
+
+
+class RepeatInput(BaseModel):
+    """What to repeat, and how."""
+
+    text: str = Field(description="要重复的内容", min_length=1)
+    times: int = Field(description="重复次数", ge=1, le=100)
+    separator: str = Field(" ", description="分隔符")
+
+
+class Repeat(ITool[RepeatInput, str]):
+    """Says the same again and again."""
+
+    name = "repeat"
+    description = "重复输入文本"
+
+    async def execute(self, arguments: RepeatInput, context: ToolContext) -> str:
+        """Repeat the text."""
+        return arguments.separator.join([arguments.text] * arguments.times)

@@ -1,0 +1,29 @@
+"""What is wrong with a file or a setting, each finding with its place."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+__all__ = ["findings_of"]
+
+
+def findings_of(error: ValidationError) -> Iterator[str]:
+    """Rewrite pydantic's findings as `categories[3].sources[1].url: what is wrong`."""
+    for finding in error.errors(include_url=False, include_input=False, include_context=False):
+        yield f"{_place(finding['loc'])}: {_problem(finding)}"
+
+
+def _place(location: Sequence[int | str]) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(parts).removeprefix(".") or "the document"
+
+
+def _problem(finding: Any) -> str:
+    match finding["type"]:
+        case "missing":
+            return "required, but missing"
+        case "extra_forbidden":
+            return "unknown"
+        case _:
+            return str(finding["msg"])

@@ -1,0 +1,147 @@
+"""From files to a registry that can be trusted."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from axolotl_core import ConfigurationError
+from axolotl_examples.three_good_sources.configuration import Configuration
+from axolotl_examples.three_good_sources.findings import findings_of
+from axolotl_examples.three_good_sources.keys import PublicKey, Signature
+from axolotl_examples.three_good_sources.registry import Registry
+from axolotl_examples.three_good_sources.rules import faults_of
+
+__all__ = [
+    "RegistryFile",
+    "Seal",
+    "UntrustedRegistry",
+    "load_registry",
+    "parse_registry",
+    "read_file",
+    "read_public_key",
+    "signature_file",
+]
+
+
+class UntrustedRegistry(ConfigurationError):
+    """The registry is not what the trusted curator signed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """Who signed a registry, and the signature."""
+
+    public_key: PublicKey
+    signature: Signature
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryFile:
+    """A registry, the digest of its file, and the seal on it if there is one."""
+
+    name: str
+    registry: Registry
+    digest: str
+    seal: Seal | None
+
+
+def load_registry(configuration: Configuration) -> RegistryFile:
+    """Read the registry; nothing in it is looked at before its signature is verified.
+
+    Raises:
+        UntrustedRegistry: if its signature is missing, or not that of the trusted curator.
+        ConfigurationError: if a file cannot be read or the registry breaks a rule, with all findings.
+    """
+    path, key_file = configuration.registry_file, configuration.public_key_file
+    content = read_file(path)
+    seal = None if key_file is None else _verified(path, content, read_public_key(key_file))
+    registry = parse_registry(path.name, content)
+    if registry.curator.pubkey != (seal and str(seal.public_key)):
+        raise UntrustedRegistry(f"{path.name}: curator.pubkey: is not the key that this registry is verified with")
+    return RegistryFile(path.name, registry, f"sha256:{hashlib.sha256(content).hexdigest()}", seal)
+
+
+def parse_registry(name: str, content: bytes) -> Registry:
+    """Check everything that a registry must keep to.
+
+    Raises:
+        ConfigurationError: with all findings, as `registry.json: categories[3].sources[1].url: what is wrong`.
+    """
+    try:
+        text = content.decode()
+        json.loads(text, object_pairs_hook=_without_repetition)
+        registry = Registry.model_validate_json(text)
+    except ValidationError as error:
+        raise ConfigurationError(*(f"{name}: {finding}" for finding in findings_of(error))) from None
+    except json.JSONDecodeError as error:
+        raise ConfigurationError(f"{name}: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError:
+        raise ConfigurationError(f"{name}: must be UTF-8") from None
+    except (LookupError, RecursionError) as error:
+        raise ConfigurationError(f"{name}: {error.args[0]}") from None
+    faults = [f"{name}: {fault}" for fault in faults_of(registry)]
+    if faults:
+        raise ConfigurationError(*faults)
+    return registry
+
+
+def read_public_key(path: Path) -> PublicKey:
+    """Read the key that a registry is verified with.
+
+    Raises:
+        ConfigurationError: if the file cannot be read, or holds no key.
+    """
+    try:
+        return PublicKey.parse(_text(read_file(path)))
+    except ValueError as error:
+        raise ConfigurationError(f"{path.name}: {error}") from None
+
+
+def read_file(path: Path) -> bytes:
+    """Read a file.
+
+    Raises:
+        ConfigurationError: if it cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"{path.name}: cannot be read: {error.strerror}") from error
+
+
+def signature_file(path: Path) -> Path:
+    """Name the file beside a registry that holds its signature."""
+    return path.with_name(f"{path.name}.sig")
+
+
+def _verified(path: Path, content: bytes, trusted: PublicKey) -> Seal:
+    beside = signature_file(path)
+    if not beside.exists():
+        raise UntrustedRegistry(f"{path.name}: is not signed: there is no {beside.name} beside it")
+    try:
+        signature = Signature.parse(_text(read_file(beside)))
+    except ValueError as error:
+        raise UntrustedRegistry(f"{beside.name}: {error}") from None
+    if not trusted.accepts(content, signature):
+        raise UntrustedRegistry(
+            f"{path.name}: the signature does not fit: the file or its signature was changed, "
+            f"or it was not signed by {trusted}"
+        )
+    return Seal(trusted, signature)
+
+
+def _text(content: bytes) -> str:
+    return content.decode("ascii", "replace").strip()
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise LookupError(f"{repeated!r} stands twice in one object")
+    return members

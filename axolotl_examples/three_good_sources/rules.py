@@ -1,0 +1,48 @@
+"""The rules of a registry that no single field can check."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from axolotl_examples.three_good_sources.registry import Category, Registry
+from axolotl_examples.three_good_sources.words import STOP_WORDS, words_of
+
+__all__ = ["faults_of"]
+
+_SOURCES: Final = 3
+
+
+def faults_of(registry: Registry) -> Iterator[str]:
+    """Find what is wrong, each finding with its place."""
+    yield from _repeated_slugs(registry)
+    for index, category in enumerate(registry.categories):
+        for fault in (*_source_faults(category), *_pattern_faults(category)):
+            yield f"categories[{index}].{fault}"
+
+
+def _repeated_slugs(registry: Registry) -> Iterator[str]:
+    first: dict[str, int] = {}
+    for index, category in enumerate(registry.categories):
+        taken = first.setdefault(category.slug, index)
+        if taken != index:
+            yield f"categories[{index}].slug: {category.slug} is the slug of categories[{taken}] already"
+
+
+def _source_faults(category: Category) -> Iterator[str]:
+    if len(category.sources) != _SOURCES:
+        yield f"sources: must be exactly three, but there are {len(category.sources)}"
+    seen: set[str] = set()
+    for index, source in enumerate(category.sources):
+        if source.rank != index + 1:
+            yield f"sources[{index}].rank: must be {index + 1}, because sources stand in the order of their rank"
+        if source.url in seen:
+            yield f"sources[{index}].url: stands in this category already"
+        seen.add(source.url)
+
+
+def _pattern_faults(category: Category) -> Iterator[str]:
+    for index, keyword in enumerate(category.keywords):
+        if keyword in STOP_WORDS:
+            yield f"keywords[{index}]: {keyword} is a stop word, which is never looked for"
+    for index, pattern in enumerate(category.query_patterns):
+        if words_of(pattern).isdisjoint(category.keywords):
+            yield f"query_patterns[{index}]: has none of the category's keywords"

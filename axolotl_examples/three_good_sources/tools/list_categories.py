@@ -1,0 +1,31 @@
+"""A tool that shows what there is to ask for."""
+
+from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_examples.three_good_sources.registry import Category, Registry
+
+__all__ = ["ListCategories"]
+
+
+class ListCategories(ITool[NoArguments, str]):
+    """Lists every category of the registry."""
+
+    name = "list_categories"
+    title = "List categories"
+    description = (
+        "List all available topic categories in the registry. Returns each category's slug identifier, display name, "
+        "and description. Use this to discover what topics have curated sources before querying. "
+        "No parameters required."
+    )
+    annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        """List the categories in the order of their slugs."""
+        categories = self._registry.by_slug
+        return "\n".join([f"Categories ({len(categories)}):", "", *map(_entry, categories)])
+
+
+def _entry(category: Category) -> str:
+    return f"- {category.slug}: {category.name}\n  {category.description}\n  Tags: {', '.join(category.tags)}"

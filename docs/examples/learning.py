@@ -1,0 +1,31 @@
+from typing import Any
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel, Field
+
+from axolotl_core import ITool, ToolContext, ToolRegistry
+
+
+class Phrase(BaseModel):
+    name: str = Field(description="How the new tool is called.", pattern="^[a-z_]+$")
+    text: str = Field(description="What it says.")
+
+
+class Learn(ITool[Phrase, str]):
+    name = "learn"
+    description = "Learn to say something: makes a tool for it."
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+
+    async def execute(self, arguments: Phrase, context: ToolContext) -> str:
+        async def say(_: dict[str, Any]) -> str:
+            return arguments.text
+
+        added = self._registry.register_tool(arguments.name, {}, say, description=f"Say {arguments.text}")
+        return "learned" if added else "that name is taken"
+
+
+class Container(containers.DeclarativeContainer):
+    registry = providers.Singleton(ToolRegistry)
+    tools = providers.List(providers.Singleton(Learn, registry))

@@ -1,0 +1,26 @@
+from dependency_injector import containers, providers
+
+from axolotl_core import ITool, NoArguments, ToolContext, tool
+
+
+@tool
+async def find(what: str) -> str:
+    """Find something."""
+    return what
+
+
+@tool(name="FIND")
+async def find_again(what: str) -> str:
+    return what
+
+
+class Nameless(ITool[NoArguments, str]):
+    description = "A tool without a name."
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        return ""
+
+
+class Container(containers.DeclarativeContainer):
+    settings = providers.Object({"limits": {"timeout_second": 5}})
+    tools = providers.List(providers.Object(find), providers.Object(find_again), providers.Singleton(Nameless))

@@ -1,0 +1,20 @@
+"""What the tests of the documentation share."""
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from tests.docs.pages import EXAMPLES
+
+
+@pytest.fixture(autouse=True)
+def examples_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let examples import each other by name, as they do where a reader saves them; then forget them."""
+    before = set(sys.modules)
+    monkeypatch.syspath_prepend(EXAMPLES / "project")
+    monkeypatch.syspath_prepend(EXAMPLES)
+    yield
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(EXAMPLES)):
+            del sys.modules[name]

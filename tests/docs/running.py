@@ -1,0 +1,75 @@
+"""Real processes for the documentation's tests."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+from tests.docs.pages import EXAMPLES
+
+_SECONDS: Final = 30
+_SHOWN_ADDRESS: Final = "127.0.0.1:8000"
+
+
+def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Give the environment of a reader: the command on the path, no colours, nothing set."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("AXOLOTL_", "FORCE_COLOR"))}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}"
+    return {**own, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", **(extra or {})}
+
+
+def tidy(text: str) -> str:
+    """Drop spaces at line ends, and empty lines at both ends."""
+    return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
+
+
+class RunningServer:
+    """An HTTP server at a free port, stopped with Ctrl-C when the block ends."""
+
+    url: str
+    invitation: str
+    """What it printed, as if it had taken its usual port."""
+
+    def __init__(self, line: str) -> None:
+        self._line = line
+
+    def __enter__(self) -> "RunningServer":
+        self._process = subprocess.Popen(
+            ["bash", "-c", f"exec {self._line}"],
+            cwd=EXAMPLES,
+            env=environment({"AXOLOTL_HTTP__PORT": "0"}),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        lines = "".join(self._until_ready())
+        address = re.search(r"127\.0\.0\.1:\d+", lines)
+        assert address is not None, lines
+        self.url = f"http://{address[0]}/mcp"
+        self.invitation = tidy(lines.replace(address[0], _SHOWN_ADDRESS))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._process.send_signal(signal.SIGINT)
+        self._process.communicate(timeout=_SECONDS)
+        assert self._process.returncode == 0
+
+    def _until_ready(self) -> Iterator[str]:
+        assert self._process.stderr is not None
+        overdue = threading.Timer(_SECONDS, self._process.kill)
+        overdue.start()
+        try:
+            for line in self._process.stderr:
+                yield line
+                if line.startswith("Press Ctrl-C"):
+                    return
+        finally:
+            overdue.cancel()

@@ -1,0 +1,45 @@
+"""What the pages show of the command line is what it prints."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.docs.pages import ROOT, Block, blocks
+from tests.docs.sessions import Shell, commands_of, matches
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    """Share the process that the commands are forked from."""
+    with Shell() as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("block", [pytest.param(block, id=block.place) for block in blocks("console")])
+def test_session(block: Block, shell: Shell) -> None:
+    """Each command prints what is shown below it; `python -m tests.docs` writes it again."""
+    for command, printed in zip(commands_of(block), shell.play(block), strict=True):
+        assert matches(command.shown, printed), f"{block.place}: $ {command.line}\n{printed}"
+
+
+def test_make_serve_is_the_command() -> None:
+    """`make serve` is played as the command that its recipe runs."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\nserve:")[2]
+    assert recipe.splitlines()[1].strip() == "$(BIN)/axolotl serve --transport http $(ARGS)"
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\nb\n", "a\nb", True),
+        ("a\n", "a\nb", False),
+        ("took … ms\n", "took 0.3 ms", True),
+        ("a\n…\nd\n", "a\nb\nc\nd", True),
+        ("a\n…\n", "b\na", False),
+        ("", "", True),
+        ("", "a", False),
+    ],
+)
+def test_comparison(shown: str, printed: str, same: bool) -> None:
+    """The dots stand for what may differ, and for nothing else."""
+    assert matches(shown, printed) is same

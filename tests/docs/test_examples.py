@@ -1,0 +1,304 @@
+"""Every example is imported and does what the pages say; a test is named after the file it is about."""
+
+import importlib
+import inspect
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from axolotl_core import CancelReason, ConfigurationError
+from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
+from tests.docs.pages import EXAMPLES
+from tests.docs.running import RunningServer
+
+
+def load(name: str) -> Any:
+    """Import an example."""
+    return importlib.import_module(name)
+
+
+def own_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what the server adds to every `_meta`."""
+    return {key: value for key, value in meta.items() if not key.startswith("io.modelcontextprotocol/")}
+
+
+def test_every_example_has_a_test() -> None:
+    """No file is shown that nobody runs."""
+    names = {file.stem for file in EXAMPLES.glob("*.py")} | {"project"}
+    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    assert names <= tested
+
+
+async def test_greeter() -> None:
+    """The first server greets, in any case of the tool's name."""
+    async with connect(load("greeter").Container()) as client:
+        assert (await client.call("GREET", {"name": "Ada"})).text == "Hello, Ada!"
+
+
+@pytest.mark.parametrize("name", ["test_greeter", "test_shop"])
+async def test_tests(name: str) -> None:
+    """The tests that the pages show pass."""
+    tests = [value for key, value in vars(load(name)).items() if key.startswith("test_")]
+    assert tests
+    for test in tests:
+        assert inspect.iscoroutinefunction(test)
+        await test()
+
+
+test_test_greeter = test_test_shop = None  # run by test_tests
+
+
+def test_official_client() -> None:
+    """The official client reaches the first server over both transports."""
+    bin_directory = Path(sys.executable).parent
+    environment = {**os.environ, "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}"}
+    with RunningServer("axolotl serve greeter.py --transport http") as server:
+        for arguments in ([], [server.url]):
+            done = subprocess.run(
+                [sys.executable, "official_client.py", *arguments],
+                cwd=EXAMPLES,
+                env=environment,
+                capture_output=True,
+                timeout=30,
+                check=True,
+                text=True,
+            )
+            assert "2026-07-28" in done.stdout
+            assert "Hello, Ada!" in done.stdout
+
+
+async def test_functions() -> None:
+    """Functions and methods become tools, described by their docstrings."""
+    module = load("functions")
+    assert module.checksum("a") == 3904355907
+    async with connect(module.Container()) as client:
+        tools = {tool["name"]: tool for tool in await client.list_tools()}
+        assert list(tools) == ["wait", "crc32", "add_note", "read_notes"]
+        assert tools["crc32"]["description"] == "Compute a checksum."
+        assert tools["crc32"]["inputSchema"]["properties"]["start"]["description"].startswith("The checksum")
+        assert "context" not in tools["wait"]["inputSchema"]["properties"]
+        assert (await client.call("wait", {"seconds": 0})).text == "waited, 30 seconds were left"
+        assert (await client.call("crc32", {"text": "a"})).structured == 3904355907
+        assert (await client.call("add_note", {"text": "milk"})).structured == 1
+        assert (await client.call("read_notes")).structured == ["milk"]
+
+
+async def test_streams() -> None:
+    """Pieces of text are joined, other items listed, and each item is progress."""
+    heard: list[Mapping[str, Any]] = []
+    async with connect(load("streams").Container()) as client:
+        assert (await client.call("recite", {"topic": "moon"})).text == "Oh moon,\nhow you shine!\n"
+        assert (await client.call("count", {"to": 3}, on_progress=heard.append)).structured == [1, 2, 3]
+    assert [progress["progress"] for progress in heard] == [1, 2, 3]
+
+
+async def test_raw_schema() -> None:
+    """A raw schema is checked as it stands."""
+    async with connect(load("raw_schema").Container()) as client:
+        assert (await client.call("describe_table", {"table": "orders"})).structured == {"table": "orders", "rows": 100}
+        answer = await client.call("describe_table", {"table": "Orders; --", "limit": 0})
+    assert answer.is_error
+    assert answer.text == (
+        'Invalid arguments: table: "Orders; --" does not match "^[a-z_]+$"; limit: 0 is less than the minimum of 1'
+    )
+
+
+async def test_outputs() -> None:
+    """Every kind of output becomes what the table says."""
+    async with connect(load("outputs").Container()) as client:
+        schemas = {tool["name"]: tool.get("outputSchema", {}).get("type") for tool in await client.list_tools()}
+        answers = {name: await client.call(name) for name in schemas}
+    assert {name: kind for name, kind in schemas.items() if kind} == {
+        "give_model": "object",
+        "give_dataclass": "object",
+        "give_list": "array",
+    }
+    assert answers["give_text"].text == "hello"
+    assert answers["give_nothing"].content == []
+    assert answers["give_model"].structured == {"total": 3}
+    assert answers["give_model"].text == '{"total":3}'
+    assert answers["give_dataclass"].structured == {"x": 1, "y": 2}
+    assert answers["give_list"].structured == [1, 2, 3]
+    assert answers["give_anything"].structured == {"total": 3}
+    assert [block["type"] for block in answers["give_block"].content] == ["image"]
+    assert [block["type"] for block in answers["give_blocks"].content] == ["text", "resource_link"]
+    assert answers["give_result"].is_error
+    assert own_meta(answers["give_result"].meta) == {"example.com/took-ms": 12}
+
+
+async def test_described() -> None:
+    """What a tool says of itself is listed."""
+    async with connect(load("described").Container()) as client:
+        [tool] = await client.list_tools()
+        assert (await client.call("close_account", {"tenant": "acme", "number": 7})).content == []
+    assert tool["title"] == "Close an account"
+    assert tool["annotations"] == {
+        "readOnlyHint": False,
+        "destructiveHint": True,
+        "idempotentHint": True,
+        "openWorldHint": False,
+    }
+    assert tool["icons"][0]["src"] == "https://example.com/close.png"
+    assert tool["_meta"] == {"example.com/team": "billing"}
+    assert tool["inputSchema"]["properties"]["tenant"]["x-mcp-header"] == "Tenant"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("book", {"day": "2026-12-31", "people": 4}, "4 on Thursday"),
+        (
+            "book",
+            {"day": "2026-12-31", "people": "4", "table": 2},
+            "Invalid arguments: people: Input should be a valid integer, got string; "
+            "table: unknown argument; this tool takes day, people, window",
+        ),
+        ("book_kindly", {"day": "2026-12-31", "people": "4"}, "4 on Thursday"),
+        ("record", {"kind": "sale", "amount": 3}, "sale, amount"),
+    ],
+)
+async def test_strictness(tool: str, arguments: Mapping[str, Any], expected: str) -> None:
+    """Arguments are taken as they are, unless a tool says otherwise."""
+    async with connect(load("strictness").Container()) as client:
+        assert (await client.call(tool, arguments)).text == expected
+
+
+async def test_failing(caplog: pytest.LogCaptureFixture) -> None:
+    """A ToolError is told, anything else is logged and hidden."""
+    async with connect(load("failing").Container()) as client:
+        told = await client.call("track_order", {"number": 8})
+        later = await client.call("print_label", {"number": 7})
+        hidden = await client.call("refund", {"number": 7})
+    assert told.text == "There is no order 8; ask the customer for the number on the receipt."
+    assert own_meta(later.meta) == {"retryAfterMs": 2000}
+    reference = hidden.meta["reference"]
+    assert hidden.text == f"Tool refund failed. Reference: {reference}"
+    assert reference in caplog.text
+    assert "billing-db-3" in caplog.text
+
+
+async def test_long_work() -> None:
+    """Progress is reported, the deadline kept, and a callback hears of the end."""
+    module = load("long_work")
+    heard: list[Mapping[str, Any]] = []
+    async with connect(module.Container()) as client:
+        assert (await client.call("translate", {"pages": 2}, on_progress=heard.append)).text == "2 pages"
+        assert (await client.call("crunch", {"rounds": 1})).structured == 1
+        late = await client.call("crunch", {"rounds": 1000})
+        assert (await client.call("run_query")).text == "done"
+    assert [(one["progress"], one["total"], one["message"]) for one in heard] == [(1, 2, "page 1"), (2, 2, "page 2")]
+    assert late.text == "Tool crunch did not finish within 0.2 seconds"
+    query = module.Query()
+    query.stop(CancelReason.CLIENT)
+    assert query.stopped == "client"
+
+
+async def test_shop() -> None:
+    """Resources are started for the tools and stopped after them."""
+    container = load("shop").Container()
+    async with connect(container) as client:
+        journal = container.journal()
+        assert (await client.call("track_order", {"number": 7})).text == "on its way (prices in EUR)"
+    assert journal == ["opened orders.log", "closed"]
+
+
+@pytest.mark.parametrize(
+    ("container", "chosen", "expected"),
+    [
+        ("Container", [], ["find_invoice", "delete_invoice", "echo"]),
+        ("Container", ["reading"], ["find_invoice", "echo"]),
+        ("OneContainer", [], ["find_invoice", "delete_invoice"]),
+        ("OneContainer", ["writing"], ["delete_invoice"]),
+    ],
+)
+async def test_toolsets(container: str, chosen: list[str], expected: list[str]) -> None:
+    """Tool sets are chosen by name; tools outside of any set are always there."""
+    async with connect(getattr(load("toolsets"), container)(), toolsets=chosen) as client:
+        assert [tool["name"] for tool in await client.list_tools()] == expected
+
+
+async def test_project() -> None:
+    """A scan finds the classes and functions of a package, and gives them their services."""
+    async with connect(load("warehouse.container").Container()) as client:
+        assert [tool["name"] for tool in await client.list_tools()] == ["count_article", "opening_hours"]
+        assert (await client.call("count_article", {"article": "bolt"})).structured == 12
+
+
+async def test_timing_layer(caplog: pytest.LogCaptureFixture) -> None:
+    """The layer logs the calls of those tools that it concerns."""
+    caplog.set_level("INFO", "acme.timing")
+    async with connect(load("timing_layer").Container()) as client:
+        await client.call("greet", {"name": "Ada"})
+        await client.call("shout", {"text": "hi"})
+    assert [re.sub(r"[\d.]+ ms", "… ms", record.message) for record in caplog.records] == ["greet took … ms"]
+
+
+async def test_configured() -> None:
+    """The role settings is heard."""
+    async with ServerHost(load("configured").Container()) as host:
+        assert host.settings.server.name == "acme-greeter"
+        assert host.settings.limits.timeout_seconds == 10
+        assert host.settings.tools.overrides_for("greet").max_concurrency == 4
+
+
+def test_own_process() -> None:
+    """The ASGI application answers under a server of one's own."""
+    program = "import asyncio, own_process; asyncio.run(own_process.main(0))"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], cwd=EXAMPLES, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stderr is not None
+        started = next(line for line in process.stderr if "running on" in line)
+        url = re.search(r"http://[\d.]+:\d+", started)
+        assert url is not None
+        reply = httpx.get(f"{url[0]}/")
+        process.send_signal(signal.SIGINT)
+        process.stderr.read()
+    assert reply.status_code == 404
+    assert "the MCP endpoint is /mcp" in reply.text
+
+
+async def test_changing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tools come and go while the server runs."""
+    module = load("changing")
+    await module.main()
+    assert capsys.readouterr().out == "['greet']\n['wave']\n"
+    async with ServerHost(load("greeter").Container()) as host:
+        client = InProcessClient(host.handler)
+        host.registry.unregister("greet")
+        with pytest.raises(RemoteError):
+            await client.call("greet")
+        await client.close()
+
+
+async def test_untidy() -> None:
+    """The container that `check` is shown with cannot be served, and all of its faults are told."""
+    with pytest.raises(ConfigurationError) as caught:
+        async with ServerHost(load("untidy").Container()):
+            pass
+    assert "did you mean 'timeout_seconds'?" in str(caught.value)
+
+
+async def test_named() -> None:
+    """Names keep the server's rule, and a caller is told what is wrong with one."""
+    async with connect(load("named").Container()) as client:
+        assert (await client.call("orders.find", {"number": 7})).text == "order 7"
+        with pytest.raises(RemoteError, match="has the form namespace.method") as caught:
+            await client.call("find")
+    assert caught.value.code == -32602
+
+
+async def test_learning() -> None:
+    """A tool may change the registry that it is served from."""
+    async with connect(load("learning").Container()) as client:
+        assert (await client.call("learn", {"name": "moo", "text": "Moo!"})).text == "learned"
+        assert (await client.call("moo")).text == "Moo!"
+        assert (await client.call("learn", {"name": "learn", "text": "x"})).text == "that name is taken"

@@ -1,0 +1,47 @@
+"""Links inside of the repository lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, page_names, read_page
+
+PAGES = [*page_names(), "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
+
+
+def _links(text: str) -> list[str]:
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", prose)
+
+
+def _anchors(text: str) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links(name: str) -> None:
+    """Every relative link names a file that is there, and a heading in it."""
+    for link in _links(read_page(name)):
+        if re.match(r"[a-z]+:", link):
+            assert link.startswith("https://"), f"{name}: {link}"
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists(), f"{name}: {link}"
+        if anchor:
+            assert anchor in _anchors(target.read_text(encoding="utf-8")), f"{name}: {link}"
+
+
+def test_paths_in_prose() -> None:
+    """A path of the source tree that a page names in backticks is there."""
+    for name in page_names():
+        for path in re.findall(r"`((?:axolotl_\w+|benchmarks|docs|tests)/[\w/.-]+)`", read_page(name)):
+            assert (ROOT / path).exists(), f"{name}: {path}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    """The index leads to all pages."""
+    linked = set(_links(read_page("docs/index.md")))
+    assert {Path(name).name for name in page_names() if name.startswith("docs/")} - {"index.md"} <= linked

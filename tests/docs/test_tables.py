@@ -1,0 +1,41 @@
+"""Tables that repeat the code say what it says; `python -m tests.docs` writes them again."""
+
+import re
+
+from axolotl_core.protocol.versions import REVISIONS
+from tests.docs.pages import read_page, region_of
+from tests.docs.situations import errors_table
+from tests.docs.tables import described_features, feature_names, revisions_table, settings, settings_table
+
+
+def test_settings() -> None:
+    """The page lists every setting with its type and default, and says what it means."""
+    page = read_page("docs/settings.md")
+    table = region_of(page, "settings")
+    assert table == settings_table(page)
+    assert not re.findall(r"\|\s*\|$", table, re.MULTILINE), "a setting has no meaning"
+
+
+def test_settings_of_the_first_page() -> None:
+    """The short table gives the same defaults."""
+    defaults = {name: default for name, _, default in settings()}
+    rows = re.findall(r"^\| `([a-z_.<>]+)` \| ([^|]+) \|", read_page("README.md"), re.MULTILINE)
+    assert rows
+    assert {name: default for name, default in rows if defaults[name] != default} == {}
+
+
+def test_revisions() -> None:
+    """The page about transports shows what each revision can express."""
+    assert described_features() == feature_names()
+    assert region_of(read_page("docs/transports.md"), "revisions") == revisions_table()
+
+
+def test_revisions_of_the_first_page() -> None:
+    """The first page names all revisions."""
+    rows = re.findall(r"^\| `(\d{4}-\d\d-\d\d)` \|", read_page("README.md"), re.MULTILINE)
+    assert rows == [revision.name for revision in REVISIONS]
+
+
+async def test_errors() -> None:
+    """The table of errors is what the server answers."""
+    assert region_of(read_page("docs/errors.md"), "errors") == await errors_table()

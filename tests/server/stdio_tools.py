@@ -1,0 +1,108 @@
+"""A container for processes: noisy, slow and curious tools."""
+
+import asyncio
+import atexit
+import ctypes
+import logging
+import os
+import subprocess
+import sys
+import warnings
+
+from dependency_injector import containers, providers
+
+from axolotl_core import ToolContext, tool
+
+NOISE = "NOISE"
+
+print(f"{NOISE} at import")
+os.write(1, f"{NOISE} of the descriptor at import\n".encode())
+atexit.register(print, f"{NOISE} at exit")
+
+
+@tool
+async def echo(text: str) -> str:
+    return text
+
+
+@tool
+async def swell(size: int) -> str:
+    return "x" * size
+
+
+@tool
+async def wait_a_little(seconds: float, context: ToolContext) -> str:
+    context.report_progress(1)
+    await asyncio.sleep(seconds)
+    return "rested"
+
+
+@tool
+async def wait_for_ever(context: ToolContext) -> str:
+    context.report_progress(1)
+    await asyncio.Event().wait()
+    return "never"
+
+
+@tool
+def print_it() -> str:
+    print(f"{NOISE} of print")
+    print(f"{NOISE} of print, flushed", flush=True)
+    sys.stdout.write(f"{NOISE} of sys.stdout\n")
+    sys.__stdout__.write(f"{NOISE} of sys.__stdout__\n")  # type: ignore[union-attr]
+    sys.stdout.buffer.write(f"{NOISE} of the buffer\n".encode())
+    sys.stdout.flush()
+    return "silent"
+
+
+@tool
+def write_it() -> str:
+    os.write(1, f"{NOISE} of os.write\n".encode())
+    with open(1, "w", closefd=False) as stream:
+        stream.write(f"{NOISE} of an open descriptor\n")
+    return "silent"
+
+
+@tool
+def spawn_it() -> str:
+    subprocess.run(["echo", f"{NOISE} of a child"], check=True)
+    subprocess.run([sys.executable, "-c", f"print('{NOISE} of a Python child')"], check=True)
+    os.system(f"echo {NOISE} of a shell")
+    return "silent"
+
+
+@tool
+def call_c() -> str:
+    library = ctypes.CDLL(None)
+    library.puts(f"{NOISE} of puts".encode())
+    library.printf(f"{NOISE} of printf\n".encode())
+    library.fflush(None)
+    library.write(1, b"NOISE of write\n", 15)
+    return "silent"
+
+
+@tool
+def log_it() -> str:
+    handler = logging.StreamHandler(sys.stdout)
+    logging.getLogger("noisy").addHandler(handler)
+    logging.getLogger("noisy").error("%s of a log", NOISE)
+    warnings.warn(f"{NOISE} of a warning", stacklevel=1)
+    return "silent"
+
+
+@tool
+def read_it() -> str:
+    """Try to take what belongs to the protocol."""
+    child = subprocess.run(["cat"], capture_output=True, check=True)
+    return repr((sys.stdin.read(), os.read(0, 10), child.stdout))
+
+
+class Container(containers.DeclarativeContainer):
+    """All of them."""
+
+    tools = providers.List(
+        *map(
+            providers.Object,
+            [echo, swell, wait_a_little, wait_for_ever, print_it, write_it, spawn_it, call_c, log_it, read_it],
+        )
+    )

@@ -1,0 +1,274 @@
+"""Where settings come from, who is heard first, and what is said about mistakes."""
+
+import os
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axolotl_core import ConfigurationError
+from axolotl_server.configuration import FileSettings, find_file, load_settings
+from axolotl_server.settings import ServerSettings, ToolOverrides
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the settings of the machine out."""
+    for name in list(os.environ):
+        if name.upper().startswith("AXOLOTL_"):
+            monkeypatch.delenv(name)
+
+
+def from_file(**values: Any) -> FileSettings:
+    """Say something in a file."""
+    return FileSettings(path=Path("axolotl.toml"), values=values)
+
+
+def findings_of(**sources: Any) -> list[str]:
+    """Collect what is wrong with settings."""
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(**sources)
+    return list(refused.value.findings)
+
+
+@pytest.mark.parametrize(
+    ("speaking", "port"),
+    [
+        pytest.param([], 8000, id="nobody"),
+        pytest.param(["container"], 1, id="container"),
+        pytest.param(["container", "file"], 2, id="file-beats-container"),
+        pytest.param(["container", "file", "environment"], 3, id="environment-beats-file"),
+        pytest.param(["container", "file", "environment", "flags"], 4, id="flags-beat-all"),
+        pytest.param(["container", "flags"], 4, id="flags-beat-container"),
+        pytest.param(["container", "environment"], 3, id="environment-beats-container"),
+        pytest.param(["file", "flags"], 4, id="flags-beat-file"),
+    ],
+)
+def test_the_first_that_speaks_is_heard(speaking: list[str], port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flags beat the environment, which beats the file, which beats the container, which beats the default."""
+    if "environment" in speaking:
+        monkeypatch.setenv("AXOLOTL_HTTP__PORT", "3")
+    settings = load_settings(
+        flags={"http": {"port": 4}} if "flags" in speaking else None,
+        file=from_file(http={"port": 2}) if "file" in speaking else None,
+        container={"http": {"port": 1}} if "container" in speaking else None,
+    )
+    assert settings.http.port == port
+
+
+def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that sets one key of a section leaves the others to weaker sources."""
+    monkeypatch.setenv("AXOLOTL_HTTP__HOST", "from-environment")
+    monkeypatch.setenv("AXOLOTL_SERVER__TITLE", "Title")
+    settings = load_settings(
+        flags={"http": {"port": 4}},
+        file=from_file(http={"path": "/file", "host": "from-file"}, server={"name": "from-file"}),
+        container={"http": {"keep_alive_seconds": 9, "path": "/container"}},
+    )
+    http = settings.http
+    assert (http.port, http.host, http.path, http.keep_alive_seconds) == (4, "from-environment", "/file", 9.0)
+    assert (http.body_timeout_seconds, settings.log_level) == (30.0, "info")
+    assert (settings.server.title, settings.server.name) == ("Title", "from-file")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "place", "expected"),
+    [
+        pytest.param("AXOLOTL_LOG_LEVEL", "debug", "log_level", "debug", id="root"),
+        pytest.param("axolotl_http__port", "7", "http.port", 7, id="lower-case"),
+        pytest.param("AXOLOTL_HTTP", '{"port": 7}', "http.port", 7, id="section-as-json"),
+        pytest.param("AXOLOTL_HTTP__ALLOWED_HOSTS", '["a"]', "http.allowed_hosts", ("a",), id="list-as-json"),
+        pytest.param("AXOLOTL_TOOLS__COERCE_ARGUMENTS", "true", "tools.coerce_arguments", True, id="boolean"),
+        pytest.param("AXOLOTL_LIMITS__TIMEOUT_SECONDS", "2.5", "limits.timeout_seconds", 2.5, id="number"),
+        pytest.param("OTHER_HTTP__PORT", "7", "http.port", 8000, id="other-prefix"),
+    ],
+)
+def test_the_environment_is_read(
+    variable: str, value: str, place: str, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A variable names section and key; lists and sections may be JSON."""
+    monkeypatch.setenv(variable, value)
+    assert attrgetter(place)(load_settings()) == expected
+
+
+def test_a_tool_can_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`AXOLOTL_TOOLS__<NAME>__<KEY>` speaks about one tool."""
+    monkeypatch.setenv("AXOLOTL_TOOLS__GETUSER__TIMEOUT_SECONDS", "5")
+    monkeypatch.setenv("AXOLOTL_TOOLS__GETUSER__ENABLED", "false")
+    assert load_settings().tools.overrides_for("getUser") == ToolOverrides(timeout_seconds=5, enabled=False)
+
+
+def test_a_tool_can_be_set_in_a_file() -> None:
+    """`[tools.<name>]` speaks about one tool."""
+    settings = load_settings(file=from_file(tools={"getUser": {"max_concurrency": 2}, "name_matching": "exact"}))
+    assert settings.tools.overrides_for("getUser") == ToolOverrides(max_concurrency=2)
+    assert settings.tools.name_matching == "exact"
+
+
+def test_sources_that_spell_a_tool_differently_mean_the_same_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment knows no case: what it says still beats the file, key by key."""
+    monkeypatch.setenv("AXOLOTL_TOOLS__GETUSER__TIMEOUT_SECONDS", "5")
+    settings = load_settings(
+        flags={"tools": {"GetUser": {"coerce_arguments": True}}},
+        file=from_file(tools={"getUser": {"timeout_seconds": 3, "enabled": False}}),
+        container={"tools": {"GETUSER": {"timeout_seconds": 1, "max_concurrency": 7}}},
+    )
+    assert settings.tools.overrides_for("getUser") == ToolOverrides(
+        timeout_seconds=5, enabled=False, coerce_arguments=True, max_concurrency=7
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "finding"),
+    [
+        pytest.param({"htpp": {"port": 1}}, "Setting htpp is unknown; did you mean 'http'?", id="section"),
+        pytest.param({"http": {"prot": 1}}, "Setting http.prot is unknown; did you mean 'port'?", id="key"),
+        pytest.param({"loglevel": "info"}, "Setting loglevel is unknown; did you mean 'log_level'?", id="root-key"),
+        pytest.param({"http": {"zzz": 1}}, "Setting http.zzz is unknown", id="nothing-near"),
+        pytest.param(
+            {"tools": {"echo": {"timout_seconds": 1}}},
+            "Setting tools.echo.timout_seconds is unknown; did you mean 'timeout_seconds'?",
+            id="override",
+        ),
+        pytest.param(
+            {"tools": {"name_maching": "exact"}},
+            "Setting tools.name_maching: Input should be a valid dictionary or instance of ToolOverrides; "
+            "did you mean 'name_matching'?",
+            id="key-taken-for-a-tool",
+        ),
+    ],
+)
+def test_an_unknown_key_is_told_with_the_nearest_right_one(values: dict[str, Any], finding: str) -> None:
+    """A misspelt key is never ignored; the text names its place and the file."""
+    assert findings_of(file=from_file(**values)) == [f"{finding} (file: axolotl.toml)"]
+    assert findings_of(flags=values) == [finding]
+    assert findings_of(container=values) == [finding]
+
+
+def test_an_unknown_key_of_a_section_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelt variable of a known section is told like any other key."""
+    monkeypatch.setenv("AXOLOTL_HTTP__PROT", "1")
+    assert findings_of() == ["Setting http.prot is unknown; did you mean 'port'?"]
+
+
+def test_all_wrong_values_are_told_at_once() -> None:
+    """Each wrong value is a finding with its place and what is expected."""
+    findings = findings_of(flags={"http": {"port": "x"}, "limits": {"threads": 0}, "log_level": "loud"})
+    assert findings == [
+        "Setting http.port: Input should be a valid integer, unable to parse string as an integer",
+        "Setting limits.threads: Input should be greater than 0",
+        "Setting log_level: Input should be 'debug', 'info', 'warning' or 'error'",
+    ]
+
+
+def test_a_section_that_is_no_table_is_told() -> None:
+    """`http = 5` is a wrong value, not a crash."""
+    (finding,) = findings_of(file=from_file(http=5))
+    assert finding.startswith("Setting http: ")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        pytest.param("AXOLOTL_HTTP", '{"port": 7', id="broken-json"),
+        pytest.param("AXOLOTL_HTTP__ALLOWED_HOSTS", "a,b", id="list-without-json"),
+    ],
+)
+def test_an_unreadable_variable_is_told(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A variable that cannot be read is a finding that says which form is expected."""
+    monkeypatch.setenv(variable, value)
+    (finding,) = findings_of()
+    assert "environment cannot be read" in finding
+    assert "written as JSON" in finding
+    assert '"http"' in finding
+
+
+def test_a_wrong_value_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the environment says is checked like everything else."""
+    monkeypatch.setenv("AXOLOTL_HTTP__PORT", "eighty")
+    assert findings_of()[0].startswith("Setting http.port: Input should be a valid integer")
+
+
+def write(directory: Path, name: str, text: str) -> None:
+    """Write a settings file."""
+    (directory / name).write_text(text, encoding="utf-8")
+
+
+def test_no_file_says_nothing(tmp_path: Path) -> None:
+    """A directory without settings leaves all to the others."""
+    assert find_file(tmp_path) == FileSettings()
+    write(tmp_path, "pyproject.toml", '[tool.other]\nport = 1\n[project]\nname = "x"')
+    assert find_file(tmp_path) == FileSettings()
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param(
+            "axolotl.toml",
+            'target = "acme:Container"\ntoolset = "admin"\n[http]\nport = 9\n[tools.echo]\nenabled = false',
+            id="own",
+        ),
+        pytest.param(
+            "pyproject.toml",
+            '[tool.axolotl]\ntarget = "acme:Container"\ntoolset = "admin"\n'
+            "[tool.axolotl.http]\nport = 9\n[tool.axolotl.tools.echo]\nenabled = false",
+            id="project",
+        ),
+    ],
+)
+def test_a_file_gives_target_toolset_and_settings(name: str, text: str, tmp_path: Path) -> None:
+    """What to serve stands beside the settings and is none of them."""
+    write(tmp_path, name, text)
+    found = find_file(tmp_path)
+    assert (found.path, found.target, found.toolset) == (tmp_path / name, "acme:Container", "admin")
+    assert found.values == {"http": {"port": 9}, "tools": {"echo": {"enabled": False}}}
+    settings = load_settings(file=found)
+    assert (settings.http.port, settings.tools.overrides_for("echo").enabled) == (9, False)
+
+
+def test_the_own_file_hides_the_project(tmp_path: Path) -> None:
+    """`axolotl.toml` is read alone where it is."""
+    write(tmp_path, "axolotl.toml", "[http]\nport = 1")
+    write(tmp_path, "pyproject.toml", "[tool.axolotl.http]\nport = 2\nhost = 'x'")
+    assert find_file(tmp_path).values == {"http": {"port": 1}}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        pytest.param("axolotl.toml", b"port = ", "is not valid TOML: ", id="syntax"),
+        pytest.param("axolotl.toml", b"a = 1\na = 2", "is not valid TOML: ", id="key-twice"),
+        pytest.param("axolotl.toml", b"a = '\xff'", "is not valid TOML: ", id="not-utf-8"),
+        pytest.param("pyproject.toml", b"[tool", "is not valid TOML: ", id="project-syntax"),
+        pytest.param("axolotl.toml", b"target = 5", "target must be a string", id="target"),
+        pytest.param("axolotl.toml", b"toolset = ['a']", "toolset must be a string", id="toolset"),
+        pytest.param("pyproject.toml", b"[tool]\naxolotl = 5", "tool.axolotl must be a table", id="no-table"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told_by_name(name: str, content: bytes, text: str, tmp_path: Path) -> None:
+    """A broken file ends the start with its path and what is wrong."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ConfigurationError) as refused:
+        find_file(tmp_path)
+    assert str(tmp_path / name) in str(refused.value)
+    assert text in str(refused.value)
+
+
+def test_loading_changes_no_source() -> None:
+    """What the sources said is theirs."""
+    container = {"http": {"port": 1}, "tools": {"Echo": {"enabled": True}}}
+    file = from_file(http={"host": "h"}, tools={"Echo": {"enabled": False}})
+    load_settings(container=container, file=file, flags={"http": {"path": "/x"}})
+    assert container == {"http": {"port": 1}, "tools": {"Echo": {"enabled": True}}}
+    assert file.values == {"http": {"host": "h"}, "tools": {"Echo": {"enabled": False}}}
+
+
+def test_loading_reads_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no hidden copy: two servers in one process may have two settings."""
+    monkeypatch.setenv("AXOLOTL_HTTP__PORT", "1")
+    first = load_settings()
+    monkeypatch.setenv("AXOLOTL_HTTP__PORT", "2")
+    assert (first.http.port, load_settings().http.port) == (1, 2)
+    assert isinstance(first, ServerSettings)
