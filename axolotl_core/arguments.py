@@ -9,7 +9,15 @@ from pydantic.fields import FieldInfo
 
 from axolotl_core.errors import InvalidArguments
 
-__all__ = ["NoArguments", "ParseArguments", "explain", "model_parser", "refusal"]
+__all__ = [
+    "NoArguments",
+    "ParseArguments",
+    "explain",
+    "explain_findings",
+    "model_parser",
+    "refusal",
+    "unknown_argument",
+]
 
 ParseArguments: TypeAlias = Callable[[bytes], Any]
 """Validates raw JSON; raises InvalidArguments, or pydantic's ValidationError for `explain` to put into words."""
@@ -48,17 +56,26 @@ def refusal(problems: Sequence[str]) -> InvalidArguments:
 def explain(error: ValidationError, model: Any) -> InvalidArguments:
     """Rewrite pydantic's findings as `field: what was expected, what was got`, without the caller's values."""
     known = [_public_name(name, field) for name, field in getattr(model, "model_fields", {}).items()]
+    return refusal(explain_findings(error, known))
+
+
+def explain_findings(error: ValidationError, known: Sequence[str], place: tuple[str, ...] = ()) -> list[str]:
+    """Put each finding into words; `place` is where the validated value stands among the arguments."""
     findings = error.errors(include_url=False, include_context=False)
-    return refusal([_explain_one(finding, known) for finding in findings])
+    return [_explain_one(finding, (*place, *finding["loc"]), known) for finding in findings]
 
 
-def _explain_one(finding: Any, known: Sequence[str]) -> str:
-    place = _path(finding["loc"])
+def unknown_argument(name: str, known: Sequence[str]) -> str:
+    """Say that there is no such argument, and which there are."""
+    return f"{_path((name,))}: unknown argument; this tool takes {', '.join(known) or 'no arguments'}"
+
+
+def _explain_one(finding: Any, location: Sequence[int | str], known: Sequence[str]) -> str:
+    place = _path(location)
     if finding["type"] == "missing":
         return f"{place}: required, but missing"
     if finding["type"] in _UNKNOWN:
-        expected = f"; this tool takes {', '.join(known) or 'no arguments'}" if len(finding["loc"]) == 1 else ""
-        return f"{place}: unknown argument{expected}"
+        return unknown_argument(str(location[0]), known) if len(location) == 1 else f"{place}: unknown argument"
     return f"{place}: {finding['msg']}, got {_JSON_NAMES.get(type(finding['input']), 'something else')}"
 
 

@@ -4,12 +4,12 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Generic, ParamSpec, TypedDict, TypeVar, Unpack, cast, overload
 
-from pydantic import BaseModel
-
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.parameters import parameters_parser, parameters_schema
 from axolotl_core.protocol.identity import Icon
+from axolotl_core.schema import JsonSchema
 from axolotl_core.signature import Signature
 from axolotl_core.stream_tool import buffer, buffered_type
 from axolotl_core.tool import Execution, ITool, ToolAnnotations
@@ -36,7 +36,7 @@ class ToolOptions(TypedDict, total=False):
     coerce_arguments: bool
 
 
-class FunctionTool(ITool[BaseModel, Any], Generic[P, R]):
+class FunctionTool(ITool[dict[str, Any], Any], Generic[P, R]):
     """The tool that `@tool` makes; calling it calls the function."""
 
     def __init__(self, function: Callable[P, R], options: ToolOptions, *, bound: bool = True) -> None:
@@ -44,7 +44,6 @@ class FunctionTool(ITool[BaseModel, Any], Generic[P, R]):
         self._options = options
         self._bound = bound
         self._signature = Signature.of(function, skip_first=not bound)
-        self.input_model = self._signature.model  # type: ignore[misc]
         self._streams = inspect.isasyncgenfunction(function)
         returned = self._signature.returned
         self.output_model = buffered_type(returned) if self._streams else returned  # type: ignore[misc]
@@ -65,6 +64,11 @@ class FunctionTool(ITool[BaseModel, Any], Generic[P, R]):
         method = self.function.__get__(instance, owner)
         return FunctionTool(method, self._options)
 
+    @property
+    def input_schema(self) -> JsonSchema:
+        """The schema of the function's parameters."""
+        return parameters_schema(self._signature.parameters)
+
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
         """Compile what turns raw JSON into the function's arguments.
 
@@ -73,11 +77,13 @@ class FunctionTool(ITool[BaseModel, Any], Generic[P, R]):
         """
         if not self._bound:
             raise ConfigurationError(f"{self.name} is a method: register tools_of(instance), not the class's function")
-        return super().argument_parser(coerce=coerce)
+        return parameters_parser(self._signature.parameters, strict=not coerce)
 
-    async def execute(self, arguments: BaseModel, context: ToolContext) -> Any:
-        """Call the function with the fields of its model."""
-        result = self._signature.call(self.function, arguments, context)
+    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+        """Call the function."""
+        for name in self._signature.context_parameters:
+            arguments[name] = context
+        result: Any = self.function(**arguments)  # type: ignore[call-arg]
         if self._streams:
             return await buffer(cast(AsyncIterator[Any], result), context, self.output_model)
         return await cast(Awaitable[Any], result) if self._is_async else result

@@ -1,20 +1,33 @@
 """JSON Schema (2020-12) from types, without the noise a model has no use for."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, TypeAlias
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
 
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import core_schema
 
-__all__ = ["JsonSchema", "admits_extra", "closed", "object_schemas", "schema_of", "wrapped"]
+__all__ = ["JsonSchema", "adapter_of", "admits_extra", "closed", "object_schemas", "schema_of", "schemas_of", "wrapped"]
+
+_REMEMBERED: Final = 4096
 
 JsonSchema: TypeAlias = dict[str, Any]
 
 
+_METHOD_NAMES: dict[Any, str] = {}
+
+
 class _QuietJsonSchema(GenerateJsonSchema):
     """Leaves out the titles that only repeat a field's or a class's name: they cost a model tokens."""
+
+    def build_schema_type_to_method(self) -> Any:
+        """Bind the methods by names found once: pydantic looks all of them up for each schema it makes."""
+        if not _METHOD_NAMES:
+            found = super().build_schema_type_to_method()
+            _METHOD_NAMES.update({kind: method.__name__ for kind, method in found.items()})
+        return {kind: getattr(self, name) for kind, name in _METHOD_NAMES.items()}
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
@@ -45,9 +58,44 @@ def _untitled(schema: JsonSchema, kind: type | None) -> JsonSchema:
     return schema
 
 
-def schema_of(adapter: TypeAdapter[Any], mode: JsonSchemaMode) -> JsonSchema:
-    """Describe the adapter's type as it is read (`validation`) or written (`serialization`)."""
+def adapter_of(kind: Any) -> TypeAdapter[Any]:
+    """Give what validates and writes a type, made once for all tools that use it."""
+    return _adapter(kind) if _is_hashable(kind) else TypeAdapter(kind)
+
+
+def schema_of(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
+    """Describe a type as it is read (`validation`) or written (`serialization`); the answer is shared."""
+    return _schema(kind, mode) if _is_hashable(kind) else _describe(TypeAdapter(kind), mode)
+
+
+def schemas_of(adapters: Sequence[TypeAdapter[Any]]) -> tuple[list[JsonSchema], JsonSchema]:
+    """Describe several types as they are read, with definitions that all of them share."""
+    mode: JsonSchemaMode = "validation"
+    inputs = [(number, mode, adapter) for number, adapter in enumerate(adapters)]
+    schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=_QuietJsonSchema)
+    return [schemas[number, mode] for number, *_ in inputs], shared.get("$defs", {})
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _schema(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
+    return _describe(_adapter(kind), mode)
+
+
+def _describe(adapter: TypeAdapter[Any], mode: JsonSchemaMode) -> JsonSchema:
     return _with_own_root(adapter.json_schema(schema_generator=_QuietJsonSchema, mode=mode))
+
+
+def _is_hashable(kind: Any) -> bool:
+    try:
+        hash(kind)
+    except TypeError:
+        return False
+    return True
 
 
 def _with_own_root(schema: JsonSchema) -> JsonSchema:

@@ -3,7 +3,6 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from functools import cached_property
 from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 import msgspec
@@ -14,7 +13,7 @@ from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.output import is_structured
 from axolotl_core.protocol.identity import Icon
-from axolotl_core.schema import JsonSchema, admits_extra, closed, schema_of
+from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
 
 __all__ = ["Execution", "ITool", "InputT", "OutputT", "ToolAnnotations", "check_definition"]
 
@@ -89,21 +88,21 @@ class ITool(ABC, Generic[InputT, OutputT]):
     @property
     def output_schema(self) -> JsonSchema | None:
         """The JSON Schema of the structured output, None where the tool has no such output."""
-        return schema_of(self.output_adapter, "serialization") if is_structured(self.output_model) else None
+        return schema_of(self.output_model, "serialization") if is_structured(self.output_model) else None
 
     @property
     def output_adapter(self) -> TypeAdapter[Any]:
         """What checks and writes the structured output."""
-        return TypeAdapter(self.output_model)
+        return adapter_of(self.output_model)
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
         """Compile what turns raw JSON into `InputT`."""
         forbid_extra = not admits_extra(self._derived_input)
         return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
 
-    @cached_property
+    @property
     def _derived_input(self) -> JsonSchema:
-        return schema_of(TypeAdapter(self.input_model), "validation")
+        return schema_of(self.input_model, "validation")
 
 
 def check_definition(tool: Any) -> None:

@@ -1,4 +1,4 @@
-"""The first tool of every server: it gives back what it got."""
+"""The first tool of every server. Its schema is made from its input model: what stands there is on the wire."""
 
 from pydantic import BaseModel, Field
 
@@ -8,8 +8,6 @@ __all__ = ["Echo", "EchoInput"]
 
 
 class EchoInput(BaseModel):
-    """What to give back; the tool's schema is made from this."""
-
     text: str = Field(description="要回显的内容")
 
 

@@ -8,14 +8,10 @@ __all__ = ["FindTool", "FoundTool", "ToolName", "ToolNames"]
 
 
 class ToolName(BaseModel):
-    """Which tool is meant."""
-
     name: str = Field(description="工具名称，不区分大小写", examples=["Echo"])
 
 
 class FoundTool(BaseModel):
-    """What is known of a tool."""
-
     name: str = Field(description="注册时的名称")
     description: str = Field(description="工具描述")
     required: list[str] = Field(description="必填参数")

@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 RegistryPath = Annotated[
-    Path | None, typer.Argument(metavar="[FILE]", help="The registry; the one that is served where it is left out.")
+    Path | None, typer.Argument(metavar="FILE", help="The registry; the one that is served where it is left out.")
 ]
 
 

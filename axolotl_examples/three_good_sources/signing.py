@@ -25,8 +25,8 @@ def make_key_pair(path: Path) -> PublicKey:
         ConfigurationError: if one of the files is there already, or cannot be written.
     """
     public_file = public_key_file(path)
-    for taken in filter(Path.exists, (path, public_file)):
-        raise ConfigurationError(f"{taken.name}: is there already, and a key is not overwritten")
+    if path.exists() or public_file.exists():
+        raise ConfigurationError(f"{path.name} or {public_file.name} is there already, and a key is not overwritten")
     private_key = Ed25519PrivateKey.generate()
     public_key = PublicKey.of(private_key)
     pem = private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -87,7 +87,7 @@ async def test_nested_models_stay_models() -> None:
         pytest.param(Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}, None, "x", id="optional"),  # noqa: UP045
         pytest.param(int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}, 1, "x", id="or-none"),
         pytest.param(Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}, "a", "c", id="literal"),
-        pytest.param(Colour, {"$ref": "#/$defs/Colour"}, "red", "blue", id="enum"),
+        pytest.param(Colour, {"type": "string", "enum": ["red"]}, "red", "blue", id="enum"),
         pytest.param(
             Annotated[int, Field(ge=1, description="Count")],
             {"type": "integer", "minimum": 1, "description": "Count"},

@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
+from axolotl_examples.starter import Container
+from axolotl_server import HttpApp, ServerHost, ServerSettings
 from tests.docs.pages import EXAMPLES, Block, blocks
-from tests.docs.running import RunningServer
 
 _INITIALIZE = {
     "jsonrpc": "2.0",
@@ -29,25 +30,16 @@ def _entries(block: Block) -> Mapping[str, Mapping[str, Any]]:
     return entries
 
 
-STARTED = [
-    pytest.param(entry, id=f"{block.place}-{name}")
-    for block in blocks("json")
-    for name, entry in _entries(block).items()
-    if "command" in entry
-]
-REACHED = [
-    pytest.param(entry, id=f"{block.place}-{name}")
-    for block in blocks("json")
-    for name, entry in _entries(block).items()
-    if "url" in entry
-]
+ENTRIES = [entry for block in blocks("json") for entry in _entries(block).values()]
+COMMANDS = {(entry["command"], *entry["args"]) for entry in ENTRIES if "command" in entry}
+URLS = {entry["url"] for entry in ENTRIES if "url" in entry}
 
 
-@pytest.mark.parametrize("entry", STARTED)
-def test_command(entry: Mapping[str, Any]) -> None:
+@pytest.mark.parametrize("command", sorted(COMMANDS))
+def test_command(command: tuple[str, ...]) -> None:
     """The command answers `initialize` on its standard output and ends with its input."""
     places = {"/path/to/venv/bin": str(Path(sys.executable).parent), "/path/to/project": str(EXAMPLES)}
-    words = [entry["command"], *entry["args"]]
+    words = list(command)
     for shown, real in places.items():
         words = [word.replace(shown, real) for word in words]
     request = f"{json.dumps(_INITIALIZE)}\n".encode()
@@ -56,19 +48,22 @@ def test_command(entry: Mapping[str, Any]) -> None:
     assert json.loads(done.stdout)["result"]["protocolVersion"] == "2025-11-25"
 
 
-@pytest.mark.parametrize("entry", REACHED)
-def test_url(entry: Mapping[str, Any]) -> None:
+def test_url() -> None:
     """The URL is the one that the server has by default."""
-    assert entry["url"] == "http://127.0.0.1:8000/mcp"
+    http = ServerSettings.model_fields["http"].default
+    assert {f"http://{http.host}:{http.port}{http.path}"} == URLS
 
 
-def test_call_to_try() -> None:
-    """The command that the server prints is answered as the first page says."""
+async def test_call_to_try() -> None:
+    """The call that the first page shows is answered as it says."""
+    shown = next(block.text for block in blocks("console") if block.page == "README.md" and "curl" in block.text)
     reply = next(block for block in blocks("json") if block.page == "README.md" and '"jsonrpc"' in block.text)
-    with RunningServer("axolotl serve --transport http") as server:
-        words = shlex.split(server.invitation.partition("Try it:")[2].partition("Press")[0].replace("\\\n", " "))
-        headers = dict(words[index + 1].split(": ", 1) for index, word in enumerate(words) if word == "-H")
-        answer = httpx.post(server.url, headers=headers, content=words[words.index("-d") + 1])
+    words = shlex.split(shown.partition("Try it:")[2].partition("Press")[0].replace("\\\n", " "))
+    headers = dict(words[index + 1].split(": ", 1) for index, word in enumerate(words) if word == "-H")
+    async with ServerHost(Container()) as host:
+        transport = httpx.ASGITransport(HttpApp(host.handler, host.settings))
+        async with httpx.AsyncClient(transport=transport) as client:
+            answer = await client.post(words[1], headers=headers, content=words[words.index("-d") + 1])
     assert answer.status_code == 200
     assert _without_version(answer.json()) == _without_version(json.loads(reply.text))
 

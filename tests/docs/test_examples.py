@@ -2,13 +2,11 @@
 
 import importlib
 import inspect
-import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -57,22 +55,12 @@ test_test_greeter = test_test_shop = None  # run by test_tests
 
 
 def test_official_client() -> None:
-    """The official client reaches the first server over both transports."""
-    bin_directory = Path(sys.executable).parent
-    environment = {**os.environ, "PATH": f"{bin_directory}{os.pathsep}{os.environ['PATH']}"}
+    """The official client reaches the first server over HTTP; the first page shows it over stdio."""
     with RunningServer("axolotl serve greeter.py --transport http") as server:
-        for arguments in ([], [server.url]):
-            done = subprocess.run(
-                [sys.executable, "official_client.py", *arguments],
-                cwd=EXAMPLES,
-                env=environment,
-                capture_output=True,
-                timeout=30,
-                check=True,
-                text=True,
-            )
-            assert "2026-07-28" in done.stdout
-            assert "Hello, Ada!" in done.stdout
+        command = [sys.executable, "official_client.py", server.url]
+        printed = subprocess.run(command, cwd=EXAMPLES, capture_output=True, timeout=60, check=True, text=True).stdout
+    assert "2026-07-28" in printed
+    assert "Hello, Ada!" in printed
 
 
 async def test_functions() -> None:
@@ -291,7 +279,7 @@ async def test_named() -> None:
     """Names keep the server's rule, and a caller is told what is wrong with one."""
     async with connect(load("named").Container()) as client:
         assert (await client.call("orders.find", {"number": 7})).text == "order 7"
-        with pytest.raises(RemoteError, match="has the form namespace.method") as caught:
+        with pytest.raises(RemoteError, match="has the form namespace") as caught:
             await client.call("find")
     assert caught.value.code == -32602
 

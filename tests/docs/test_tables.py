@@ -3,6 +3,7 @@
 import re
 
 from axolotl_core.protocol.versions import REVISIONS
+from benchmarks.scenarios import SCENARIOS
 from tests.docs.pages import read_page, region_of
 from tests.docs.situations import errors_table
 from tests.docs.tables import described_features, feature_names, revisions_table, settings, settings_table
@@ -39,3 +40,10 @@ def test_revisions_of_the_first_page() -> None:
 async def test_errors() -> None:
     """The table of errors is what the server answers."""
     assert region_of(read_page("docs/errors.md"), "errors") == await errors_table()
+
+
+def test_benchmarks() -> None:
+    """Every benchmark is explained."""
+    page = read_page("docs/performance.md").partition("## How to read them")[2]
+    explained = re.findall(r"^\| ([a-z0-9 ]+) \|", page, re.MULTILINE)
+    assert explained == [scenario.name for scenario in SCENARIOS]

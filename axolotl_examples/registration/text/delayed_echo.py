@@ -10,8 +10,6 @@ __all__ = ["DelayedEcho", "DelayedEchoInput"]
 
 
 class DelayedEchoInput(BaseModel):
-    """What to give back, and when."""
-
     text: str = Field(description="要回显的内容")
     seconds: float = Field(description="等待的秒数", ge=0, le=60)
 

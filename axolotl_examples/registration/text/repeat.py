@@ -8,8 +8,6 @@ __all__ = ["Repeat", "RepeatInput"]
 
 
 class RepeatInput(BaseModel):
-    """What to repeat, and how."""
-
     text: str = Field(description="要重复的内容", min_length=1)
     times: int = Field(description="重复次数", ge=1, le=100)
     separator: str = Field(" ", description="分隔符")

@@ -38,10 +38,11 @@ class Dialogue:
         self._ids = itertools.count(100)
 
     async def open(self) -> None:
-        """Shake hands, where the revision does."""
+        """Shake hands, where the revision does; the server has heard the last of it when this ends."""
         if not self.revision.stateless:
             await self.begin()
             await self.send("notifications/initialized")
+            await self.ask("ping")
 
     async def begin(self) -> Any:
         """Shake hands without the confirmation."""
@@ -106,7 +107,11 @@ class Dialogue:
 
 @asynccontextmanager
 async def in_memory(
-    container: containers.Container, revision: Revision, settings: Mapping[str, Any] | None = None, *, ready: bool = True
+    container: containers.Container,
+    revision: Revision,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    ready: bool = True,
 ) -> AsyncIterator[Dialogue]:
     """Talk to a container's server in this process."""
     async with ServerHost(container, flags=settings) as host:
@@ -119,14 +124,14 @@ async def in_memory(
 
 
 @asynccontextmanager
-async def over(
-    transport: str, target: str, revision: Revision, stdio_servers: StdioServers
-) -> AsyncIterator[Dialogue]:
+async def over(transport: str, target: str, revision: Revision, stdio_servers: StdioServers) -> AsyncIterator[Dialogue]:
     """Talk to what `axolotl serve` makes of a target, over a real transport."""
     if transport == "http":
-        async with serving(load_container(target)) as server:
-            async with _talking(HttpPlayer(server.url, revision), revision) as dialogue:
-                yield dialogue
+        async with (
+            serving(load_container(target)) as server,
+            _talking(HttpPlayer(server.url, revision), revision) as dialogue,
+        ):
+            yield dialogue
     else:
         player = StdioPlayer(await stdio_servers.start(target))
         async with _talking(player, revision) as dialogue:

@@ -130,7 +130,6 @@ class TestMessages:
             "description": "回显输入文本",
             "inputSchema": {
                 "type": "object",
-                "description": "What to give back; the tool's schema is made from this.",
                 "properties": {"text": {"type": "string", "description": "要回显的内容"}},
                 "required": ["text"],
                 "additionalProperties": False,

@@ -1,6 +1,7 @@
 """The server of the example, as `axolotl serve` runs it."""
 
 import sys
+from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
@@ -16,7 +17,7 @@ NAMES = ["echo", "delayed_echo", "repeat", "reverse", "find_tool", "tool_names"]
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
 async def test_served(revision: Revision, transport: str, stdio_servers: StdioServers) -> None:
     """Every tool answers in every revision, on stdio and over HTTP."""
-    calls = {
+    calls: dict[str, dict[str, Any]] = {
         "echo": {"text": "你好"},
         "delayed_echo": {"text": "later", "seconds": 0},
         "repeat": {"text": "ha", "times": 3, "separator": ""},

@@ -1,0 +1,63 @@
+"""Both servers of the example, as `axolotl serve` runs them."""
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+
+from axolotl_core.protocol.versions import Revision
+from tests.examples.registration.dialogue import EVERYWHERE, over
+from tests.server.serving import PATIENCE_SECONDS, ROOT, StdioServers
+
+EMPTY = "axolotl_examples.dispatch:Container"
+WORKSHOP = "axolotl_examples.dispatch:Workshop"
+
+
+def server_of(target: str) -> StdioServerParameters:
+    return StdioServerParameters(command=sys.executable, args=["-m", "axolotl_cli", "serve", target], cwd=ROOT)
+
+
+@pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
+async def test_empty(revision: Revision, transport: str, stdio_servers: StdioServers) -> None:
+    """The empty server lists nothing and finds nothing."""
+    async with over(transport, EMPTY, revision, stdio_servers) as client:
+        assert await client.names() == []
+        reply = await client.call("toolName")
+    assert reply["error"] == {"code": -32601, "message": "Tool not found: toolName"}
+
+
+@pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
+async def test_workshop(revision: Revision, transport: str, stdio_servers: StdioServers) -> None:
+    """The workshop makes a tool that can be called, and removes it."""
+    async with over(transport, WORKSHOP, revision, stdio_servers) as client:
+        await client.call("define_tool", {"name": "greet", "text": "Hello, $name!"})
+        assert "greet" in await client.names()
+        reply = await client.call("greet", {"name": "Ada"})
+        await client.call("remove_tool", {"name": "greet"})
+        assert "greet" not in await client.names()
+    assert reply["result"]["content"] == [{"type": "text", "text": "Hello, Ada!"}]
+
+
+async def test_official_client() -> None:
+    """The official client calls `tools/list` and receives the empty list."""
+    async with Client(server_of(EMPTY)) as client:
+        assert (await client.list_tools()).tools == []
+
+
+async def test_official_client_hears_of_changes() -> None:
+    """The official client hears that a tool was defined, and calls it."""
+    heard: asyncio.Queue[str] = asyncio.Queue()
+
+    async def listen(message: Any) -> None:
+        heard.put_nowait(getattr(message, "method", type(message).__name__))
+
+    async with Client(server_of(WORKSHOP), mode="legacy", message_handler=listen) as client:
+        await client.call_tool("define_tool", {"name": "greet", "text": "Hello, $name!"})
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            assert await heard.get() == "notifications/tools/list_changed"
+        result = await client.call_tool("greet", {"name": "Ada"})
+    assert [block.model_dump(exclude_none=True) for block in result.content] == [
+        {"type": "text", "text": "Hello, Ada!"}
+    ]

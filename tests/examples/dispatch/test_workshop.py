@@ -1,0 +1,72 @@
+"""Tools that make tools."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from axolotl_examples.dispatch import Workshop
+from axolotl_server import InProcessClient, RemoteError, connect
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[InProcessClient]:
+    async with connect(Workshop()) as connected:
+        yield connected
+
+
+async def names(client: InProcessClient) -> list[str]:
+    return [tool["name"] for tool in await client.list_tools()]
+
+
+async def test_define(client: InProcessClient) -> None:
+    """A text with gaps becomes a tool with an argument for each gap."""
+    definition = {"name": "greet", "text": "Hello, $title $name! $name?", "description": "Greet someone."}
+    answer = await client.call("define_tool", definition)
+    assert answer.text == "Tool greet is ready; it takes title, name."
+    [greet] = [tool for tool in await client.list_tools() if tool["name"] == "greet"]
+    assert greet["description"] == "Greet someone."
+    assert greet["inputSchema"]["required"] == ["title", "name"]
+    assert (await client.call("greet", {"title": "Countess", "name": "Ada"})).text == "Hello, Countess Ada! Ada?"
+
+
+async def test_define_without_gaps(client: InProcessClient) -> None:
+    """A text without gaps becomes a tool without arguments."""
+    answer = await client.call("define_tool", {"name": "price", "text": "It costs $$5."})
+    assert answer.text == "Tool price is ready; it takes no arguments."
+    assert (await client.call("price")).text == "It costs $5."
+    assert (await client.call("price", {"name": "Ada"})).is_error
+
+
+@pytest.mark.parametrize(
+    ("definition", "reason"),
+    [
+        pytest.param({"name": "DEFINE_tool", "text": "x"}, "There is a tool 'DEFINE_tool' already", id="taken"),
+        pytest.param({"name": "price", "text": "5 $"}, "Each $ must begin a gap", id="stray-sign"),
+        pytest.param({"name": "two words", "text": "x"}, "Invalid arguments: name: String should match", id="name"),
+    ],
+)
+async def test_refused_definition(client: InProcessClient, definition: Any, reason: str) -> None:
+    """What cannot become a tool is told to the model, and nothing changes."""
+    answer = await client.call("define_tool", definition)
+    assert answer.is_error
+    assert answer.text.startswith(reason)
+    assert await names(client) == ["define_tool", "remove_tool"]
+
+
+async def test_remove(client: InProcessClient) -> None:
+    """A tool that was defined can be removed, and defined anew."""
+    await client.call("define_tool", {"name": "greet", "text": "Hello!"})
+    assert (await client.call("remove_tool", {"name": "Greet"})).text == "Tool Greet is gone."
+    with pytest.raises(RemoteError, match="Tool not found: greet"):
+        await client.call("greet")
+    await client.call("define_tool", {"name": "greet", "text": "Hi!"})
+    assert (await client.call("greet")).text == "Hi!"
+
+
+@pytest.mark.parametrize("name", ["define_tool", "greet"])
+async def test_refused_removal(client: InProcessClient, name: str) -> None:
+    """Only what was defined can be removed."""
+    answer = await client.call("remove_tool", {"name": name})
+    assert (answer.is_error, answer.text) == (True, f"No tool {name!r} was defined here.")
+    assert await names(client) == ["define_tool", "remove_tool"]

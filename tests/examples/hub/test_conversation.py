@@ -1,0 +1,179 @@
+"""The activation `conversation`, with its database."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import ConfigurationError
+from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
+from axolotl_examples.hub import Container
+from axolotl_examples.hub.repository import IConversations
+from axolotl_examples.hub.responder import IResponder
+from axolotl_examples.hub.settings import HubSettings
+from axolotl_examples.hub.turn import Turn
+from axolotl_server import InProcessClient, ServerHost, connect
+from tests.examples.registration.dialogue import in_memory
+
+
+class PatientResponder(IResponder):
+    """Begins an answer and waits."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+        self.left = asyncio.Event()
+
+    async def respond(self, history: Sequence[Turn], query: str) -> AsyncIterator[str]:
+        yield "Well, "
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.left.set()
+
+
+def make_container(database: str = ":memory:") -> Any:
+    container: Any = Container()
+    container.hub_settings.override(providers.Object(HubSettings(database=database)))
+    return container
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[InProcessClient]:
+    async with connect(make_container()) as connected:
+        yield connected
+
+
+async def chat(client: InProcessClient, query: str, session: str = "my-session") -> str:
+    return (await client.call("conversation.chat", {"session_name": session, "query": query})).text
+
+
+async def history(client: InProcessClient, session: str = "my-session") -> Any:
+    answer = await client.call("conversation.history", {"session_name": session})
+    return answer.text if answer.is_error else [(turn["speaker"], turn["text"]) for turn in answer.structured]
+
+
+async def test_chat(client: InProcessClient) -> None:
+    """A session remembers what was said in it."""
+    assert await chat(client, "Hello, world!") == "Hello! How can I help?"
+    assert await chat(client, "Who are you?") == "Question 2 was: Who are you?"
+    assert await history(client) == [
+        ("user", "Hello, world!"),
+        ("assistant", "Hello! How can I help?"),
+        ("user", "Who are you?"),
+        ("assistant", "Question 2 was: Who are you?"),
+    ]
+
+
+async def test_sessions_are_apart(client: InProcessClient) -> None:
+    """Sessions know nothing of each other, whatever their names look like."""
+    names = ["one", "One", "' OR 1=1 --", "两"]
+    for name in names:
+        assert await chat(client, f"I am {name}", name) == "Hello! How can I help?"
+    assert [(await history(client, name))[0] for name in names] == [("user", f"I am {name}") for name in names]
+
+
+async def test_forget(client: InProcessClient) -> None:
+    """A session that was forgotten is not there, and begins anew."""
+    await chat(client, "Hello, world!")
+    await chat(client, "Stay", "other")
+    assert (await client.call("conversation.forget", {"session_name": "my-session"})).text == "Forgot 2 turns."
+    assert await history(client) == "Session 'my-session' not found"
+    assert len(await history(client, "other")) == 2
+    assert await chat(client, "Me again") == "Hello! How can I help?"
+
+
+async def test_many_at_once() -> None:
+    """Questions and answers stay together, however many talk at the same time."""
+    async with ServerHost(make_container()) as host:
+        clients = [InProcessClient(host.handler) for _ in range(20)]
+        await asyncio.gather(*(chat(client, str(number)) for number, client in enumerate(clients)))
+        turns = await history(clients[0])
+        for client in clients:
+            await client.close()
+    assert sorted(int(text) for speaker, text in turns if speaker == "user") == list(range(20))
+    assert [speaker for speaker, _ in turns] == ["user", "assistant"] * 20
+
+
+async def test_cancelled_chat() -> None:
+    """A chat that its client cancels ends at once, and was never said."""
+    container, responder = make_container(), PatientResponder()
+    container.responder.override(providers.Object(responder))
+    async with in_memory(container, LATEST_HANDSHAKE_REVISION) as client:
+        arguments = {"session_name": "my-session", "query": "Take your time"}
+        await client.send("tools/call", {"name": "conversation.chat", "arguments": arguments}, id="slow")
+        await responder.begun.wait()
+        await client.send("notifications/cancelled", {"requestId": "slow"})
+        await responder.left.wait()
+        reply = await client.call("conversation.history", {"session_name": "my-session"})
+    assert reply["result"]["content"][0]["text"] == "Session 'my-session' not found"
+
+
+async def test_file(tmp_path: Path) -> None:
+    """What was said outlives the server, in the file of the settings."""
+    file = str(tmp_path / "talk.sqlite3")
+    async with connect(make_container(file)) as client:
+        await chat(client, "Hello, world!")
+    async with connect(make_container(file)) as client:
+        assert await chat(client, "Do you know me?") == "Question 2 was: Do you know me?"
+
+
+async def test_resource() -> None:
+    """The database is opened at the start and closed at the stop, and with it its thread."""
+    container = make_container()
+    async with ServerHost(container):
+        conversations: IConversations = await container.conversations()
+        await conversations.append("s", [Turn(speaker="user", text="hi")])
+        assert await conversations.turns("s") == [Turn(speaker="user", text="hi")]
+    with pytest.raises(RuntimeError, match="shutdown"):
+        await conversations.turns("s")
+
+
+@pytest.mark.parametrize("content", [None, b"This is no database, it is a letter to a friend."])
+async def test_unusable_file(tmp_path: Path, content: bytes | None) -> None:
+    """A database that cannot be opened keeps the server from starting."""
+    file = tmp_path / "letters" / "talk.sqlite3"
+    if content is not None:
+        file.parent.mkdir()
+        file.write_bytes(content)
+    with pytest.raises(ConfigurationError, match="A resource of the container fails to start"):
+        await ServerHost(make_container(str(file))).start()
+
+
+async def test_transaction() -> None:
+    """What is appended is kept as a whole or not at all."""
+    container = make_container()
+    async with ServerHost(container):
+        conversations: IConversations = await container.conversations()
+        broken: Any = Turn.model_construct(speaker="assistant", text=None)  # type: ignore[arg-type]
+        with pytest.raises(sqlite3.IntegrityError):
+            await conversations.append("s", [Turn(speaker="user", text="hi"), broken])
+        assert await conversations.turns("s") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"session_name": "", "query": "hi"}, "session_name: String should have at least 1 character"),
+        ({"session_name": "x" * 65, "query": "hi"}, "session_name: String should have at most 64 characters"),
+        ({"session_name": "s", "query": ""}, "query: String should have at least 1 character"),
+        ({"session_name": "s"}, "query: required, but missing"),
+    ],
+)
+async def test_arguments(client: InProcessClient, arguments: Any, problem: str) -> None:
+    """Wrong arguments are told before anyone thinks of an answer."""
+    answer = await client.call("conversation.chat", arguments)
+    assert answer.is_error
+    assert answer.text.startswith(f"Invalid arguments: {problem}")
+
+
+def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is named in the environment; without it, conversations stay in memory."""
+    monkeypatch.delenv("HUB_DATABASE", raising=False)
+    assert HubSettings().database == ":memory:"
+    monkeypatch.setenv("HUB_DATABASE", "talk.sqlite3")
+    assert HubSettings().database == "talk.sqlite3"

@@ -1,0 +1,62 @@
+"""Activations under their namespaces."""
+
+import pytest
+
+from axolotl_core import ConfigurationError, tool
+from axolotl_examples.hub import Container
+from axolotl_examples.hub.mounting import NamespacedNames, mount
+from axolotl_server import ServerHost, connect
+
+
+class Greeter:
+    @tool
+    async def greet(self, name: str) -> str:
+        """Greet someone."""
+        return f"Hello, {name}!"
+
+    @tool
+    async def wave(self) -> str:
+        """Wave."""
+        return "👋"
+
+
+def test_mount() -> None:
+    """Every tool method gets the namespace, and an object can be mounted more than once."""
+    greeter = Greeter()
+    assert [mounted.name for mounted in mount("a", greeter)] == ["a.greet", "a.wave"]
+    assert [mounted.name for mounted in mount("b", greeter)] == ["b.greet", "b.wave"]
+
+
+@pytest.mark.parametrize("name", ["a.b", "a.b.c", "A.b-c"])
+def test_good_names(name: str) -> None:
+    """A namespace, a dot and a method are a name."""
+    assert NamespacedNames().fault_of(name) is None
+
+
+async def test_mounted_later() -> None:
+    """An activation that is mounted while the hub runs is listed in the directory."""
+    container = Container()
+    async with connect(container) as client:
+        container.registry().register_range(mount("greeter", Greeter()))
+        assert (await client.call("hub.activations")).structured == ["conversation", "hub", "greeter"]
+        methods = await client.call("hub.methods", {"namespace": "greeter"})
+        assert [method["name"] for method in methods.structured] == ["greeter.greet", "greeter.wave"]
+        assert (await client.call("greeter.greet", {"name": "Ada"})).text == "Hello, Ada!"
+
+
+async def test_unknown_namespace() -> None:
+    """The directory says so if nothing is mounted under a namespace."""
+    async with connect(Container()) as client:
+        answer = await client.call("hub.methods", {"namespace": "conv"})
+    assert (answer.is_error, answer.text) == (True, "Activation 'conv' not found")
+
+
+async def test_tool_without_a_namespace() -> None:
+    """A tool that could never be called is refused, and the hub goes on as it was."""
+    container = Container()
+    async with ServerHost(container) as host:
+        before = container.registry().get_all()
+        with pytest.raises(ConfigurationError, match="Invalid tool name format: 'greet'"):
+            container.registry().register(Greeter().greet)
+        assert container.registry().get_all() == before
+        assert len(host.catalogue.bindings()) == len(before)

@@ -1,0 +1,58 @@
+"""A client that begins with a handshake, as all did before the stateless revision."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from axolotl_core.protocol.versions import Revision
+from axolotl_examples.three_good_sources import Container
+from axolotl_server import ServerHost
+from axolotl_server.transports.memory import MemoryTransport
+
+
+class Session:
+    """A connection in one revision; replies are what came over the wire."""
+
+    def __init__(self, transport: MemoryTransport, revision: Revision) -> None:
+        self._transport = transport
+        self.revision = revision
+
+    async def initialize(self) -> None:
+        """Shake hands."""
+        client = {"name": "test", "version": "1"}
+        params = {"protocolVersion": self.revision.name, "capabilities": {}, "clientInfo": client}
+        reply = await self.request("initialize", params)
+        assert reply["result"]["protocolVersion"] == self.revision.name
+        self._send({"method": "notifications/initialized"})
+
+    async def request(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Send a request and give the whole reply."""
+        self._send({"id": 1, "method": method, "params": params or {}})
+        return json.loads(await self._transport.receive())
+
+    async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        """Call a tool and give the result."""
+        params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+        return (await self.request("tools/call", params))["result"]
+
+    async def refused(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
+        """Call a tool and give the error."""
+        params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+        return (await self.request("tools/call", params))["error"]
+
+    def _send(self, message: Mapping[str, Any]) -> None:
+        self._transport.send(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+
+@asynccontextmanager
+async def open_session(revision: Revision, **settings: Any) -> AsyncIterator[Session]:
+    """Start the server as it is shipped, but for some settings, and shake hands with it."""
+    async with ServerHost(Container(), flags=settings) as host:
+        transport = MemoryTransport(host.handler)
+        try:
+            session = Session(transport, revision)
+            await session.initialize()
+            yield session
+        finally:
+            await transport.close()

@@ -1,0 +1,59 @@
+"""What a client is told about a wrong request, in every revision."""
+
+from typing import Any
+
+import pytest
+
+from axolotl_core.protocol import codes
+from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, Revision
+from axolotl_server import InProcessClient, RemoteError
+from tests.examples.three_good_sources.session import open_session
+
+EARLIER = [revision for revision in HANDSHAKE_REVISIONS if not revision.argument_errors_as_results]
+WRONG: list[Any] = [
+    pytest.param("get_sources", {}, "query", id="missing"),
+    pytest.param("get_sources", {"query": 5}, "query", id="number"),
+    pytest.param("get_sources", {"query": None}, "query", id="null"),
+    pytest.param("get_sources", {"query": "x" * 301}, "query", id="too-long"),
+    pytest.param("get_sources", {"query": "rust", "threshold": "high"}, "threshold", id="text"),
+    pytest.param("get_sources", {"query": "rust", "threshold": 1.1}, "threshold", id="above-one"),
+    pytest.param("get_sources", {"query": "rust", "threshold": -0.1}, "threshold", id="below-zero"),
+    pytest.param("get_sources", {"query": "rust", "extra": 1}, "extra", id="extra"),
+    pytest.param("list_categories", {"extra": 1}, "extra", id="list-categories"),
+    pytest.param("get_provenance", {"extra": 1}, "extra", id="get-provenance"),
+    pytest.param("get_endorsements", {"extra": 1}, "extra", id="get-endorsements"),
+]
+
+
+@pytest.mark.parametrize("revision", EARLIER, ids=lambda revision: revision.name)
+@pytest.mark.parametrize(("tool", "arguments", "named"), WRONG)
+async def test_earlier_revisions(revision: Revision, tool: str, arguments: dict[str, Any], named: str) -> None:
+    """Wrong arguments are a JSON-RPC error that names them."""
+    async with open_session(revision) as session:
+        error = await session.refused(tool, arguments)
+    assert error["code"] == codes.INVALID_PARAMS
+    assert named in error["message"]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "named"), WRONG)
+async def test_latest_handshake(tool: str, arguments: dict[str, Any], named: str) -> None:
+    """From this revision on, wrong arguments are a result that a model can read."""
+    async with open_session(LATEST_HANDSHAKE_REVISION) as session:
+        result = await session.call(tool, arguments)
+    assert result["isError"]
+    assert named in result["content"][0]["text"]
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.name)
+async def test_setting(revision: Revision) -> None:
+    """An operator can have the JSON-RPC error everywhere."""
+    async with open_session(revision, protocol={"invalid_arguments": "error"}) as session:
+        assert (await session.refused("get_sources", {}))["code"] == codes.INVALID_PARAMS
+
+
+async def test_stateless(client: InProcessClient) -> None:
+    """In the stateless revision, an unknown tool is a wrong parameter, and wrong arguments are a result."""
+    with pytest.raises(RemoteError) as refused:
+        await client.call("unknown_tool")
+    assert refused.value.code == codes.INVALID_PARAMS
+    assert (await client.call("get_sources", {"query": 5})).is_error
