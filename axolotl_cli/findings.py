@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from axolotl_cli.outline import resolve
 from axolotl_core.names import nearest
-from axolotl_core.schema import object_schemas
 from axolotl_core.spec import ToolSpec
 from axolotl_server.settings import ServerSettings
 
@@ -55,20 +54,24 @@ def _imperfections(spec: ToolSpec) -> Iterator[str]:
         yield "has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -"
     if not spec.tool.description.strip():
         yield "has no description: a model will not know when to call it"
-    for argument in _undescribed(spec.input_schema):
+    for argument in _undescribed(spec.input_schema, spec.input_schema):
         yield f"does not describe its argument {argument!r}"
     if spec.limits.execution == "loop" and not spec.tool.suspends:
         yield "is a plain function on the event loop: while it runs, every other call waits"
 
 
-def _undescribed(schema: Mapping[str, Any]) -> Iterator[str]:
+def _undescribed(
+    schema: Any, root: Mapping[str, Any], path: str = "", seen: frozenset[str] = frozenset()
+) -> Iterator[str]:
     """Find arguments without a description, also those inside of other arguments."""
-    names = {id(definition): f"{name}." for name, definition in schema.get("$defs", {}).items()}
-    for candidate in object_schemas(schema):
-        for name, argument in candidate["properties"].items():
-            if isinstance(argument, Mapping) and not _is_described(argument, schema):
-                yield f"{names.get(id(candidate), '')}{name}"
-
-
-def _is_described(argument: Mapping[str, Any], root: Mapping[str, Any]) -> bool:
-    return bool(resolve(argument, root).get("description"))
+    if not isinstance(schema, Mapping) or schema.get("$ref") in seen:
+        return
+    here, seen = resolve(schema, root), seen | {schema.get("$ref", "")}
+    for name, argument in here.get("properties", {}).items():
+        place = f"{path}.{name}" if path else name
+        if not resolve(argument, root).get("description"):
+            yield place
+        yield from _undescribed(argument, root, place, seen)
+    for part in (*here.get("anyOf", ()), *here.get("oneOf", ()), *here.get("allOf", ())):
+        yield from _undescribed(part, root, path, seen)
+    yield from _undescribed(here.get("items"), root, f"{path}[]", seen)

@@ -1,7 +1,7 @@
 """The parameters of a function as the arguments of a tool: each has a validator and a schema of its own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
@@ -42,15 +42,11 @@ class Parameter:
             shown = PydanticUndefined if default is ... else default
             copied = partial(deepcopy, default) if isinstance(default, _MUTABLE) else None
             return cls(name, name, annotation, description, default is ..., copied, shown)
-        if isinstance(default, FieldInfo):
-            annotation = Annotated[annotation, default]
-        required = info.is_required() and (default is ... or isinstance(default, FieldInfo))
-        alias = info.validation_alias or info.alias
-        make = (lambda: info.get_default(call_default_factory=True)) if not info.is_required() else None
-        public_name = alias if isinstance(alias, str) else name
-        return cls(
-            name, public_name, annotation, info.description or description, required, make, _shown(info, default)
-        )
+        required = info.is_required()
+        public_name = info.validation_alias if isinstance(info.validation_alias, str) else name
+        make = None if required else partial(info.get_default, call_default_factory=True)
+        said = info.description or description
+        return cls(name, public_name, _standalone(info), said, required, make, info.default)
 
     @property
     def adapter(self) -> TypeAdapter[Any]:
@@ -62,20 +58,23 @@ def parameters_schema(parameters: Sequence[Parameter]) -> JsonSchema:
     """Describe the arguments of a function."""
     schemas = [schema_of(parameter.annotation, "validation") for parameter in parameters]
     definitions: JsonSchema = {}
+    close = _unchanged if any(map(admits_extra, schemas)) else closed
     if any("$defs" in schema for schema in schemas):
         schemas, definitions = schemas_of([parameter.adapter for parameter in parameters])
+    schemas = list(map(close, schemas))
     properties = {one.public_name: _described(one, schema) for one, schema in zip(parameters, schemas, strict=True)}
     required = [parameter.public_name for parameter in parameters if parameter.required]
     schema: JsonSchema = {"additionalProperties": False, "properties": properties, "type": "object"}
     if required:
         schema["required"] = required
-    return {**schema, "$defs": definitions} if definitions else schema
+    return close({**schema, "$defs": definitions}) if definitions else schema
 
 
 def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> ParseArguments:
     """Compile what turns raw JSON into the keyword arguments of a function."""
     by_name = {parameter.public_name: parameter for parameter in parameters}
-    validators = {name: _validator(parameter, strict) for name, parameter in by_name.items()}
+    admits = any(admits_extra(schema_of(parameter.annotation, "validation")) for parameter in parameters)
+    validators = {name: _validator(parameter, strict, admits) for name, parameter in by_name.items()}
 
     def parse(raw: bytes) -> dict[str, Any]:
         given = _read_fields(raw)
@@ -105,15 +104,18 @@ def _fill_in(parameter: Parameter, arguments: dict[str, Any], problems: list[str
         arguments[parameter.name] = parameter.default()
 
 
-def _validator(parameter: Parameter, strict: bool) -> Callable[[bytes], Any]:
+def _validator(parameter: Parameter, strict: bool, admits: bool) -> Callable[[bytes], Any]:
     validate = parameter.adapter.validator.validate_json
-    admits = admits_extra(schema_of(parameter.annotation, "validation"))
     extra: Literal["forbid"] | None = None if admits else "forbid"
     return lambda raw: validate(raw, strict=strict, extra=extra)
 
 
+def _unchanged(schema: JsonSchema) -> JsonSchema:
+    return schema
+
+
 def _described(parameter: Parameter, schema: Mapping[str, Any]) -> JsonSchema:
-    described = closed(dict(schema)) if not admits_extra(schema) else dict(schema)
+    described = dict(schema)
     if parameter.description and "description" not in described:
         described["description"] = parameter.description
     if parameter.shown_default is not PydanticUndefined:
@@ -123,14 +125,15 @@ def _described(parameter: Parameter, schema: Mapping[str, Any]) -> JsonSchema:
 
 def _field_info(annotation: Any, default: Any) -> FieldInfo | None:
     """Merge what pydantic's `Field` says about a parameter, None where nothing was said."""
-    if isinstance(default, FieldInfo):
+    said = get_origin(annotation) is Annotated and any(isinstance(extra, FieldInfo) for extra in get_args(annotation))
+    if isinstance(default, FieldInfo) or (said and default is not ...):
         return FieldInfo.from_annotated_attribute(annotation, default)
-    if get_origin(annotation) is Annotated and any(isinstance(extra, FieldInfo) for extra in get_args(annotation)):
-        return FieldInfo.from_annotation(annotation)
-    return None
+    return FieldInfo.from_annotation(annotation) if said else None
 
 
-def _shown(info: FieldInfo, default: Any) -> Any:
-    if default is not ... and not isinstance(default, FieldInfo):
-        return default
-    return info.default
+def _standalone(info: FieldInfo) -> Any:
+    """Give the type without what only the field of a model can have: its name and its default."""
+    said = copy(info)
+    said.alias = said.validation_alias = said.serialization_alias = None
+    said.default, said.default_factory, said.metadata = PydanticUndefined, None, []
+    return Annotated[info.annotation, *info.metadata, said]

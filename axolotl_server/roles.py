@@ -121,7 +121,7 @@ async def _given(container: Any, role: str, port: Any, default: RoleT) -> RoleT:
         return default
     value: RoleT = await _resolved(provider)
     if not isinstance(value, port):
-        raise ConfigurationError(f"The role {role} gives {type(value).__name__}: give a {port.__name__}")
+        raise ConfigurationError(f"The role {role} gives {type(value).__name__}, which is no {port.__name__}")
     return value
 
 

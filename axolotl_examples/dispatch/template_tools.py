@@ -4,7 +4,6 @@ from string import Template
 from typing import Any
 
 from axolotl_core import ToolError, ToolRegistry
-from axolotl_core.schema import JsonSchema
 
 __all__ = ["TemplateTools"]
 
@@ -47,7 +46,7 @@ class TemplateTools:
         self._registry.unregister(name)
 
 
-def _schema_of(gaps: list[str]) -> JsonSchema:
+def _schema_of(gaps: list[str]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {gap: {"type": "string", "description": f"What to put for ${gap}."} for gap in gaps},

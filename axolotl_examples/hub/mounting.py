@@ -1,5 +1,6 @@
 """How an object becomes part of the hub."""
 
+from copy import copy
 from typing import Any
 
 from axolotl_core import FunctionTool, INameRule, tools_of
@@ -9,7 +10,7 @@ __all__ = ["NamespacedNames", "mount"]
 
 def mount(namespace: str, activation: object) -> tuple[FunctionTool[..., Any], ...]:
     """Give the `@tool` methods of an object names of the form `namespace.method`."""
-    tools = tools_of(activation)
+    tools = tuple(map(copy, tools_of(activation)))
     for tool in tools:
         tool.name = f"{namespace}.{tool.name}"
     return tools

@@ -18,7 +18,7 @@ class Container(containers.DeclarativeContainer):
             "server": {
                 "name": "axolotl-keyword-search",
                 "title": "Axolotl keyword search",
-                "instructions": "Find a keyword in the files below some directories: start with few results, then narrow.",
+                "instructions": "Find a keyword in the files below some directories: begin with few results.",
             }
         }
     )

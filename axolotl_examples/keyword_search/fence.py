@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from axolotl_core import ToolError
@@ -10,9 +11,9 @@ from axolotl_core import ToolError
 __all__ = ["Fence", "SearchRoot"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SearchRoot:
-    """A place to search: the way to it leads from an allowed directory down through `parts`, over no link."""
+    """A place to search: from an allowed directory, `parts` lead down to it, over no link."""
 
     given: str
     allowed: Path
@@ -23,6 +24,16 @@ class SearchRoot:
         """Where it is."""
         return self.allowed.joinpath(*self.parts)
 
+    @cached_property
+    def path_length(self) -> int:
+        """How much of a path that begins at the allowed directory leads to the root."""
+        return sum(len(part) + 1 for part in self.parts)
+
+    @cached_property
+    def label(self) -> str:
+        """What a caller reads before the rest of a path: the root as it was given."""
+        return "" if self.given in (".", "./") else self.given.rstrip("/") + "/"
+
 
 class Fence:
     """Turns the paths of a caller into places below the allowed directories, or refuses them."""
@@ -31,7 +42,7 @@ class Fence:
         self._allowed = tuple(Path(os.path.realpath(root)) for root in allowed_roots)
 
     def admit(self, paths: Sequence[str]) -> list[SearchRoot]:
-        """Resolve the paths, links and `..` included; one that lies within another is not given twice.
+        """Resolve the paths, links and `..` included; what lies within another of them is left to that one.
 
         Raises:
             ToolError: if a path leads out; the text names the allowed directories.

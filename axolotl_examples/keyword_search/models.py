@@ -1,13 +1,22 @@
 """What the search takes and what it gives."""
 
+import os
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 
 __all__ = ["FileMatches", "KeywordQuery", "LineMatch", "SearchReport", "SkippedFiles", "UnreadablePath"]
 
 Glob = Annotated[str, Field(min_length=1, max_length=256)]
-PathText = Annotated[str, Field(min_length=1, max_length=4096)]
+GivenPath = Annotated[str, Field(min_length=1, max_length=4096)]
+
+
+def _readable(path: str) -> str:
+    """Write the bytes of a name that are no UTF-8 as escapes: JSON has no room for them."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+FoundPath = Annotated[str, BeforeValidator(_readable)]
 
 
 class KeywordQuery(BaseModel):
@@ -20,7 +29,7 @@ class KeywordQuery(BaseModel):
         description="The text to find. It is taken literally and lies within one line.",
         examples=["TODO"],
     )
-    root_paths: list[PathText] = Field(
+    root_paths: list[GivenPath] = Field(
         min_length=1,
         max_length=100,
         description="Directories to search with all below them, or single files. "
@@ -62,7 +71,7 @@ class LineMatch(BaseModel):
 class FileMatches(BaseModel):
     """A file that contains the keyword."""
 
-    file: str = Field(description="The path of the file, below the root path as it was given.")
+    file: FoundPath = Field(description="The path of the file, below the root path as it was given.")
     match_count: int = Field(description="How many lines of the file are listed.")
     matches: list[LineMatch] = Field(description="The matching lines, from top to bottom.")
 
@@ -81,7 +90,7 @@ class SkippedFiles(BaseModel):
 class UnreadablePath(BaseModel):
     """A path that could not be read."""
 
-    path: str = Field(description="The path, below the root path as it was given.")
+    path: FoundPath = Field(description="The path, below the root path as it was given.")
     reason: str = Field(description="What the operating system said.")
 
 

@@ -1,13 +1,12 @@
 """What a search counts besides its matches."""
 
-import os
 from collections import Counter
 from enum import StrEnum
 from typing import Final
 
 from axolotl_examples.keyword_search.models import SkippedFiles, UnreadablePath
 
-__all__ = ["SkipReason", "Tally", "shown"]
+__all__ = ["SkipReason", "Tally"]
 
 _LISTED_PATHS: Final = 20
 
@@ -28,6 +27,7 @@ class Tally:
 
     def __init__(self) -> None:
         self._skipped: Counter[str] = Counter()
+        self.files_searched = 0
         self.unreadable: list[UnreadablePath] = []
 
     @property
@@ -43,9 +43,4 @@ class Tally:
         """Note that a path could not be read."""
         self.skip(SkipReason.UNREADABLE)
         if len(self.unreadable) < _LISTED_PATHS:
-            self.unreadable.append(UnreadablePath(path=shown(path), reason=error.strerror or str(error)))
-
-
-def shown(path: str) -> str:
-    """Write a path as valid text: bytes that are no UTF-8 become escapes such as `\\xff`."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
+            self.unreadable.append(UnreadablePath(path=path, reason=error.strerror or str(error)))

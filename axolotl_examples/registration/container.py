@@ -12,10 +12,10 @@ from axolotl_examples.registration.call_log import CallLogLayer, LoggingCallLog
 from axolotl_examples.registration.echo import Echo
 from axolotl_examples.registration.lookup import FindTool, ToolNames
 
-__all__ = ["Container"]
+__all__ = ["Container", "build_registry"]
 
 
-def register(echo: Echo, scanned: Iterable[ITool[Any, Any]]) -> ToolRegistry:
+def build_registry(echo: Echo, scanned: Iterable[ITool[Any, Any]]) -> ToolRegistry:
     """Fill a registry: one tool by hand, the others at once."""
     registry = ToolRegistry()
     registry.register(echo)
@@ -33,7 +33,7 @@ class Container(containers.DeclarativeContainer):
     call_log = providers.Singleton(LoggingCallLog, logger)
 
     registry = providers.Singleton(
-        register,
+        build_registry,
         echo=providers.Singleton(Echo),
         scanned=providers.Callable(scan, "axolotl_examples.registration.text", pause=pause),
     )

@@ -56,6 +56,7 @@ IMPROVABLE = """
     class Street(BaseModel):
         name: str
         number: int = Field(description="Its number.")
+        across: "list[Street]" = Field([], description="Those that cross it.")
 
 
     @tool(name="a name with spaces", execution="loop")
@@ -111,8 +112,8 @@ def test_warnings(cli: CommandLine) -> None:
         "Tool 'a name with spaces' has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -",
         "Tool 'a name with spaces' has no description: a model will not know when to call it",
         "Tool 'a name with spaces' does not describe its argument 'street'",
+        "Tool 'a name with spaces' does not describe its argument 'street.name'",
         "Tool 'a name with spaces' does not describe its argument 'town'",
-        "Tool 'a name with spaces' does not describe its argument 'Street.name'",
         "Tool 'a name with spaces' is a plain function on the event loop: while it runs, every other call waits",
         "Setting tools.a_name_with_spaces is about a tool that is not there; did you mean 'a name with spaces'?",
     ]

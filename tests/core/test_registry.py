@@ -101,6 +101,16 @@ def test_unregister_removes_by_any_case() -> None:
     assert names(registry) == ["b", "A"]
 
 
+def test_unregister_range_removes_at_once() -> None:
+    """Several tools go in one change, those that are there."""
+    registry = ToolRegistry(map(Named, ["a", "b", "c"]))
+    heard: list[list[str]] = []
+    registry.on_change(lambda: heard.append(names(registry)))
+    assert registry.unregister_range(["A", "x", "c"]) == 2
+    assert registry.unregister_range(["a"]) == 0
+    assert heard == [["b"]]
+
+
 def test_a_listing_is_a_picture_of_its_moment() -> None:
     """What was listed before a change does not change."""
     registry = ToolRegistry([Named("a")])

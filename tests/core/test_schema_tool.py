@@ -135,7 +135,7 @@ def test_a_hostile_pattern_finishes_at_once(pattern: str) -> None:
     schema: JsonSchema = {"properties": {"a": {"type": "string", "pattern": pattern}}}
     started = perf_counter()
     text = refusal_of(schema, a="a" * 50_000 + "!")
-    assert perf_counter() - started < 5
+    assert perf_counter() - started < 10
     assert text.endswith(f'does not match "{pattern}"')
 
 

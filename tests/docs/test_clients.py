@@ -15,6 +15,7 @@ import pytest
 from axolotl_examples.starter import Container
 from axolotl_server import HttpApp, ServerHost, ServerSettings
 from tests.docs.pages import EXAMPLES, Block, blocks
+from tests.docs.running import environment
 
 _INITIALIZE = {
     "jsonrpc": "2.0",
@@ -43,7 +44,7 @@ def test_command(command: tuple[str, ...]) -> None:
     for shown, real in places.items():
         words = [word.replace(shown, real) for word in words]
     request = f"{json.dumps(_INITIALIZE)}\n".encode()
-    done = subprocess.run(words, input=request, capture_output=True, timeout=30, check=False)
+    done = subprocess.run(words, input=request, capture_output=True, timeout=30, check=False, env=environment())
     assert done.returncode == 0, done.stderr.decode()
     assert json.loads(done.stdout)["result"]["protocolVersion"] == "2025-11-25"
 

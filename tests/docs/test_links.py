@@ -44,4 +44,5 @@ def test_paths_in_prose() -> None:
 def test_every_page_is_in_the_index() -> None:
     """The index leads to all pages."""
     linked = set(_links(read_page("docs/index.md")))
-    assert {Path(name).name for name in page_names() if name.startswith("docs/")} - {"index.md"} <= linked
+    pages = {Path(name).name for name in page_names() if name.startswith("docs/")} - {"index.md"}
+    assert not pages - linked, "docs/index.md does not lead to these pages"

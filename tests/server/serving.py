@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import itertools
 import multiprocessing
 import os
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
@@ -22,6 +23,13 @@ from axolotl_server import HttpApp, ServerHost
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 20.0
 """How long a test waits for something that must happen."""
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop run until something is so that has no event of its own."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for _ in itertools.takewhile(lambda _: not condition(), itertools.count()):
+            await asyncio.sleep(0)
 
 
 @dataclass(frozen=True)

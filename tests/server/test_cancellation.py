@@ -11,7 +11,7 @@ import pytest
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
 from axolotl_server import ServerHost
 from axolotl_server.transports.memory import MemoryTransport
-from tests.server.serving import PATIENCE_SECONDS, serving
+from tests.server.serving import PATIENCE_SECONDS, serving, until
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import INITIALIZE, JSON_HEADERS, call, connection, message, mirrored, raw_request, read_head
 
@@ -131,12 +131,7 @@ async def test_leaving_cancels_a_stateless_call(streaming: bool) -> None:
         await patiently(probe.cancelled.wait())
         assert probe.context is not None
         assert probe.context.cancel_reason is CancelReason.DISCONNECT
-        await patiently(emptied(server.host))
-
-
-async def emptied(host: ServerHost) -> None:
-    while len(host.handler.inflight):
-        await asyncio.sleep(0)
+        await until(lambda: not server.host.handler.inflight)
 
 
 async def test_leaving_at_once_is_noticed_later() -> None:
@@ -171,27 +166,26 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> N
     """To the revisions with a handshake a lost connection means nothing: the tool goes on to its end."""
     probe, other = Probe(progress=streaming), Probe()
     other.name = "other"
-    async with serving(container_of(probe, other), QUICK_WATCH) as server:
-        async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
-            reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
-            headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
-            await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)
-            async with connection(server.port) as (reader, writer):
-                body = call("probe", legacy=True, token=1 if streaming else None)
-                writer.write(raw_request(body, headers.items()))
-                await patiently(probe.started.wait())
-                if streaming:
-                    await reader.readuntil(b"notifications/progress")
-            # Once the leaving of a stateless client is noticed, that of the other would have been.
-            async with connection(server.port) as (_, writer):
-                writer.write(raw_request(call("other"), mirrored(name="other").items()))
-                await patiently(other.started.wait())
-            await patiently(other.cancelled.wait())
-            assert not probe.cancelled.is_set()
-            probe.release.set()
-            await patiently(emptied(server.host))
-            assert probe.context is not None
-            assert not probe.context.cancelled
+    async with serving(container_of(probe, other), QUICK_WATCH) as server, httpx.AsyncClient(verify=False) as http:
+        reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
+        headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
+        await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)
+        async with connection(server.port) as (reader, writer):
+            body = call("probe", legacy=True, token=1 if streaming else None)
+            writer.write(raw_request(body, headers.items()))
+            await patiently(probe.started.wait())
+            if streaming:
+                await reader.readuntil(b"notifications/progress")
+        # Once the leaving of a stateless client is noticed, that of the other would have been.
+        async with connection(server.port) as (_, writer):
+            writer.write(raw_request(call("other"), mirrored(name="other").items()))
+            await patiently(other.started.wait())
+        await patiently(other.cancelled.wait())
+        assert not probe.cancelled.is_set()
+        probe.release.set()
+        await until(lambda: not server.host.handler.inflight)
+        assert probe.context is not None
+        assert not probe.context.cancelled
 
 
 async def test_a_session_cancels_its_call_by_a_notification() -> None:

@@ -90,7 +90,7 @@ async def test_sub_containers_suffice() -> None:
 
     class Container(containers.DeclarativeContainer):
         files = providers.Container(Files)
-        other = providers.Factory(dict)
+        other = providers.Factory(Named, "no tool of this server")
 
     assert await names_of(Container()) == ["files.read", "files.write"]
 
@@ -99,7 +99,7 @@ async def test_an_aggregate_is_a_set_of_sets() -> None:
     """The parts of an aggregate can be chosen by their names."""
 
     class Container(containers.DeclarativeContainer):
-        tools = providers.Aggregate(
+        tools: providers.Aggregate[Any] = providers.Aggregate(
             one=providers.Singleton(Named, "a"),
             two=providers.List(providers.Singleton(Named, "b"), providers.Singleton(Named, "c")),
         )
@@ -155,7 +155,7 @@ def with_resources(notes: list[str]) -> type[containers.DeclarativeContainer]:
         notes.append(f"{name} stopped")
 
     class Container(containers.DeclarativeContainer):
-        settings = providers.Object({})
+        settings: providers.Object[Any] = providers.Object({})
         files = providers.Resource(resource, "files")
         database = providers.Resource(async_resource, "database")
         cache = providers.Resource(async_resource, "cache", needs=database)

@@ -1,5 +1,6 @@
 """Lines out of a stream of bytes."""
 
+import itertools
 from collections.abc import Sequence
 
 from hypothesis import given
@@ -13,7 +14,7 @@ CUTS = st.lists(st.integers(0, 250), max_size=20)
 
 def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     edges = [0, *sorted(place for place in places if place < len(data)), len(data)]
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in itertools.pairwise(edges)]
 
 
 def lines_of(cutter: LineCutter, chunks: Sequence[bytes]) -> list[bytes | None]:

@@ -144,7 +144,8 @@ def test_damaged_requests_are_survived(subject: Subject, request: dict[str, Any]
     assert len(replies) <= 1
 
 
-@given(requests=st.lists(REQUESTS, max_size=20, unique_by=lambda request: str(request["id"])))
+@given(requests=st.lists(REQUESTS, max_size=6, unique_by=lambda request: str(request["id"])))
+@settings(max_examples=40)
 def test_pipelined_requests_have_one_answer_each(subject: Subject, requests: list[dict[str, Any]]) -> None:
     """Requests that are sent behind each other are all answered."""
     replies = subject.say(*map(written, requests))

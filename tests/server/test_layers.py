@@ -171,7 +171,7 @@ async def test_a_layer_that_cannot_wrap_is_found_at_the_start() -> None:
         def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
             raise ValueError("no way")
 
-    with pytest.raises(Exception, match="'echo'.*no way"):
+    with pytest.raises(Exception, match=r"'echo'.*no way"):
         await ServerHost(container_of(Echo(), layers=[Failing()])).start()
 
 

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from axolotl_core import SchemaTool
-from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving
+from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import INITIALIZE, JSON_HEADERS, call, message, mirrored
 
@@ -183,7 +183,7 @@ async def test_there_are_only_so_many_sessions(http: httpx.AsyncClient) -> None:
         assert (await clients[2].begin()).status_code == 200
 
 
-async def test_an_idle_session_makes_room(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_session_makes_room(http: httpx.AsyncClient) -> None:
     """A session that nobody used for long is dropped when its place is needed."""
     async with serving(container_of(Echo()), {"sessions": {"maximum": 1, "idle_seconds": 1000}}) as server:
         first, second = Client(http, server.url), Client(http, server.url)
@@ -199,7 +199,12 @@ async def test_an_idle_session_expires(http: httpx.AsyncClient, monkeypatch: pyt
     async with serving(container_of(Echo()), {"sessions": {"idle_seconds": 0.05}}) as server:
         gone = asyncio.Event()
         forget = server.host.handler.disconnect
-        monkeypatch.setattr(server.host.handler, "disconnect", lambda session: (forget(session), gone.set()))
+
+        def forget_and_tell(session: Any) -> None:
+            forget(session)
+            gone.set()
+
+        monkeypatch.setattr(server.host.handler, "disconnect", forget_and_tell)
         client = Client(http, server.url)
         await client.begin()
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -225,8 +230,7 @@ async def test_a_session_in_use_does_not_expire(http: httpx.AsyncClient) -> None
         async with client.listen():
             session.last_used -= 2000
             server.app.sessions._drop_idle()
-        while session.in_use:
-            await asyncio.sleep(0)
+        await until(lambda: not session.in_use)
         server.app.sessions._drop_idle()
         assert (await client.post(message("ping"))).status_code == 200
 

@@ -1,7 +1,7 @@
 """What a call over HTTP costs: counted, not timed."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,14 +9,16 @@ import pytest
 import pytest_asyncio
 
 from axolotl_server import HttpApp, ServerHost
+from tests.server.serving import until
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import INITIALIZE, JSON_HEADERS, META, call, message, mirrored
 
 
-class Counted(ServerHost):
+class Asgi:
     """A server that is asked without a network."""
 
-    app: HttpApp
+    def __init__(self, app: HttpApp) -> None:
+        self._app = app
 
     async def ask(self, body: bytes, headers: dict[str, str]) -> list[Any]:
         """Make one request in the task of the test, as an ASGI server does in its own."""
@@ -33,7 +35,7 @@ class Counted(ServerHost):
         async def send(event: Any) -> None:
             sent.append(event)
 
-        await self.app(scope, receive, send)
+        await self._app(scope, receive, send)
         return sent
 
 
@@ -43,11 +45,11 @@ def counting_tasks() -> Iterator[list[str]]:
     loop = asyncio.get_running_loop()
     made: list[str] = []
 
-    def factory(loop: Any, work: Coroutine[Any, Any, Any], **options: Any) -> asyncio.Task[Any]:
+    def make(loop: Any, work: Any, **options: Any) -> asyncio.Task[Any]:
         made.append(work.__qualname__)
         return asyncio.Task(work, loop=loop, **options)
 
-    loop.set_task_factory(factory)
+    loop.set_task_factory(make)
     try:
         yield made
     finally:
@@ -55,16 +57,20 @@ def counting_tasks() -> Iterator[list[str]]:
 
 
 @pytest_asyncio.fixture
-async def server() -> AsyncIterator[Counted]:
+async def server(probe: Probe) -> AsyncIterator[Asgi]:
     """A server with a fast tool and a slow one."""
-    async with Counted(
-        container_of(Echo(), Probe(progress=True)), flags={"http": {"watch_after_seconds": 0.001}}
-    ) as host:
-        host.app = HttpApp(host.handler, host.settings)
-        yield host
+    settings = {"http": {"watch_after_seconds": 0.001}}
+    async with ServerHost(container_of(Echo(), probe), flags=settings) as host:
+        yield Asgi(HttpApp(host.handler, host.settings))
 
 
-async def test_a_fast_call_creates_no_task(server: Counted) -> None:
+@pytest.fixture
+def probe() -> Probe:
+    """The slow tool."""
+    return Probe(progress=True)
+
+
+async def test_a_fast_call_creates_no_task(server: Asgi) -> None:
     """A stateless call that does not wait runs in the task of its caller, from the request to the reply."""
     with counting_tasks() as made:
         start, body = await server.ask(call("echo", {"text": "x"}), mirrored(name="echo"))
@@ -74,14 +80,14 @@ async def test_a_fast_call_creates_no_task(server: Counted) -> None:
 
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover"])
-async def test_other_methods_create_no_task(server: Counted, method: str) -> None:
+async def test_other_methods_create_no_task(server: Asgi, method: str) -> None:
     """Nor do the methods that only say what is known."""
     with counting_tasks() as made:
         await server.ask(message(method, {"_meta": META}), mirrored(method))
     assert made == []
 
 
-async def test_a_call_in_a_session_creates_no_task(server: Counted) -> None:
+async def test_a_call_in_a_session_creates_no_task(server: Asgi) -> None:
     """Nor does a handshake, or a fast call after it."""
     with counting_tasks() as made:
         start, _ = await server.ask(message("initialize", INITIALIZE), dict(JSON_HEADERS))
@@ -92,7 +98,7 @@ async def test_a_call_in_a_session_creates_no_task(server: Counted) -> None:
     assert made == []
 
 
-async def test_a_refusal_creates_no_task(server: Counted) -> None:
+async def test_a_refusal_creates_no_task(server: Asgi) -> None:
     """Nor does anything that is refused."""
     with counting_tasks() as made:
         for body in (b"", b"[]", b"nonsense", call("nobody"), call("echo", {"text": 1})):
@@ -101,20 +107,18 @@ async def test_a_refusal_creates_no_task(server: Counted) -> None:
     assert made == []
 
 
-async def test_upgrades_are_paid_for_by_those_who_need_them(server: Counted) -> None:
+async def test_upgrades_are_paid_for_by_those_who_need_them(server: Asgi, probe: Probe) -> None:
     """A call that reports gets a stream, and one that takes its time somebody who watches for its caller."""
-    (probe,) = (tool for tool in server.registry.get_all() if isinstance(tool, Probe))
     with counting_tasks() as made:
         slow = asyncio.ensure_future(server.ask(call("probe", token=1), mirrored(name="probe")))
         await probe.started.wait()
-        while len(made) < 3:
-            await asyncio.sleep(0)
+        await until(lambda: len(made) == 3)
         probe.release.set()
         await slow
-    assert made == ["Counted.ask", "EventStream._write", "HttpExchange._watch"]
+    assert made == ["Asgi.ask", "EventStream._write", "HttpExchange._watch"]
 
 
-async def test_a_whole_reply_is_two_events(server: Counted) -> None:
+async def test_a_whole_reply_is_two_events(server: Asgi) -> None:
     """A plain reply is the least that ASGI allows."""
     sent = await server.ask(call("echo"), mirrored(name="echo"))
     assert [event["type"] for event in sent] == ["http.response.start", "http.response.body"]

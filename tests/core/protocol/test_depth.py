@@ -124,7 +124,7 @@ def test_measuring_a_large_message_is_cheap(arguments: str) -> None:
     data = message(arguments)
     started = perf_counter()
     read_head(data)
-    assert perf_counter() - started < 2.5
+    assert perf_counter() - started < 10
     tracemalloc.start()
     try:
         read_head(data)

@@ -14,8 +14,9 @@ class Greeter:
         """Greet someone."""
         return f"Hello, {name}!"
 
+    @staticmethod
     @tool
-    async def wave(self) -> str:
+    async def wave() -> str:
         """Wave."""
         return "👋"
 

@@ -29,7 +29,7 @@ WORDS = st.sampled_from(KNOWN) | st.from_regex(r"[a-z]{1,12}", fullmatch=True)
 QUESTIONS = st.lists(WORDS, min_size=1, max_size=8).filter(lambda words: not STOP_WORDS.issuperset(words))
 SHARES = st.floats(0, 1)
 
-some_examples = settings(max_examples=50)
+some_examples = settings(max_examples=30)
 
 
 def closest(matcher: FuzzyMatcher, query: str) -> Match:

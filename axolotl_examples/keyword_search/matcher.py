@@ -1,0 +1,56 @@
+"""Finding the keyword: a cheap look at the bytes of a file, then a thorough one at its lines."""
+
+import re
+from collections.abc import Iterator
+
+from axolotl_examples.keyword_search.models import KeywordQuery, LineMatch
+
+__all__ = ["KeywordMatcher"]
+
+
+class KeywordMatcher:
+    """Finds one keyword in many files."""
+
+    def __init__(self, query: KeywordQuery, max_line_characters: int) -> None:
+        self._expression = _expression(query)
+        self._needle = query.keyword.encode()
+        self._folds = not query.case_sensitive
+        self._context_lines = query.context_lines
+        self._width = max_line_characters
+
+    def may_occur_in(self, data: bytes) -> bool:
+        """Tell quickly whether the lines are worth a look; most files end here."""
+        if not self._folds:
+            return self._needle in data
+        if self._needle.isascii():
+            return self._needle.lower() in data.lower()
+        return self._expression.search(data.decode("utf-8", "replace")) is not None
+
+    def matches(self, data: bytes) -> Iterator[LineMatch]:
+        """Give the lines that contain the keyword, from top to bottom."""
+        lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
+        for index, line in enumerate(lines):
+            if found := self._expression.search(line):
+                first = max(0, index - self._context_lines)
+                yield LineMatch(
+                    line_number=index + 1,
+                    text=self._cut(line, *found.span()),
+                    before=[self._cut(near) for near in lines[first:index]],
+                    after=[self._cut(near) for near in lines[index + 1 : index + 1 + self._context_lines]],
+                )
+
+    def _cut(self, line: str, begin: int = 0, end: int = 0) -> str:
+        """Shorten a line that is too long to what is around its part from `begin` to `end`."""
+        line = line.removesuffix("\r")
+        if len(line) <= self._width:
+            return line
+        start = max(0, min((begin + end - self._width) // 2, len(line) - self._width))
+        stop = start + self._width
+        return f"{'…' if start > 0 else ''}{line[start:stop]}{'…' if stop < len(line) else ''}"
+
+
+def _expression(query: KeywordQuery) -> re.Pattern[str]:
+    # Letters beyond ASCII that fold to ASCII ones (the Kelvin sign is a "k") would be missed in the bytes.
+    flags = "" if query.case_sensitive else "ai" if query.keyword.isascii() else "i"
+    keyword = f"(?{flags}:{re.escape(query.keyword)})"
+    return re.compile(rf"(?<!\w){keyword}(?!\w)" if query.whole_word else keyword)

@@ -1,0 +1,76 @@
+"""The search itself: walk, read, look, until enough is found."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from axolotl_core import ToolContext
+from axolotl_examples.keyword_search.fence import SearchRoot
+from axolotl_examples.keyword_search.findings import Findings
+from axolotl_examples.keyword_search.ignoring import IgnoreFiles
+from axolotl_examples.keyword_search.matcher import KeywordMatcher
+from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
+from axolotl_examples.keyword_search.pulse import Pulse
+from axolotl_examples.keyword_search.reader import FileReader
+from axolotl_examples.keyword_search.selection import Selection
+from axolotl_examples.keyword_search.settings import SearchSettings
+from axolotl_examples.keyword_search.tally import Tally
+from axolotl_examples.keyword_search.walk import FoundFile, TreeWalk
+
+__all__ = ["KeywordSearcher"]
+
+
+class KeywordSearcher:
+    """Searches trees, one file after the other; it blocks, so it belongs into a worker thread."""
+
+    def __init__(self, settings: SearchSettings) -> None:
+        self._settings = settings
+        self._reader = FileReader(settings.max_file_bytes)
+        self._ignore_files = IgnoreFiles(self._reader)
+
+    def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: ToolContext) -> SearchReport:
+        """Find the keyword; what cannot be read is part of the report.
+
+        Raises:
+            ToolError: if a pattern of the query is none.
+            ToolCancelled: if the call was cancelled.
+        """
+        tally, findings = Tally(), Findings(query.max_results)
+        matcher = KeywordMatcher(query, self._settings.max_line_characters)
+        with closing(self._walk(query, tally, context).files(roots)) as files:
+            for file in files:
+                data = self._read(file, tally)
+                if data is not None and matcher.may_occur_in(data):
+                    findings.add(file.path, matcher.matches(data))
+                    if findings.truncated:
+                        break
+        return SearchReport(
+            match_count=findings.match_count,
+            file_count=len(findings.files),
+            files_searched=tally.files_searched,
+            truncated=findings.truncated,
+            files=findings.files,
+            skipped=tally.skipped,
+            unreadable=tally.unreadable,
+        )
+
+    def _walk(self, query: KeywordQuery, tally: Tally, context: ToolContext) -> TreeWalk:
+        return TreeWalk(
+            Selection(query.include, query.exclude),
+            self._ignore_files if query.respect_ignore_files else None,
+            tally,
+            Pulse(context, self._settings.progress_seconds),
+            self._settings.max_depth,
+        )
+
+    def _read(self, file: FoundFile, tally: Tally) -> bytes | None:
+        """Read a file, or note why it is not read."""
+        try:
+            data = self._reader.read(file.directory, file.name)
+        except OSError as error:
+            tally.fail(file.path, error)
+            return None
+        if isinstance(data, bytes):
+            tally.files_searched += 1
+            return data
+        tally.skip(data)
+        return None

@@ -1,0 +1,109 @@
+"""Walking down a tree, to the files that should be searched."""
+
+import errno
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from axolotl_examples.keyword_search.directory import Directory
+from axolotl_examples.keyword_search.fence import SearchRoot
+from axolotl_examples.keyword_search.ignoring import IgnoreFiles, IgnoreRules
+from axolotl_examples.keyword_search.pulse import Pulse
+from axolotl_examples.keyword_search.selection import Selection
+from axolotl_examples.keyword_search.tally import SkipReason, Tally
+
+__all__ = ["FoundFile", "TreeWalk"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to search; its directory stays open until the walk goes on."""
+
+    directory: Directory
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """An open directory, the path to it from the allowed directory, and what is ignored in it."""
+
+    directory: Directory
+    path: str
+    rules: IgnoreRules | None
+
+
+class TreeWalk:
+    """Walks through trees, depth first and in the order of the names; links are not followed."""
+
+    def __init__(
+        self, selection: Selection, ignore_files: IgnoreFiles | None, tally: Tally, pulse: Pulse, max_depth: int
+    ) -> None:
+        self._selection = selection
+        self._ignore_files = ignore_files
+        self._tally = tally
+        self._pulse = pulse
+        self._max_depth = max_depth
+
+    def files(self, roots: Sequence[SearchRoot]) -> Generator[FoundFile, None, None]:
+        """Find the files; close the iterator, or it keeps directories open.
+
+        Raises:
+            ToolCancelled: if the call was cancelled.
+        """
+        for root in roots:
+            try:
+                with Directory.open(str(root.allowed)) as top:
+                    yield from self._descend(root, self._branch(top, "", IgnoreRules()), root.parts)
+            except OSError as error:
+                self._tally.fail(root.given, error)
+
+    def _descend(self, root: SearchRoot, branch: _Branch, parts: Sequence[str]) -> Generator[FoundFile, None, None]:
+        """Go down from the allowed directory to the root, step by step: a path could have become a link by now."""
+        if not parts:
+            yield from self._below(root, branch)
+            return
+        try:
+            child = branch.directory.enter(parts[0])
+        except NotADirectoryError:
+            if len(parts) > 1:
+                raise
+            self._pulse.beat()
+            yield FoundFile(branch.directory, parts[0], root.given)
+            return
+        with child:
+            yield from self._descend(root, self._branch(child, f"{branch.path}{parts[0]}/", branch.rules), parts[1:])
+
+    def _below(self, root: SearchRoot, branch: _Branch) -> Generator[FoundFile, None, None]:
+        """Find what is in a directory and in those below it."""
+        for entry in branch.directory.entries():
+            self._pulse.beat()
+            name, is_directory = entry.name, entry.is_dir(follow_symlinks=False)
+            path = branch.path + name
+            below_root = path[root.path_length :]
+            if branch.rules is not None and branch.rules.ignores(path, is_directory):
+                self._tally.skip(SkipReason.IGNORED)
+            elif self._selection.leaves_out(below_root, is_directory):
+                continue
+            elif is_directory:
+                yield from self._enter(root, branch, name)
+            elif entry.is_symlink():
+                self._tally.skip(SkipReason.LINK)
+            elif not entry.is_file(follow_symlinks=False):
+                self._tally.skip(SkipReason.SPECIAL)
+            elif self._selection.wants(below_root):
+                yield FoundFile(branch.directory, name, root.label + below_root)
+
+    def _enter(self, root: SearchRoot, branch: _Branch, name: str) -> Generator[FoundFile, None, None]:
+        path = f"{branch.path}{name}/"
+        try:
+            if path.count("/") > self._max_depth:
+                raise OSError(errno.ENAMETOOLONG, "Directories are nested too deeply")
+            with branch.directory.enter(name) as child:
+                yield from self._below(root, self._branch(child, path, branch.rules))
+        except OSError as error:
+            self._tally.fail(root.label + path[root.path_length : -1], error)
+
+    def _branch(self, directory: Directory, path: str, above: IgnoreRules | None) -> _Branch:
+        if self._ignore_files is None or above is None:
+            return _Branch(directory, path, None)
+        return _Branch(directory, path, self._ignore_files.rules_in(directory, path, above))
