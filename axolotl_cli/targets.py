@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from dependency_injector.containers import Container
+
+from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration import FileSettings, find_file, load_settings
 from axolotl_server.host import ServerHost
 from axolotl_server.loading import load_container
@@ -12,6 +15,7 @@ from axolotl_server.loading import load_container
 __all__ = ["Choice", "choose"]
 
 _STARTER: Final = "axolotl_examples.starter:Container"
+_STARTER_HINT: Final = "Name a target, or install what the starter set needs: pip install 'axolotl-mcp[examples]'"
 _DEFAULT: Final = "-"
 
 
@@ -39,8 +43,14 @@ class Choice:
         Raises:
             ConfigurationError: if it names no container.
         """
-        container = load_container(self.target)
-        return ServerHost(container, flags=self.flags, file=self.file, toolsets=self.toolsets)
+        return ServerHost(self._container(), flags=self.flags, file=self.file, toolsets=self.toolsets)
+
+    def _container(self) -> Container:
+        try:
+            return load_container(self.target)
+        except ConfigurationError as error:
+            hint = (_STARTER_HINT,) if self.target == _STARTER else ()
+            raise ConfigurationError(*error.findings, *hint) from error
 
 
 def choose(target: str | None, toolsets: Sequence[str] | None = None, flags: Mapping[str, Any] | None = None) -> Choice:

@@ -23,6 +23,8 @@ ParseArguments: TypeAlias = Callable[[bytes], Any]
 """Validates raw JSON; raises InvalidArguments, or pydantic's ValidationError for `explain` to put into words."""
 
 _SHOWN_PROBLEMS = 10
+_WRONG_KINDS = ("_type", "_parsing", "_from_float")
+"""How pydantic's names for findings end that mean another kind of value, not another value of that kind."""
 _UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
 _JSON_NAMES: Mapping[type, str] = {
     bool: "boolean",
@@ -76,6 +78,8 @@ def _explain_one(finding: Any, location: Sequence[int | str], known: Sequence[st
         return f"{place}: required, but missing"
     if finding["type"] in _UNKNOWN:
         return unknown_argument(str(location[0]), known) if len(location) == 1 else f"{place}: unknown argument"
+    if not finding["type"].endswith(_WRONG_KINDS):
+        return f"{place}: {finding['msg']}"
     return f"{place}: {finding['msg']}, got {_JSON_NAMES.get(type(finding['input']), 'something else')}"
 
 

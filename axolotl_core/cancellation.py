@@ -23,10 +23,14 @@ class CancelReason(StrEnum):
 
 
 class CancellationToken(msgspec.Struct, eq=False):
-    """The state that a call, its tool and the server share about its cancellation; the first reason stands."""
+    """The state that a call, its tool and the server share about its cancellation; the first reason stands.
+
+    A tool in a thread may listen while the server cancels: a callback is taken off the list before it runs, so that
+    each runs once, whoever gets there first.
+    """
 
     reason: CancelReason | None = None
-    _callbacks: list[Callable[[CancelReason], object]] | None = None
+    _callbacks: list[Callable[[CancelReason], object]] = msgspec.field(default_factory=list)
 
     @property
     def cancelled(self) -> bool:
@@ -44,22 +48,25 @@ class CancellationToken(msgspec.Struct, eq=False):
 
     def on_cancel(self, callback: Callable[[CancelReason], object]) -> None:
         """Run `callback` with the reason once the call is cancelled, at once if it already is."""
+        self._callbacks.append(callback)
         if self.reason is not None:
-            callback(self.reason)
-        elif self._callbacks is None:
-            self._callbacks = [callback]
-        else:
-            self._callbacks.append(callback)
+            self._run_callbacks(self.reason)
 
     def cancel(self, reason: CancelReason) -> bool:
         """Cancel for `reason`; answers False if it was cancelled before."""
         if self.reason is not None:
             return False
         self.reason = reason
-        callbacks, self._callbacks = self._callbacks, None
-        for callback in callbacks or ():
-            _run(callback, reason)
+        self._run_callbacks(reason)
         return True
+
+    def _run_callbacks(self, reason: CancelReason) -> None:
+        while self._callbacks:
+            try:
+                callback = self._callbacks.pop(0)
+            except IndexError:
+                return
+            _run(callback, reason)
 
 
 def _run(callback: Callable[[CancelReason], object], reason: CancelReason) -> None:

@@ -45,9 +45,13 @@ class ILayer(ABC):
         """Put this concern around `call_next`; a layer that does not concern the tool returns `call_next` itself."""
 
 
-def fold(layers: Sequence[ILayer], spec: ToolSpec, innermost: Invoke) -> Invoke:
-    """Compose the layers around a tool, the first outermost."""
+def fold(layers: Sequence[ILayer], spec: ToolSpec, innermost: Invoke) -> tuple[Invoke, tuple[ILayer, ...]]:
+    """Compose the layers around a tool, the first outermost; answers also which of them concern it."""
     invoke = innermost
+    concerned: list[ILayer] = []
     for layer in reversed(layers):
-        invoke = layer.wrap(spec, invoke)
-    return invoke
+        wrapped = layer.wrap(spec, invoke)
+        if wrapped is not invoke:
+            concerned.insert(0, layer)
+        invoke = wrapped
+    return invoke, tuple(concerned)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.layer import ILayer, Invoke
+from axolotl_core.layer import ILayer, Invoke, fold
 from axolotl_core.registry import AnyTool
 from axolotl_core.spec import ToolLimits, ToolSpec
 from axolotl_server.execution.loop import run_on_loop
@@ -43,7 +43,7 @@ class Binder:
         """
         try:
             spec = ToolSpec.of(tool, self.limits_of(tool))
-            invoke, layers = self._fold(spec)
+            invoke, layers = fold(self._layers, spec, self._innermost[spec.limits.execution](spec))
             return ToolBinding(spec, invoke, result_encoder(spec), layers)
         except ConfigurationError:
             raise
@@ -61,16 +61,6 @@ class Binder:
                 said.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments
             ),
         )
-
-    def _fold(self, spec: ToolSpec) -> tuple[Invoke, tuple[ILayer, ...]]:
-        """Put the layers around a tool, and see which of them stayed."""
-        invoke = self._innermost[spec.limits.execution](spec)
-        concerned: list[ILayer] = []
-        for layer in reversed(self._layers):
-            wrapped = layer.wrap(spec, invoke)
-            concerned[:0] = [layer] if wrapped is not invoke else []
-            invoke = wrapped
-        return invoke, tuple(concerned)
 
 
 def _first(*candidates: Any) -> Any:

@@ -112,3 +112,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
             self.exchange.notify(message)
         else:
             self.exchange.loop.call_soon_threadsafe(self.exchange.notify, message)
+
+    def _notify_from_thread(self, message: bytes) -> None:
+        """Write what a thread said, unless the call has ended since."""
+        if not self.finished:
+            self.exchange.notify(message)

@@ -103,15 +103,16 @@ def toolset_names(container: containers.Container) -> list[str]:
     return [name for name, _ in _tool_providers(container) if name is not None]
 
 
-def _tool_providers(container: Any) -> Iterator[tuple[str | None, Any]]:
-    """Walk the providers of tools: the role itself, the parts of an aggregate, and sub-containers."""
+def _tool_providers(container: Any, toolset: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    """Walk the providers of tools: the role itself, the parts of an aggregate, and sub-containers at any depth."""
+    prefix = "" if toolset is None else f"{toolset}."
     for name, provider in container.providers.items():
         if name == "tools" and isinstance(provider, providers.Aggregate):
-            yield from provider.providers.items()
+            yield from ((f"{prefix}{part}", source) for part, source in provider.providers.items())
         elif name == "tools":
-            yield None, provider
-        elif isinstance(provider, providers.Container) and hasattr(provider, "tools"):
-            yield name, provider.tools
+            yield toolset, provider
+        elif isinstance(provider, providers.Container):
+            yield from _tool_providers(provider, f"{prefix}{name}")
 
 
 async def _given(container: Any, role: str, port: Any, default: RoleT) -> RoleT:

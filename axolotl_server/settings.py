@@ -1,9 +1,9 @@
 """Everything an operator can set, in sections; units stand in the names."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from axolotl_core.tool import Execution
@@ -26,6 +26,10 @@ def _own_version() -> str:
         return version("axolotl-mcp")
     except PackageNotFoundError:
         return "0"
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
 
 
 class _Section(BaseModel):
@@ -150,4 +154,4 @@ class ServerSettings(BaseSettings):
     limits: LimitSettings = LimitSettings()
     protocol: ProtocolSettings = ProtocolSettings()
     tools: ToolsSettings = ToolsSettings()
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"

@@ -2,6 +2,7 @@
 
 from dependency_injector import containers, providers
 
+from axolotl_examples import keyword_search, three_good_sources
 from axolotl_examples.starter.calculate import Calculate
 from axolotl_examples.starter.clock import SystemClock
 from axolotl_examples.starter.current_time import CurrentTime
@@ -12,14 +13,15 @@ __all__ = ["Container"]
 
 
 class Container(containers.DeclarativeContainer):
-    """Four small tools and the services they use."""
+    """Four small tools with the services they use, and two systems that are tool sets of their own."""
 
     settings = providers.Object(
         {
             "server": {
                 "name": "axolotl-starter",
                 "title": "Axolotl starter set",
-                "instructions": "Small tools to try a client with: echo, arithmetic, the time, and counting words.",
+                "instructions": "Small tools to try a client with; keyword_search looks through the files of the "
+                "working directory, and get_sources knows three vetted sources for a topic.",
             }
         }
     )
@@ -33,3 +35,6 @@ class Container(containers.DeclarativeContainer):
         providers.Singleton(CurrentTime, clock),
         providers.Singleton(TextStatistics, words_per_minute),
     )
+
+    search = providers.Container(keyword_search.Container)
+    sources = providers.Container(three_good_sources.Container)

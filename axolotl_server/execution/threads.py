@@ -36,6 +36,7 @@ class ThreadRunner:
                 return _Raised(error)
 
         async def invoke(call: ToolCall) -> Any:
+            _ = call.cancellation  # made before two threads may want to make it
             variables = contextvars.copy_context()
             outcome = await asyncio.get_running_loop().run_in_executor(self._pool, variables.run, work, call)
             if isinstance(outcome, _Raised):

@@ -72,7 +72,9 @@ class Sessions:
             HttpRefusal: 400 if it names none, 404 if there is no such session of this principal.
         """
         if session_id is None:
-            raise HttpRefusal(400, "Bad request: send the Mcp-Session-Id that initialize gave")
+            raise HttpRefusal(
+                400, "Bad request: send the Mcp-Session-Id that initialize gave, or params._meta with each request"
+            )
         session = self._by_id.get(session_id)
         if session is None or session.principal != principal:
             raise HttpRefusal(404, "Session not found: it has ended, initialize again")

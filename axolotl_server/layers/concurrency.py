@@ -24,7 +24,7 @@ class ConcurrencyLayer(ILayer):
         async def admitted(call: ToolCall) -> Any:
             nonlocal running
             if running >= limit:
-                raise Overloaded(f"{spec.name} is busy: {limit} calls are running; try again", _RETRY_AFTER_SECONDS)
+                raise Overloaded(f"{spec.name} is busy, it runs {limit} at once; try again", _RETRY_AFTER_SECONDS)
             running += 1
             try:
                 return await call_next(call)

@@ -60,12 +60,12 @@ async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_e
     return _Valve(None, _BlockingReader(descriptor, on_chunk, on_end))
 
 
-async def open_writer(descriptor: int, on_pause: Callable[[bool], object]) -> IWriter:
-    """Open a descriptor for writing; `on_pause` hears whether the other side has fallen behind."""
+async def open_writer(descriptor: int, on_pause: Callable[[bool], object], on_lost: Callable[[], object]) -> IWriter:
+    """Open a descriptor for writing; `on_pause` hears whether the other side has fallen behind, `on_lost` its end."""
     if not _is_pollable(descriptor):
         return _BlockingWriter(descriptor)
     loop = asyncio.get_running_loop()
-    protocol = _FlowControl(on_pause)
+    protocol = _FlowControl(on_pause, on_lost)
     transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(descriptor, "wb", 0))
     return _PipeWriter(transport, protocol)
 
@@ -111,8 +111,9 @@ class _Receiver(asyncio.Protocol):
 
 
 class _FlowControl(asyncio.BaseProtocol):
-    def __init__(self, on_pause: Callable[[bool], object]) -> None:
+    def __init__(self, on_pause: Callable[[bool], object], on_lost: Callable[[], object]) -> None:
         self._on_pause = on_pause
+        self._on_lost = on_lost
         self.closed = asyncio.Event()
 
     def pause_writing(self) -> None:
@@ -123,13 +124,17 @@ class _FlowControl(asyncio.BaseProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
+        self._on_lost()
 
 
 class _PipeWriter:
     def __init__(self, transport: asyncio.WriteTransport, flow: _FlowControl) -> None:
-        self.write = transport.write
         self._transport = transport
         self._flow = flow
+
+    def write(self, data: bytes) -> None:
+        if not self._flow.closed.is_set():
+            self._transport.write(data)
 
     async def close(self) -> None:
         self._transport.close()

@@ -4,8 +4,7 @@ import time
 
 import pytest
 
-from axolotl_core import CancelReason, ILayer, Implementation, Invoke, Principal, ToolCall, ToolCancelled, ToolContext
-from axolotl_core.layer import fold
+from axolotl_core import CancelReason, Implementation, Principal, ToolCall, ToolCancelled, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.spec import ToolLimits, ToolSpec
 from tests.core.samples import Add
@@ -110,46 +109,3 @@ def test_a_broken_callback_does_not_keep_a_call_running() -> None:
     call.cancellation.on_cancel(lambda _: 1 / 0)
     call.stop(CancelReason.TIMEOUT)
     assert task.cancelled == 1
-
-
-class Tracing(ILayer):
-    """Writes down when it is passed."""
-
-    def __init__(self, name: str, trace: list[str]) -> None:
-        self.name = name
-        self.trace = trace
-
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
-        self.trace.append(f"wrap {self.name}")
-
-        async def traced(call: ToolCall) -> object:
-            self.trace.append(f"in {self.name}")
-            result = await call_next(call)
-            self.trace.append(f"out {self.name}")
-            return result
-
-        return traced
-
-
-class Unconcerned(ILayer):
-    """Concerns no tool."""
-
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
-        return call_next
-
-
-async def innermost(call: ToolCall) -> str:
-    return "done"
-
-
-async def test_layers_are_folded_with_the_first_outermost() -> None:
-    """Each layer is wrapped once, and a call passes them in the order of the list."""
-    trace: list[str] = []
-    invoke = fold([Tracing("a", trace), Unconcerned(), Tracing("b", trace)], SPEC, innermost)
-    assert await invoke(make_call(Task())) == "done"
-    assert trace == ["wrap b", "wrap a", "in a", "in b", "out b", "out a"]
-
-
-def test_a_layer_that_does_not_concern_a_tool_vanishes() -> None:
-    """Such a layer costs nothing: what is called is the tool itself."""
-    assert fold([Unconcerned(), Unconcerned()], SPEC, innermost) is innermost

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
-from axolotl_server import ServerHost
+from axolotl_server import HttpApp, ServerHost
 from axolotl_server.transports.memory import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, serving, until
 from tests.server.tools import Echo, Probe, container_of
@@ -113,6 +113,60 @@ async def test_a_thread_learns_that_it_is_cancelled() -> None:
         assert await answers(transport) == []
         go_on.set()
         assert await asyncio.to_thread(seen.wait, PATIENCE_SECONDS)
+
+
+class Slow(float):
+    """A number that takes its time to be compared."""
+
+    may_go_on: threading.Event
+
+    def __le__(self, other: float) -> bool:
+        self.may_go_on.wait(PATIENCE_SECONDS)
+        return super().__le__(other)
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+async def test_a_thread_that_reports_too_late_is_not_heard(transport: str) -> None:
+    """A report that a thread began before its call ended and finished after it does not follow the reply."""
+    late, done = Slow(2), threading.Event()
+    late.may_go_on = threading.Event()
+
+    @tool(execution="thread", timeout_seconds=0.02)
+    def dig(context: ToolContext) -> None:
+        context.report_progress(1)
+        context.report_progress(late)
+        done.set()
+
+    async with ServerHost(container_of(dig, Echo())) as host:
+        if transport == "memory":
+            memory = MemoryTransport(host.handler)
+            memory.send(call("dig", id=1, token=1))
+            replies = [json.loads(await patiently(memory.receive())) for _ in range(2)]
+            assert [reply.get("id") for reply in replies] == [None, 1]
+        else:
+            sent = await patiently(asgi_exchange(HttpApp(host.handler, host.settings), call("dig", token=1), "dig"))
+        late.may_go_on.set()
+        assert await asyncio.to_thread(done.wait, PATIENCE_SECONDS)
+        await asyncio.sleep(0)
+        if transport == "memory":
+            assert await memory.close() == []
+        else:
+            assert sent[-1] == {"type": "http.response.body", "body": b""}
+
+
+async def asgi_exchange(app: HttpApp, body: bytes, name: str) -> list[Any]:
+    headers = [(key.lower().encode(), value.encode()) for key, value in mirrored(name=name).items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [*headers, (b"host", b"localhost")]}
+    received, sent = [{"type": "http.request", "body": body}], []
+
+    async def receive() -> Any:
+        return received.pop() if received else await asyncio.Event().wait()
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    await app(scope, receive, send)
+    return sent
 
 
 @pytest.mark.parametrize("streaming", [False, True])

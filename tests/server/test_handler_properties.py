@@ -106,7 +106,7 @@ def test_random_bytes_are_survived(subject: Subject, handshake: bool, data: byte
 
 @pytest.mark.parametrize("handshake", [False, True])
 @given(value=JSON | MESSAGES | st.lists(MESSAGES, max_size=3))
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_random_json_is_survived(subject: Subject, handshake: bool, value: Any) -> None:
     """JSON of any shape gets one answer at most, and the connection goes on."""
     replies = subject.say(written(value), message("ping", id="still here"), handshake=handshake)
@@ -117,7 +117,7 @@ def test_random_json_is_survived(subject: Subject, handshake: bool, value: Any) 
 
 @pytest.mark.parametrize("handshake", [False, True])
 @given(request=REQUESTS)
-@settings(max_examples=200)
+@settings(max_examples=80)
 def test_each_request_has_one_answer(subject: Subject, handshake: bool, request: dict[str, Any]) -> None:
     """A message with a usable id and a method is answered once, under its id, with a result or an error."""
     (reply,) = subject.say(written(request), handshake=handshake)

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -203,3 +204,19 @@ async def test_both_generations_share_a_stream() -> None:
         server.send(call("echo", {"text": "x"}, id=3, legacy=True))
         assert "resultType" not in (await server.receive())["result"]
         assert (await server.end())[0] == 0
+
+
+def test_a_client_that_stops_reading_ends_the_server() -> None:
+    """Replies that nobody can read any more end the process, without a traceback, though stdin stays open."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", "axolotl_cli", "serve", "tests/server/stdio_tools.py:Container"]
+    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=writing, stderr=subprocess.PIPE) as process:
+        os.close(writing)
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(message("ping") + b"\n")
+        process.stdin.flush()
+        os.read(reading, 1)
+        os.close(reading)
+        assert process.wait(PATIENCE_SECONDS) == 0
+        assert b"Traceback" not in process.stderr.read()

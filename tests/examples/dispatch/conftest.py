@@ -1,5 +1,5 @@
 """What these tests share."""
 
-from tests.examples.registration.dialogue import stdio_servers
+from tests.examples.registration.dialogue import servers
 
-__all__ = ["stdio_servers"]
+__all__ = ["servers"]

@@ -11,8 +11,8 @@ import pytest
 
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, Revision
 from axolotl_examples.dispatch import Container
-from tests.examples.registration.dialogue import in_memory, over
-from tests.server.serving import PATIENCE_SECONDS, HttpServer, StdioServers, serving
+from tests.examples.registration.dialogue import Servers, in_memory
+from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.server.wire import INITIALIZE, JSON_HEADERS, message
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -40,9 +40,9 @@ async def test_in_memory(revision: Revision) -> None:
 
 
 @every_handshake
-async def test_on_stdio(revision: Revision, stdio_servers: StdioServers) -> None:
+async def test_on_stdio(revision: Revision, servers: Servers) -> None:
     """A tool that is defined over stdio is announced there, and can be called."""
-    async with over("stdio", "axolotl_examples.dispatch:Workshop", revision, stdio_servers) as client:
+    async with servers.over("stdio", "axolotl_examples.dispatch:Workshop", revision) as client:
         await client.call("define_tool", {"name": "greet", "text": "Hello, $name!"})
         if not client.notices:
             client.notices.append(await client.hear())

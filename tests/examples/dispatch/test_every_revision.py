@@ -8,8 +8,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from axolotl_core.protocol.versions import Revision
-from tests.examples.registration.dialogue import EVERYWHERE, over
-from tests.server.serving import PATIENCE_SECONDS, ROOT, StdioServers
+from tests.examples.registration.dialogue import EVERYWHERE, Servers
+from tests.server.serving import PATIENCE_SECONDS, ROOT
 
 EMPTY = "axolotl_examples.dispatch:Container"
 WORKSHOP = "axolotl_examples.dispatch:Workshop"
@@ -20,18 +20,18 @@ def server_of(target: str) -> StdioServerParameters:
 
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
-async def test_empty(revision: Revision, transport: str, stdio_servers: StdioServers) -> None:
+async def test_empty(revision: Revision, transport: str, servers: Servers) -> None:
     """The empty server lists nothing and finds nothing."""
-    async with over(transport, EMPTY, revision, stdio_servers) as client:
+    async with servers.over(transport, EMPTY, revision) as client:
         assert await client.names() == []
         reply = await client.call("toolName")
     assert reply["error"] == {"code": -32601, "message": "Tool not found: toolName"}
 
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
-async def test_workshop(revision: Revision, transport: str, stdio_servers: StdioServers) -> None:
+async def test_workshop(revision: Revision, transport: str, servers: Servers) -> None:
     """The workshop makes a tool that can be called, and removes it."""
-    async with over(transport, WORKSHOP, revision, stdio_servers) as client:
+    async with servers.over(transport, WORKSHOP, revision) as client:
         await client.call("define_tool", {"name": "greet", "text": "Hello, $name!"})
         assert "greet" in await client.names()
         reply = await client.call("greet", {"name": "Ada"})

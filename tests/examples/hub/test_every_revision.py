@@ -7,17 +7,17 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 
 from axolotl_core.protocol.versions import Revision
-from tests.examples.registration.dialogue import EVERYWHERE, over
-from tests.server.serving import ROOT, StdioServers
+from tests.examples.registration.dialogue import EVERYWHERE, Servers
+from tests.server.serving import ROOT
 
 TARGET = "axolotl_examples.hub:Container"
 
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
-async def test_served(revision: Revision, transport: str, stdio_servers: StdioServers) -> None:
+async def test_served(revision: Revision, transport: str, servers: Servers) -> None:
     """Every method answers in every revision, on stdio and over HTTP, and progress comes before its result."""
     session = {"session_name": "my-session"}
-    async with over(transport, TARGET, revision, stdio_servers) as client:
+    async with servers.over(transport, TARGET, revision) as client:
         names = await client.names()
         spoken = await client.call("conversation.chat", {**session, "query": "Hello, world!"}, token=7)
         assert [notice["params"]["progress"] for notice in client.notices] == [1, 2, 3, 4, 5]

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -13,8 +14,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VER
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_server import ServerHost
-from axolotl_server.loading import load_container
-from tests.server.serving import PATIENCE_SECONDS, StdioServers, serving
+from tests.server.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, StdioPlayer
 from tests.transcripts.rules import WireRules
 
@@ -123,34 +123,38 @@ async def in_memory(
         await player.finish()
 
 
-@asynccontextmanager
-async def over(transport: str, target: str, revision: Revision, stdio_servers: StdioServers) -> AsyncIterator[Dialogue]:
-    """Talk to what `axolotl serve` makes of a target, over a real transport."""
-    if transport == "http":
-        async with (
-            serving(load_container(target)) as server,
-            _talking(HttpPlayer(server.url, revision), revision) as dialogue,
-        ):
-            yield dialogue
-    else:
-        player = StdioPlayer(await stdio_servers.start(target))
-        async with _talking(player, revision) as dialogue:
-            yield dialogue
+class Servers:
+    """Serves targets over real transports, as `axolotl serve` does: on stdio a process each, over HTTP a port each."""
 
+    def __init__(self) -> None:
+        self._stdio = StdioServers()
+        self._http = BackgroundServers()
 
-@asynccontextmanager
-async def _talking(player: Player, revision: Revision) -> AsyncIterator[Dialogue]:
-    dialogue = Dialogue(player, revision)
-    try:
-        await dialogue.open()
-        yield dialogue
-    finally:
-        await player.finish()
+    @asynccontextmanager
+    async def over(self, transport: str, target: str, revision: Revision) -> AsyncIterator[Dialogue]:
+        """Talk to the server of a target."""
+        player: Player
+        if transport == "stdio":
+            player = StdioPlayer(await self._stdio.start(target))
+        else:
+            module, _, container = target.partition(":")
+            player = HttpPlayer(self._http.url(getattr(import_module(module), container)), revision)
+        dialogue = Dialogue(player, revision)
+        try:
+            await dialogue.open()
+            yield dialogue
+        finally:
+            await player.finish()
+
+    def close(self) -> None:
+        """Stop all of them."""
+        self._stdio.close()
+        self._http.close()
 
 
 @pytest.fixture(scope="session")
-def stdio_servers() -> Iterator[StdioServers]:
-    """Processes to be spoken to over stdio."""
-    servers = StdioServers()
-    yield servers
-    servers.close()
+def servers() -> Iterator[Servers]:
+    """Servers that live as long as the tests."""
+    running = Servers()
+    yield running
+    running.close()

@@ -7,15 +7,15 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from axolotl_core.protocol.versions import Revision
-from tests.examples.registration.dialogue import EVERYWHERE, over
-from tests.server.serving import ROOT, StdioServers
+from tests.examples.registration.dialogue import EVERYWHERE, Servers
+from tests.server.serving import ROOT
 
 TARGET = "axolotl_examples.registration:Container"
 NAMES = ["echo", "delayed_echo", "repeat", "reverse", "find_tool", "tool_names"]
 
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
-async def test_served(revision: Revision, transport: str, stdio_servers: StdioServers) -> None:
+async def test_served(revision: Revision, transport: str, servers: Servers) -> None:
     """Every tool answers in every revision, on stdio and over HTTP."""
     calls: dict[str, dict[str, Any]] = {
         "echo": {"text": "你好"},
@@ -25,7 +25,7 @@ async def test_served(revision: Revision, transport: str, stdio_servers: StdioSe
         "find_tool": {"name": "REPEAT"},
         "tool_names": {},
     }
-    async with over(transport, TARGET, revision, stdio_servers) as client:
+    async with servers.over(transport, TARGET, revision) as client:
         assert await client.names() == NAMES
         replies = [await client.call(name, arguments) for name, arguments in calls.items()]
     texts = [reply["result"]["content"][0]["text"] for reply in replies]
