@@ -28,8 +28,10 @@ class ToolDescription:
 
     @property
     def headline(self) -> str:
-        """The first line of the description, else the title."""
-        return next(iter(self.description.strip().splitlines()), None) or self.title or ""
+        """The first sentence of the description, else the title."""
+        first = next(iter(self.description.strip().splitlines()), "")
+        sentence, stop, _ = first.partition(". ")
+        return sentence + stop.strip() or self.title or ""
 
 
 def describe_tools(host: ServerHost) -> list[ToolDescription]:

@@ -111,7 +111,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         if asyncio._get_running_loop() is self.exchange.loop:
             self.exchange.notify(message)
         else:
-            self.exchange.loop.call_soon_threadsafe(self.exchange.notify, message)
+            self.exchange.loop.call_soon_threadsafe(self._notify_from_thread, message)
 
     def _notify_from_thread(self, message: bytes) -> None:
         """Write what a thread said, unless the call has ended since."""

@@ -77,14 +77,14 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
     """
     findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
     sources = list(_tool_providers(container))
-    if not sources and "registry" not in container.providers:
+    if not sources and "tool_registry" not in container.providers:
         findings.append(
             "The container has no role tools: write tools = providers.List(providers.Singleton(MyTool)), "
             "or give it sub-containers that have one"
         )
     if findings:
         raise ConfigurationError(*findings)
-    registry: ToolRegistry = await _given(container, "registry", ToolRegistry, ToolRegistry())
+    registry: ToolRegistry = await _given(container, "tool_registry", ToolRegistry, ToolRegistry())
     name_rule: INameRule = await _given(container, "name_rule", INameRule, DefaultNameRule())
     wanted = [(name, source) for name, source in sources if name is None or not chosen or name in chosen]
     toolsets = [ToolSet(name, tuple(_flat(await _resolved(source)))) for name, source in wanted]

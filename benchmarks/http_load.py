@@ -90,7 +90,7 @@ def session_calls(contender: Contender, calls: int) -> Callable[[Scale], Abstrac
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
-        with http_server(contender, "session") as server:
+        with http_server(contender, "session", tuned=True) as server:
             yield _warm(CallLoad(server, _legacy(server), scale.calls(calls)))
 
     return opened

@@ -18,5 +18,5 @@ class Container(containers.DeclarativeContainer):
     """Nothing to call yet."""
 
     settings = providers.Object(SETTINGS)
-    registry = providers.Singleton(ToolRegistry)
+    tool_registry = providers.Singleton(ToolRegistry)
     tools = providers.List()

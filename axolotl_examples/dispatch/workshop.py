@@ -15,8 +15,8 @@ class Workshop(containers.DeclarativeContainer):
     """The registry is a service like any other: the server serves it, the tools change it."""
 
     settings = providers.Object(SETTINGS)
-    registry = providers.Singleton(ToolRegistry)
-    template_tools = providers.Singleton(TemplateTools, registry)
+    tool_registry = providers.Singleton(ToolRegistry)
+    template_tools = providers.Singleton(TemplateTools, tool_registry)
     tools = providers.List(
         providers.Singleton(DefineTool, template_tools),
         providers.Singleton(RemoveTool, template_tools),

@@ -21,10 +21,10 @@ class Container(containers.DeclarativeContainer):
 
     conversations = providers.Resource(open_conversations, hub_settings.provided.database)
     responder = providers.Singleton(CourteousResponder)
-    registry = providers.Singleton(ToolRegistry)
+    tool_registry = providers.Singleton(ToolRegistry)
 
     name_rule = providers.Singleton(NamespacedNames)
     tools = providers.List(
         providers.Callable(mount, "conversation", providers.Singleton(Conversation, conversations, responder)),
-        providers.Callable(mount, "hub", providers.Singleton(Directory, registry)),
+        providers.Callable(mount, "hub", providers.Singleton(Directory, tool_registry)),
     )

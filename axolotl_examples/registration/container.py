@@ -32,13 +32,13 @@ class Container(containers.DeclarativeContainer):
     logger = providers.Callable(logging.getLogger, "axolotl_examples.calls")
     call_log = providers.Singleton(LoggingCallLog, logger)
 
-    registry = providers.Singleton(
+    tool_registry = providers.Singleton(
         build_registry,
         echo=providers.Singleton(Echo),
         scanned=providers.Callable(scan, "axolotl_examples.registration.text", pause=pause),
     )
     tools = providers.List(
-        providers.Singleton(FindTool, registry),
-        providers.Singleton(ToolNames, registry),
+        providers.Singleton(FindTool, tool_registry),
+        providers.Singleton(ToolNames, tool_registry),
     )
     layers = providers.List(providers.Singleton(CallLogLayer, call_log))

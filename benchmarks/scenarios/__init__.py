@@ -4,6 +4,7 @@ from benchmarks.scenarios import (
     call_many,
     http_legacy,
     http_modern,
+    keyword_search,
     list_many,
     memory,
     register_many,
@@ -24,5 +25,6 @@ SCENARIOS = tuple(
         register_many,
         list_many,
         call_many,
+        keyword_search,
     )
 )

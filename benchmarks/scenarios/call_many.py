@@ -24,10 +24,10 @@ SCENARIO = Scenario(
     series=(
         Series("axolotl, 1 tool", modern_calls(AXOLOTL, 3000)),
         Series("axolotl, 1000 tools", modern_calls(AXOLOTL, 3000, many=True)),
-        Series("mcp, 1 tool", modern_calls(MCP, 400)),
-        Series("mcp, 1000 tools", modern_calls(MCP, 400, many=True)),
-        Series("fastmcp, 1 tool", modern_calls(FASTMCP, 160)),
-        Series("fastmcp, 1000 tools", modern_calls(FASTMCP, 16, many=True)),
+        Series("mcp, 1 tool", modern_calls(MCP, 400, tuned=True)),
+        Series("mcp, 1000 tools", modern_calls(MCP, 400, many=True, tuned=True)),
+        Series("fastmcp, 1 tool", modern_calls(FASTMCP, 160, tuned=True)),
+        Series("fastmcp, 1000 tools", modern_calls(FASTMCP, 16, many=True, tuned=True)),
     ),
     rounds=9,
 )

@@ -20,7 +20,7 @@ def _lists(contender: Contender, listings: int) -> Callable[[Scale], AbstractCon
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
         count = max(3, round(listings * scale.share))
-        with http_server(contender, "stateless", many=True) as server:
+        with http_server(contender, "stateless", many=True, tuned=True) as server:
             requests = _pages(server) * count
 
             def measure() -> Sample:

@@ -27,5 +27,5 @@ class Learn(ITool[Phrase, str]):
 
 
 class Container(containers.DeclarativeContainer):
-    registry = providers.Singleton(ToolRegistry)
-    tools = providers.List(providers.Singleton(Learn, registry))
+    tool_registry = providers.Singleton(ToolRegistry)
+    tools = providers.List(providers.Singleton(Learn, tool_registry))

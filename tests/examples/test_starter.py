@@ -12,6 +12,10 @@ from axolotl_examples.starter.clock import IClock, SystemClock
 from axolotl_server import CallOutcome, InProcessClient, connect
 
 
+SMALL_TOOLS = ["echo", "calculate", "current_time", "text_statistics"]
+SOURCE_TOOLS = ["get_sources", "list_categories", "get_provenance", "get_endorsements"]
+
+
 class StoppedClock(IClock):
     def now(self) -> datetime:
         return datetime(2026, 7, 28, 12, 0, tzinfo=UTC)
@@ -32,10 +36,23 @@ async def calculate(client: InProcessClient, left: float, operation: str, right:
 async def test_tools(client: InProcessClient) -> None:
     """Every tool has a title, a description and arguments that are described."""
     tools = await client.list_tools()
-    assert [tool["name"] for tool in tools] == ["echo", "calculate", "current_time", "text_statistics"]
-    assert all(tool["title"] and tool["description"] for tool in tools)
+    assert [tool["name"] for tool in tools] == [*SMALL_TOOLS, "keyword_search", *SOURCE_TOOLS]
+    assert all(tool["description"] for tool in tools)
     arguments = [argument for tool in tools for argument in tool["inputSchema"]["properties"].values()]
     assert all(argument["description"] for argument in arguments)
+
+
+async def test_systems_are_tool_sets() -> None:
+    """The search and the sources can be chosen by name; the small tools are always there."""
+    async with connect(Container(), toolsets=["sources"]) as client:
+        assert [tool["name"] for tool in await client.list_tools()] == [*SMALL_TOOLS, *SOURCE_TOOLS]
+
+
+async def test_a_first_call_is_of_use(client: InProcessClient) -> None:
+    """The search finds this test in the working directory, and the sources know where to learn Rust."""
+    found = await client.call("keyword_search", {"keyword": "a_first_call_is_of_use", "root_paths": ["tests/examples"]})
+    assert found.structured["file_count"] == 1
+    assert "Rust Learning" in (await client.call("get_sources", {"query": "learn rust"})).text
 
 
 async def test_echo(client: InProcessClient) -> None:

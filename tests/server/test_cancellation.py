@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
+from axolotl_core.protocol.wire import notification
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.transports.memory import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, serving, until
@@ -115,26 +116,22 @@ async def test_a_thread_learns_that_it_is_cancelled() -> None:
         assert await asyncio.to_thread(seen.wait, PATIENCE_SECONDS)
 
 
-class Slow(float):
-    """A number that takes its time to be compared."""
-
-    may_go_on: threading.Event
-
-    def __le__(self, other: float) -> bool:
-        self.may_go_on.wait(PATIENCE_SECONDS)
-        return super().__le__(other)
-
-
 @pytest.mark.parametrize("transport", ["memory", "http"])
-async def test_a_thread_that_reports_too_late_is_not_heard(transport: str) -> None:
+async def test_a_thread_that_reports_too_late_is_not_heard(transport: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A report that a thread began before its call ended and finished after it does not follow the reply."""
-    late, done = Slow(2), threading.Event()
-    late.may_go_on = threading.Event()
+    may_go_on, done = threading.Event(), threading.Event()
+
+    def write_slowly(method: str, params: Any) -> bytes:
+        if params["progress"] == 2:
+            may_go_on.wait(PATIENCE_SECONDS)
+        return notification(method, params)
+
+    monkeypatch.setattr("axolotl_server.peer.notification", write_slowly)
 
     @tool(execution="thread", timeout_seconds=0.02)
     def dig(context: ToolContext) -> None:
         context.report_progress(1)
-        context.report_progress(late)
+        context.report_progress(2)
         done.set()
 
     async with ServerHost(container_of(dig, Echo())) as host:
@@ -145,7 +142,7 @@ async def test_a_thread_that_reports_too_late_is_not_heard(transport: str) -> No
             assert [reply.get("id") for reply in replies] == [None, 1]
         else:
             sent = await patiently(asgi_exchange(HttpApp(host.handler, host.settings), call("dig", token=1), "dig"))
-        late.may_go_on.set()
+        may_go_on.set()
         assert await asyncio.to_thread(done.wait, PATIENCE_SECONDS)
         await asyncio.sleep(0)
         if transport == "memory":

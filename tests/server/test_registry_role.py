@@ -1,4 +1,4 @@
-"""The role `registry`: a container that brings the registry it wants to be served."""
+"""The role `tool_registry`: a container that brings the registry it wants to be served."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tests.server.tools import Echo
 class Container(containers.DeclarativeContainer):
     """One tool in the registry, and one beside it that is made anew at each start."""
 
-    registry = providers.Singleton(ToolRegistry, providers.List(providers.Singleton(Echo)))
+    tool_registry = providers.Singleton(ToolRegistry, providers.List(providers.Singleton(Echo)))
     tools = providers.List(providers.Factory(SchemaTool, "measure", {}, len))
 
 
@@ -25,10 +25,10 @@ async def test_the_registry_is_served() -> None:
     """The host serves the container's registry itself, with the container's tools behind those that are in it."""
     container = Container()
     async with ServerHost(container) as host:
-        assert host.registry is container.registry()
+        assert host.registry is container.tool_registry()
         client = InProcessClient(host.handler)
         assert await names(client) == ["echo", "measure"]
-        container.registry().register_tool("later", {}, len)
+        container.tool_registry().register_tool("later", {}, len)
         assert await names(client) == ["echo", "measure", "later"]
         await client.close()
 
@@ -39,8 +39,8 @@ async def test_the_registry_is_left_as_it_was() -> None:
     for expected in (["echo", "measure"], ["echo", "later", "measure"]):
         async with connect(container) as client:
             assert await names(client) == expected
-            container.registry().register_tool("later", {}, len)
-        assert [tool.name for tool in container.registry().get_all()] == ["echo", "later"]
+            container.tool_registry().register_tool("later", {}, len)
+        assert [tool.name for tool in container.tool_registry().get_all()] == ["echo", "later"]
 
 
 async def test_a_stopped_server_hears_nothing() -> None:
@@ -48,7 +48,7 @@ async def test_a_stopped_server_hears_nothing() -> None:
     container = Container()
     async with ServerHost(container) as host:
         pass
-    container.registry().register_tool("later", {}, len)
+    container.tool_registry().register_tool("later", {}, len)
     assert [binding.spec.name for binding in host.catalogue.bindings()] == ["echo", "measure"]
 
 
@@ -58,13 +58,13 @@ async def test_a_failed_start_leaves_nothing_behind() -> None:
     container.tools.override(providers.Object([SchemaTool("bad", {"x-mcp-header": 1}, len)]))
     with pytest.raises(ConfigurationError):
         await ServerHost(container).start()
-    assert [tool.name for tool in container.registry().get_all()] == ["echo"]
+    assert [tool.name for tool in container.tool_registry().get_all()] == ["echo"]
 
 
 async def test_tools_are_optional_beside_a_registry() -> None:
     """A container that brings a registry needs no role tools."""
     container: Any = containers.DynamicContainer()
-    container.registry = providers.Singleton(ToolRegistry)
+    container.tool_registry = providers.Singleton(ToolRegistry)
     async with connect(container) as client:
         assert await names(client) == []
 
@@ -80,6 +80,6 @@ async def test_a_collision() -> None:
 async def test_no_registry() -> None:
     """What is no registry is refused at the start."""
     container: Any = containers.DynamicContainer()
-    container.registry = providers.Object([])
-    with pytest.raises(ConfigurationError, match="The role registry gives list, which is no ToolRegistry"):
+    container.tool_registry = providers.Object([])
+    with pytest.raises(ConfigurationError, match="The role tool_registry gives list, which is no ToolRegistry"):
         await ServerHost(container).start()

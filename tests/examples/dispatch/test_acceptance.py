@@ -43,7 +43,7 @@ async def test_register_tool(revision: Revision) -> None:
     """`register_tool()` function exists in the tool registry."""
     container = Container()
     async with in_memory(container, revision) as client:
-        registry: ToolRegistry = container.registry()
+        registry: ToolRegistry = container.tool_registry()
         assert registry.register_tool("add", SCHEMA, add) is True
         assert registry.register_tool("ADD", SCHEMA, add) is False
         assert await client.names() == ["add"]
@@ -54,9 +54,9 @@ async def test_registered_tool_is_listed(revision: Revision) -> None:
     container = Container()
     async with in_memory(container, revision) as client:
         assert await client.names() == []
-        container.registry().register_tool("add", SCHEMA, add, description="Add two numbers.")
+        container.tool_registry().register_tool("add", SCHEMA, add, description="Add two numbers.")
         [tool] = (await client.ask("tools/list"))["result"]["tools"]
-        container.registry().unregister("add")
+        container.tool_registry().unregister("add")
         assert await client.names() == []
     assert tool == {"name": "add", "description": "Add two numbers.", "inputSchema": {"type": "object", **SCHEMA}}
 
@@ -64,7 +64,7 @@ async def test_registered_tool_is_listed(revision: Revision) -> None:
 async def test_success(revision: Revision) -> None:
     """Success: the result of the handler is wrapped as text."""
     container = Container()
-    container.registry().register_tool("toolName", SCHEMA, add)
+    container.tool_registry().register_tool("toolName", SCHEMA, add)
     async with in_memory(container, revision) as client:
         reply = await client.ask("tools/call", {"name": "toolName", "arguments": {"a": 40, "b": 2}}, id="req-3")
     assert (reply["id"], members(reply)) == ("req-3", {"content": [{"type": "text", "text": "42"}]})
@@ -78,7 +78,7 @@ async def test_error(revision: Revision) -> None:
 
     container = Container()
     async with in_memory(container, revision) as client:
-        container.registry().register_tool("pay", {}, overdraw)
+        container.tool_registry().register_tool("pay", {}, overdraw)
         reply = await client.call("pay")
     told = {"type": "text", "text": "There is not enough money."}
     assert members(reply) == {"content": [told], "isError": True}
@@ -92,7 +92,7 @@ async def test_failure(revision: Revision, caplog: pytest.LogCaptureFixture) -> 
 
     container = Container()
     async with in_memory(container, revision) as client:
-        container.registry().register_tool("save", {}, crash)
+        container.tool_registry().register_tool("save", {}, crash)
         result = (await client.call("save"))["result"]
     assert result["isError"] is True
     assert result["content"][0]["text"].startswith("Tool save failed. Reference: ")
@@ -102,7 +102,7 @@ async def test_failure(revision: Revision, caplog: pytest.LogCaptureFixture) -> 
 async def test_arguments_are_checked(revision: Revision) -> None:
     """The schema that a tool was registered with is held against every call."""
     container = Container()
-    container.registry().register_tool("add", SCHEMA, add)
+    container.tool_registry().register_tool("add", SCHEMA, add)
     async with in_memory(container, revision) as client:
         reply = await client.call("add", {"a": 1, "b": "2"})
     told = reply["error"]["message"] if "error" in reply else reply["result"]["content"][0]["text"]

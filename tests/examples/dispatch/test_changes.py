@@ -29,7 +29,7 @@ async def test_in_memory(revision: Revision) -> None:
     """Each change is told once, to a client that is ready."""
     container = Container()
     async with in_memory(container, revision) as client:
-        registry = container.registry()
+        registry = container.tool_registry()
         registry.register_tool("first", {}, nothing)
         assert await client.hear() == CHANGED
         registry.register_tool("FIRST", {}, nothing)
@@ -73,7 +73,7 @@ async def test_over_http() -> None:
     """The stream of a GET tells of a tool that was registered while the server runs."""
     container = Container()
     async with serving(container) as server, listening(server) as messages:
-        container.registry().register_tool("first", {}, nothing)
+        container.tool_registry().register_tool("first", {}, nothing)
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert await anext(messages) == CHANGED
 
@@ -82,6 +82,6 @@ async def test_from_a_thread() -> None:
     """A tool may be registered from any thread."""
     container = Container()
     async with in_memory(container, LATEST_HANDSHAKE_REVISION) as client:
-        assert await asyncio.to_thread(container.registry().register_tool, "first", {}, nothing)
+        assert await asyncio.to_thread(container.tool_registry().register_tool, "first", {}, nothing)
         assert await client.hear() == CHANGED
         assert (await client.call("first"))["result"] == {"content": []}

@@ -66,7 +66,7 @@ async def test_routing(revision: Revision) -> None:
     container = make_container()
     async with in_memory(container, revision) as client:
         await client.call("conversation.chat", HELLO)
-        container.registry().register_range(mount("weather", Weather()))
+        container.tool_registry().register_range(mount("weather", Weather()))
         said = await client.call("conversation.history", {"session_name": "my-session"})
         rained = await client.call("weather.history", {"place": "Vienna"})
         mounted = await client.call("hub.activations")

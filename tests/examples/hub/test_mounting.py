@@ -38,7 +38,7 @@ async def test_mounted_later() -> None:
     """An activation that is mounted while the hub runs is listed in the directory."""
     container = Container()
     async with connect(container) as client:
-        container.registry().register_range(mount("greeter", Greeter()))
+        container.tool_registry().register_range(mount("greeter", Greeter()))
         assert (await client.call("hub.activations")).structured == ["conversation", "hub", "greeter"]
         methods = await client.call("hub.methods", {"namespace": "greeter"})
         assert [method["name"] for method in methods.structured] == ["greeter.greet", "greeter.wave"]
@@ -56,8 +56,8 @@ async def test_tool_without_a_namespace() -> None:
     """A tool that could never be called is refused, and the hub goes on as it was."""
     container = Container()
     async with ServerHost(container) as host:
-        before = container.registry().get_all()
+        before = container.tool_registry().get_all()
         with pytest.raises(ConfigurationError, match="Invalid tool name format: 'greet'"):
-            container.registry().register(Greeter().greet)
-        assert container.registry().get_all() == before
+            container.tool_registry().register(Greeter().greet)
+        assert container.tool_registry().get_all() == before
         assert len(host.catalogue.bindings()) == len(before)

@@ -75,7 +75,7 @@ class TestRoles:
 
         async with in_memory(container, revision) as client:
             before = await client.names()
-            assert container.registry().register(Shout()) is False
+            assert container.tool_registry().register(Shout()) is False
             assert await client.names() == before
 
     async def test_register_range(self, revision: Revision) -> None:
@@ -86,7 +86,7 @@ class TestRoles:
             name = "again"
 
         async with in_memory(container, revision) as client:
-            assert container.registry().register_range([Again(), Broken(), Echo()]) == 2
+            assert container.tool_registry().register_range([Again(), Broken(), Echo()]) == 2
             assert (await client.names())[-2:] == ["again", "broken"]
 
     async def test_try_get(self, revision: Revision) -> None:
@@ -95,8 +95,8 @@ class TestRoles:
         async with in_memory(container, revision) as client:
             found = await client.call("find_tool", {"name": "ECHO"})
             missing = await client.call("find_tool", {"name": "nobody"})
-            assert container.registry().try_get("ECHO").name == "echo"
-            assert container.registry().try_get("nobody") is None
+            assert container.tool_registry().try_get("ECHO").name == "echo"
+            assert container.tool_registry().try_get("nobody") is None
         text = found["result"]["content"][0]["text"]
         assert text == '{"name":"echo","description":"回显输入文本","required":["text"]}'
         assert missing["result"] == {"content": [{"type": "text", "text": "没有名为 nobody 的工具"}], "isError": True}
@@ -106,7 +106,7 @@ class TestRoles:
         container = make_container()
         async with in_memory(container, revision) as client:
             listed = await client.names()
-            assert [tool.name for tool in container.registry().get_all()] == listed
+            assert [tool.name for tool in container.tool_registry().get_all()] == listed
         assert listed == ["echo", "delayed_echo", "repeat", "reverse", "find_tool", "tool_names"]
 
     async def test_initialize(self, revision: Revision) -> None:
@@ -191,7 +191,7 @@ class TestErrors:
         """执行异常: 需记录日志并返回错误对象 — the log has it all, the caller a reference and not a word of it."""
         container = make_container()
         async with in_memory(container, revision) as client:
-            container.registry().register(Broken())
+            container.tool_registry().register(Broken())
             reply = await client.call("broken")
         assert "LookupError: the password is swordfish" in caplog.text
         assert reply["result"]["isError"] is True
@@ -271,7 +271,7 @@ class TestExtensions:
         log = ListCallLog()
         container = make_container(call_log=log)
         async with in_memory(container, revision) as client:
-            container.registry().register(Broken())
+            container.tool_registry().register(Broken())
             await client.call("ECHO", {"text": "hi"})
             await client.call("find_tool", {"name": "nobody"})
             await client.call("broken")
