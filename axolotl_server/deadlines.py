@@ -1,4 +1,4 @@
-"""Deadlines without a timer a call: things that may take equally long stand in one lane, and only its oldest is timed."""
+"""Deadlines without a timer a call: what may take equally long stands in one lane, and only its oldest is timed."""
 
 import asyncio
 import time

@@ -11,7 +11,19 @@ from axolotl_core.protocol.identity import RequestId
 
 __all__ = ["encode", "error_message", "json_text", "notification"]
 
-encode = msgspec.json.encode
+
+def _plain(value: Any) -> Any:
+    """Give the plain value of a text or number of another class, as parsers and number libraries make them."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, int):
+        return int(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+encode = msgspec.json.Encoder(enc_hook=_plain).encode
 """Encodes plain JSON values and the protocol's structs."""
 
 

@@ -3,6 +3,7 @@
 from dependency_injector import containers, providers
 
 from axolotl_examples.keyword_search.fence import Fence
+from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.searcher import KeywordSearcher
 from axolotl_examples.keyword_search.settings import SearchSettings
 from axolotl_examples.keyword_search.tool import KeywordSearch
@@ -25,6 +26,7 @@ class Container(containers.DeclarativeContainer):
 
     search_settings = providers.Singleton(SearchSettings)
     fence = providers.Singleton(Fence, search_settings.provided.allowed_roots)
-    searcher = providers.Singleton(KeywordSearcher, search_settings)
+    reader = providers.Singleton(FileReader, search_settings.provided.max_file_bytes)
+    searcher = providers.Singleton(KeywordSearcher, search_settings, reader)
 
     tools = providers.List(providers.Singleton(KeywordSearch, fence, searcher))

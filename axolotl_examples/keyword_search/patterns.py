@@ -34,7 +34,7 @@ class PatternRules:
         What lies above it is not considered: who walks downwards has asked for that before, as git does.
         """
         for expression, selects, _ in self._for_directories if is_directory else self._for_files:
-            match = expression.search(path)
+            match = expression.match(path)
             if match is not None and match.lastindex is None:  # pathspec's only group marks a match that lies above
                 return selects
         return None
@@ -42,7 +42,7 @@ class PatternRules:
     def covers(self, path: str) -> bool:
         """Tell whether a file is selected, be it by itself or by a directory above it."""
         for expression, selects, directories_only in self._for_directories:
-            match = expression.search(path)
+            match = expression.match(path)
             if match is not None and (match.lastindex is not None or not directories_only):
                 return selects
         return False

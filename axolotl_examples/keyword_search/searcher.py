@@ -22,10 +22,10 @@ __all__ = ["KeywordSearcher"]
 class KeywordSearcher:
     """Searches trees, one file after the other; it blocks, so it belongs into a worker thread."""
 
-    def __init__(self, settings: SearchSettings) -> None:
+    def __init__(self, settings: SearchSettings, reader: FileReader) -> None:
         self._settings = settings
-        self._reader = FileReader(settings.max_file_bytes)
-        self._ignore_files = IgnoreFiles(self._reader)
+        self._reader = reader
+        self._ignore_files = IgnoreFiles(reader)
 
     def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: ToolContext) -> SearchReport:
         """Find the keyword; what cannot be read is part of the report.

@@ -3,6 +3,7 @@
 import errno
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from axolotl_examples.keyword_search.directory import Directory
 from axolotl_examples.keyword_search.fence import SearchRoot
@@ -14,8 +15,7 @@ from axolotl_examples.keyword_search.tally import SkipReason, Tally
 __all__ = ["FoundFile", "TreeWalk"]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundFile:
+class FoundFile(NamedTuple):
     """A file to search; its directory stays open until the walk goes on."""
 
     directory: Directory

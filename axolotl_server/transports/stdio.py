@@ -37,7 +37,11 @@ async def serve_stdio(
     handler: DefaultHandler, settings: ServerSettings, streams: StandardStreams, stop: StopSignal
 ) -> None:
     """Serve until the client closes its end or the process is told to stop; every request read is answered."""
-    writer = await open_writer(streams.outgoing, lambda full: valve.hold(full), stop.set)
+
+    def hold_back(full: bool) -> None:
+        valve.hold(full)
+
+    writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
     peer = StreamPeer(handler, outbox.put)
     cutter = LineCutter(settings.limits.max_message_bytes)

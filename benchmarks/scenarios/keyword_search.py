@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from unittest.mock import patch
@@ -86,16 +86,19 @@ class _SearchClient(StdioClient):
 
 @contextmanager
 def _axolotl(scale: Scale) -> Iterator[Measure]:
-    with _tree(scale) as (root, hits), patch.dict(os.environ, KEYWORD_SEARCH_ALLOWED_ROOTS=json.dumps([str(root)])):
-        with started(_SERVE, pipes=True) as process:
-            client = _SearchClient(process)
-            client.initialize()
+    with _tree(scale) as (root, hits), _allowed(root), started(_SERVE, pipes=True) as process:
+        client = _SearchClient(process)
+        client.initialize()
 
-            def measure() -> Sample:
-                return _timed(client.search, hits)
+        def measure() -> Sample:
+            return _timed(client.search, hits)
 
-            measure()  # fills the page cache and compiles the patterns
-            yield measure
+        measure()  # fills the page cache
+        yield measure
+
+
+def _allowed(root: Path) -> AbstractContextManager[object]:
+    return patch.dict(os.environ, KEYWORD_SEARCH_ALLOWED_ROOTS=json.dumps([str(root)]))
 
 
 def _timed(search: Callable[[], int], hits: int) -> Sample:

@@ -61,7 +61,7 @@ def call(url: str, tool: str, **arguments: Any) -> Any:
 def test_life(processes: Processes, number: signal.Signals) -> None:
     """The server says where it is and what to paste; a termination signal ends it with 0 and without a traceback."""
     server, invitation = start(processes)
-    assert invitation.startswith("axolotl-starter serves 4 tools at http://127.0.0.1:")
+    assert invitation.startswith("axolotl-starter serves 9 tools at http://127.0.0.1:")
     assert paste(invitation).json()["result"]["content"] == [{"type": "text", "text": "hello"}]
     server.signal(number)
     code, stdout, stderr = server.end()

@@ -11,7 +11,6 @@ from axolotl_examples.starter import Container
 from axolotl_examples.starter.clock import IClock, SystemClock
 from axolotl_server import CallOutcome, InProcessClient, connect
 
-
 SMALL_TOOLS = ["echo", "calculate", "current_time", "text_statistics"]
 SOURCE_TOOLS = ["get_sources", "list_categories", "get_provenance", "get_endorsements"]
 

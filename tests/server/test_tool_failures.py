@@ -14,6 +14,7 @@ from axolotl_core import (
     NoArguments,
     ProtocolError,
     SchemaTool,
+    TextContent,
     ToolContext,
     ToolError,
     ToolResult,
@@ -207,6 +208,38 @@ async def test_an_output_that_nearly_has_a_form_is_given_one(value: Any, text: s
         transport = MemoryTransport(host.handler)
         result = (await ask(transport, call("giving")))["result"]
         assert result["content"][0]["text"] == text
+        await transport.close()
+
+
+class Words(str):
+    """Text as parsers give it."""
+
+    def __str__(self) -> str:
+        return "something else"
+
+
+class Number(float):
+    """A number as number libraries give it."""
+
+
+async def test_text_and_numbers_may_be_of_other_classes() -> None:
+    """A subclass of a JSON type is written as the value it is, in outputs, blocks, details and reports."""
+
+    class Odd(ITool[NoArguments, str]):
+        name = "odd"
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            context.report_progress(Number(0.5), message=Words("half"))
+            return Words("words")
+
+    result = ToolResult((TextContent(Words("block")),), {"n": Number(2)}, meta={"n": Number(1)})
+    async with ServerHost(container_of(Odd(), give(result))) as host:
+        transport = MemoryTransport(host.handler)
+        report = await ask(transport, call("odd", token="t"))
+        assert report["params"] == {"progressToken": "t", "progress": 0.5, "message": "half"}
+        assert json.loads(await transport.receive())["result"]["content"][0]["text"] == "words"
+        given = (await ask(transport, call("giving")))["result"]
+        assert (given["content"][0]["text"], given["structuredContent"], given["_meta"]["n"]) == ("block", {"n": 2}, 1)
         await transport.close()
 
 

@@ -1,0 +1,97 @@
+"""Trees to search, and searches through the real server."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from axolotl_core import ToolContext
+from axolotl_examples.keyword_search import Container
+from axolotl_examples.keyword_search.fence import Fence
+from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
+from axolotl_examples.keyword_search.reader import FileReader
+from axolotl_examples.keyword_search.searcher import KeywordSearcher
+from axolotl_examples.keyword_search.settings import SearchSettings
+from axolotl_server import InProcessClient, connect
+
+Lines = list[tuple[str, int, str]]
+
+
+def plant(root: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files below a directory."""
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def container_for(*roots: Path, **settings: Any) -> Any:
+    """Make the real container, allowed to read some directories."""
+    container: Any = Container()
+    container.search_settings.override(SearchSettings(allowed_roots=roots, **settings))
+    return container
+
+
+def search_directly(root: Path, context: ToolContext | None = None, **query: Any) -> SearchReport:
+    """Search without a server, in this thread."""
+    settings = SearchSettings(allowed_roots=(root,), progress_seconds=0)
+    question = KeywordQuery(**{"keyword": "key", "root_paths": ["."], **query})
+    searcher = KeywordSearcher(settings, FileReader(settings.max_file_bytes))
+    return searcher.search(question, Fence([root]).admit(question.root_paths), context or ToolContext())
+
+
+class Searching:
+    """A client of a search server."""
+
+    def __init__(self, client: InProcessClient, root: Path) -> None:
+        self.client = client
+        self.root = root
+
+    def plant(self, files: Mapping[str, str | bytes]) -> None:
+        """Write files into the allowed directory."""
+        plant(self.root, files)
+
+    async def report(self, keyword: str = "key", /, **options: Any) -> Any:
+        """Search, by default all that is allowed, and give the report."""
+        outcome = await self.client.call("keyword_search", {"keyword": keyword, "root_paths": ["."], **options})
+        assert not outcome.is_error, outcome.text
+        return outcome.structured
+
+    async def lines(self, keyword: str = "key", /, **options: Any) -> Lines:
+        """Search and give the matching lines only."""
+        return lines_of(await self.report(keyword, **options))
+
+    async def files(self, keyword: str = "key", /, **options: Any) -> list[str]:
+        """Search and give the names of the files only."""
+        return [found["file"] for found in (await self.report(keyword, **options))["files"]]
+
+    async def refusal(self, keyword: str = "key", /, **options: Any) -> str:
+        """Search and give the text of the refusal."""
+        outcome = await self.client.call("keyword_search", {"keyword": keyword, "root_paths": ["."], **options})
+        assert outcome.is_error, outcome.structured
+        return outcome.text
+
+
+def lines_of(report: Any) -> Lines:
+    """List the matching lines of a report."""
+    return [(found["file"], line["line_number"], line["text"]) for found in report["files"] for line in found["matches"]]
+
+
+@asynccontextmanager
+async def searching_in(root: Path, **settings: Any) -> AsyncIterator[Searching]:
+    """Serve the real container around a directory."""
+    async with connect(container_for(root, **settings)) as client:
+        yield Searching(client, root)
+
+
+class Listener:
+    """The caller of a context that is made by hand; it does something whenever progress is reported."""
+
+    client = None
+
+    def __init__(self, react: Callable[[float], object]) -> None:
+        self._react = react
+
+    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Do it."""
+        self._react(progress)
