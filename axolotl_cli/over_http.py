@@ -10,7 +10,7 @@ from typing import Any
 from axolotl_cli.invitation import invite
 from axolotl_cli.listening import listen, url_of
 from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.running import run
+from axolotl_cli.running import run, settle
 from axolotl_cli.targets import choose
 from axolotl_server.host import ServerHost
 from axolotl_server.http.serve import serve_http
@@ -32,6 +32,7 @@ def serve_over_http(target: str | None, toolsets: Sequence[str] | None, flags: M
 async def _serve(host: ServerHost) -> None:
     async with host:
         set_log_level(host.settings.log_level)
+        settle()
         with listen(host.settings.http) as listener, _ended_by_signals():
             invite(host, url_of(host.settings.http, listener))
             await serve_http(host.handler, host.settings, listener)

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.running import run
+from axolotl_cli.running import run, settle
 from axolotl_cli.targets import choose
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
@@ -44,6 +44,7 @@ def _require_open_streams() -> None:
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:
     async with host:
         set_log_level(host.settings.log_level)
+        settle()
         stop = StopSignal()
         with stop.listening():
             _greet_a_person(host, streams)

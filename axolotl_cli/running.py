@@ -1,6 +1,7 @@
 """Event loops for commands, and ends that wait for nobody."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ from axolotl_cli.streams import reserved_output
 from axolotl_cli.targets import Choice
 from axolotl_server.host import ServerHost
 
-__all__ = ["run", "with_host"]
+__all__ = ["run", "settle", "with_host"]
 
 T = TypeVar("T")
 
@@ -28,6 +29,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             workers.shutdown(wait=False, cancel_futures=True)
             # The runner waits for the executor it finds: it shall find one without threads.
             loop.set_default_executor(ThreadPoolExecutor())
+
+
+def settle() -> None:
+    """Spare the garbage collector what the start has made: it stays until the end, and need not be looked at again."""
+    gc.collect()
+    gc.freeze()
 
 
 def with_host(choice: Choice, work: Callable[[ServerHost], Awaitable[T]]) -> T:

@@ -97,12 +97,30 @@ def read_it() -> str:
     return repr((sys.stdin.read(), os.read(0, 10), child.stdout))
 
 
+@tool
+async def exit_it() -> str:
+    sys.exit(3)
+
+
+@tool
+async def interrupt_it() -> str:
+    raise KeyboardInterrupt
+
+
+@tool
+def exit_in_thread() -> str:
+    raise SystemExit(4)
+
+
 class Container(containers.DeclarativeContainer):
     """All of them."""
 
     tools = providers.List(
         *map(
             providers.Object,
-            [echo, swell, wait_a_little, wait_for_ever, print_it, write_it, spawn_it, call_c, log_it, read_it],
+            [
+                *(echo, swell, wait_a_little, wait_for_ever, print_it, write_it, spawn_it, call_c, log_it, read_it),
+                *(exit_it, interrupt_it, exit_in_thread),
+            ],
         )
     )

@@ -13,13 +13,11 @@ import pytest_asyncio
 
 from axolotl_core import SchemaTool
 from tests.server.serving import PATIENCE_SECONDS, ROOT, HttpServer, serving
-from tests.server.tools import Echo, Probe, container_of
+from tests.server.tools import Echo, container_of
 from tests.server.wire import (
-    META,
     RawReply,
     call,
     connection,
-    message,
     mirrored,
     raw_exchange,
     raw_request,
@@ -290,10 +288,3 @@ async def test_a_server_that_is_told_to_stop_answers_what_runs() -> None:
         process.send_signal(signal.SIGTERM)
         assert b"the server is shutting down" in await reader.read()
         assert await process.wait() == 0
-
-
-async def test_the_probe_is_not_disturbed_by_its_body(server: HttpServer) -> None:
-    """Bytes behind a complete body belong to the next request, not to this one."""
-    async with serving(container_of(Probe())) as other, connection(other.port) as (reader, writer):
-        writer.write(raw_request(message("server/discover", {"_meta": META}), mirrored("server/discover").items()) * 2)
-        assert [(await read_reply(reader)).status for _ in range(2)] == [200, 200]

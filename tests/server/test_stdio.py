@@ -154,19 +154,19 @@ async def test_blank_lines_and_other_line_ends() -> None:
         assert (await server.end())[:2] == (0, [])
 
 
-@pytest.mark.parametrize("tool", ["print_it", "write_it", "spawn_it", "call_c", "log_it"])
-async def test_what_a_tool_writes_does_not_reach_the_client(tool: str) -> None:
+async def test_what_tools_write_does_not_reach_the_client() -> None:
     """However a tool writes to the standard output, the client reads nothing of it, and the log has it all."""
+    ways = {"print_it": 5, "write_it": 2, "spawn_it": 3, "call_c": 3, "log_it": 2}
     async with serving() as server:
-        server.send(call(tool, id=1))
-        code, (reply,), log = await server.end()
-        assert code == 0
-        assert reply["result"]["content"][0]["text"] == "silent", log
-        expected = {"print_it": 5, "write_it": 2, "spawn_it": 3, "call_c": 3, "log_it": 2}
-        noise = [line for line in log.splitlines() if "NOISE of" in line and "at import" not in line]
-        assert len(noise) >= expected[tool]
-        assert "NOISE at import" in log
-        assert "NOISE at exit" in log
+        server.send(*(call(tool, id=tool) for tool in ways))
+        code, replies, log = await server.end()
+    assert code == 0
+    assert ids(replies) == sorted(ways)
+    assert {reply["result"]["content"][0]["text"] for reply in replies} == {"silent"}, log
+    assert sum("NOISE of" in line and "at import" not in line for line in log.splitlines()) >= sum(ways.values())
+    assert "NOISE at import" in log
+    assert "NOISE of the descriptor at import" in log
+    assert "NOISE at exit" in log
 
 
 async def test_what_the_client_writes_does_not_reach_a_tool() -> None:
@@ -191,6 +191,18 @@ async def test_a_signal_drains() -> None:
         reply = await server.receive()
         assert (reply["id"], reply["result"]["_meta"]["reason"]) == (1, "shutdown")
         assert await server.process.wait() == 0
+
+
+async def test_tools_that_would_end_the_process_end_their_call() -> None:
+    """A tool that exits or interrupts fails alone, and the process goes on."""
+    async with serving() as server:
+        for tool in ("exit_it", "interrupt_it", "exit_in_thread"):
+            server.send(call(tool, id=tool))
+            reply = await server.receive()
+            assert (reply["id"], reply["result"]["isError"]) == (tool, True)
+        server.send(call("echo", {"text": "x"}, id=1))
+        assert (await server.receive())["id"] == 1
+        assert (await server.end())[:2] == (0, [])
 
 
 async def test_both_generations_share_a_stream() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import httpx
 
-from axolotl_core.protocol.messages import PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import Revision
 from axolotl_server import ServerHost
 from axolotl_server.transports.memory import MemoryTransport
@@ -182,6 +181,3 @@ def _is_request(message: Any) -> bool:
     if isinstance(message, list):
         return any(map(_is_request, message))
     return isinstance(message, dict) and "method" in message and "id" in message
-
-
-assert PROTOCOL_VERSION_KEY == "io.modelcontextprotocol/protocolVersion"

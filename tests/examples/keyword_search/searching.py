@@ -74,7 +74,9 @@ class Searching:
 
 def lines_of(report: Any) -> Lines:
     """List the matching lines of a report."""
-    return [(found["file"], line["line_number"], line["text"]) for found in report["files"] for line in found["matches"]]
+    return [
+        (found["file"], line["line_number"], line["text"]) for found in report["files"] for line in found["matches"]
+    ]
 
 
 @asynccontextmanager

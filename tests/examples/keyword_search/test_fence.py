@@ -1,0 +1,172 @@
+"""No path leads out of what may be searched."""
+
+import errno
+import functools
+import os
+from pathlib import Path
+
+import pytest
+
+from axolotl_core import ConfigurationError, ToolContext
+from axolotl_examples.keyword_search import Container
+from axolotl_examples.keyword_search.directory import Directory
+from axolotl_server import connect
+from tests.examples.keyword_search.searching import (
+    Listener,
+    Searching,
+    container_for,
+    plant,
+    search_directly,
+    searching_in,
+)
+
+
+@pytest.fixture(autouse=True)
+def secret(root: Path) -> Path:
+    """Put something beside the allowed directory, under a name that begins alike."""
+    beside = root.parent / "allowed_not"
+    plant(beside, {"secret.txt": "key"})
+    return beside
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..",
+        "../allowed_not",
+        "inside/../..",
+        "inside/../../allowed_not/secret.txt",
+        "/",
+        "/etc",
+        "/etc/passwd",
+        "//etc",
+        "/proc/self/root/etc",
+        "../allowed/../allowed_not",
+        "absent/../../allowed_not",
+        "out",
+        "out/secret.txt",
+        "in/out",
+        "a\0b",
+        "../" * 500,
+    ],
+)
+async def test_paths_that_lead_out(searching: Searching, root: Path, secret: Path, path: str) -> None:
+    """A path that leads out is refused, whatever it goes through, and the allowed directories are named."""
+    plant(root, {"inside/a.txt": "key"})
+    (root / "out").symlink_to(secret)
+    (root / "in").symlink_to("inside")
+    (root / "inside/out").symlink_to("../out")
+    refusal = await searching.refusal(root_paths=["inside", path])
+    assert refusal == f"{path!r} is outside of what may be searched; choose a path within: {root}"
+
+
+async def test_paths_that_stay_inside(searching: Searching, root: Path) -> None:
+    """A way that returns is as good as the direct one, links among them."""
+    plant(root, {"inside/a.txt": "key"})
+    (root / "in").symlink_to("inside")
+    for path in ("in", "inside/../in/.", f"../{root.name}/inside", str(root / "in")):
+        assert await searching.files(root_paths=[path]) == [f"{path}/a.txt"]
+
+
+async def test_links_below_a_root(searching: Searching, root: Path, secret: Path) -> None:
+    """Links are counted and not followed: not to files, not to directories, not in circles, not to nowhere."""
+    plant(root, {"a.txt": "key"})
+    targets = [str(secret), str(secret / "secret.txt"), ".", "a.txt", "absent", "5"]
+    for number, target in enumerate(targets):
+        (root / str(number)).symlink_to(target)
+    report = await searching.report()
+    assert [found["file"] for found in report["files"]] == ["a.txt"]
+    assert report["skipped"]["links"] == 6
+
+
+async def test_several_allowed_directories(root: Path, secret: Path) -> None:
+    """Relative paths start at the first one; a refusal names them all."""
+    plant(root, {"a.txt": "key"})
+    async with connect(container_for(root, secret)) as client:
+        searching = Searching(client, root)
+        assert await searching.files(root_paths=[".", str(secret)]) == ["a.txt", f"{secret}/secret.txt"]
+        assert (await searching.refusal(root_paths=["/"])).endswith(f"choose a path within: {root}, {secret}")
+
+
+async def test_allowed_link(root: Path) -> None:
+    """The allowed directory may be given through a link."""
+    plant(root, {"a.txt": "key"})
+    link = root.parent / "link"
+    link.symlink_to(root)
+    async with searching_in(link) as searching:
+        assert await searching.files(root_paths=[str(link), str(root)]) == [f"{link}/a.txt"]
+
+
+async def test_working_directory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing is said, the working directory may be searched."""
+    plant(root, {"a.txt": "key"})
+    monkeypatch.chdir(root)
+    async with connect(Container()) as client:
+        assert await Searching(client, root).files() == ["a.txt"]
+
+
+@pytest.mark.parametrize("said", ['["/absent"]', "[]", "/tmp"])
+async def test_wrong_settings(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """A server that is allowed to search nowhere does not start."""
+    monkeypatch.setenv("KEYWORD_SEARCH_ALLOWED_ROOTS", said)
+    with pytest.raises(ConfigurationError, match="allowed_roots"):
+        async with connect(Container()):
+            pass
+
+
+@pytest.fixture(params=["anchored", "by path"])
+def anchoring(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open directories relative to each other, or as systems do that cannot."""
+    if request.param == "by path":
+        monkeypatch.setattr(Directory, "open", functools.partial(Directory.open, anchored=False))
+
+
+@pytest.mark.usefixtures("anchoring")
+def test_a_tree(root: Path) -> None:
+    """Both ways to open directories find the same."""
+    plant(root, {"a/b/c.txt": "key", "a/d.txt": "key", "a/.gitignore": "d.txt"})
+    assert [found.file for found in search_directly(root, root_paths=["a"]).files] == ["a/b/c.txt"]
+    assert [found.file for found in search_directly(root, root_paths=["a/b/c.txt"]).files] == ["a/b/c.txt"]
+
+
+@pytest.mark.usefixtures("anchoring")
+def test_a_directory_that_becomes_a_link(root: Path, secret: Path) -> None:
+    """A directory that is swapped for a link after it was listed is reported, not entered."""
+    plant(root, {"a.txt": "", "b/c.txt": ""})
+
+    def swap(progress: float) -> None:
+        if progress == 1:
+            (root / "b").rename(root.parent / "gone")
+            (root / "b").symlink_to(secret)
+
+    report = search_directly(root, ToolContext(caller=Listener(swap)))
+    assert (report.match_count, [broken.path for broken in report.unreadable]) == (0, ["b"])
+
+
+@pytest.mark.usefixtures("anchoring")
+def test_a_file_that_becomes_a_link(root: Path, secret: Path) -> None:
+    """A file that is swapped for a link after it was listed is reported, not read."""
+    plant(root, {"a.txt": "", "b.txt": ""})
+
+    def swap(progress: float) -> None:
+        if progress == 1:
+            (root / "b.txt").unlink()
+            (root / "b.txt").symlink_to(secret / "secret.txt")
+
+    report = search_directly(root, ToolContext(caller=Listener(swap)))
+    assert report.match_count == 0
+    assert [(broken.path, broken.reason) for broken in report.unreadable] == [("b.txt", os.strerror(errno.ELOOP))]
+
+
+def test_a_directory_above_that_becomes_a_link(root: Path, secret: Path) -> None:
+    """What is read stays in the directory that was listed, whatever its path leads to by now."""
+    plant(root, {"a/b/1.txt": "", "a/b/2.txt": "nothing"})
+    plant(secret, {"b/2.txt": "key"})
+
+    def swap(progress: float) -> None:
+        if progress == 1:
+            (root / "a").rename(root.parent / "gone")
+            (root / "a").symlink_to(secret)
+
+    report = search_directly(root, ToolContext(caller=Listener(swap)), root_paths=["a/b"])
+    assert (report.match_count, report.files_searched) == (0, 2)
