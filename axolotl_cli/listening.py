@@ -22,7 +22,8 @@ def listen(settings: HttpSettings) -> socket.socket:
         ConfigurationError: if it is taken, or is none of this machine.
     """
     family, address = _resolved(settings)
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol is named, because asyncio sends small replies at once only on sockets that say they are TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         if sys.platform != "win32":  # there it would let two servers share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -96,7 +97,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         meta = self.head.params.meta
         if meta is UNSET or meta.progress_token is UNSET or self.finished:
             return
-        if self._last_progress is not None and progress <= self._last_progress:
+        if not isfinite(progress) or (self._last_progress is not None and progress <= self._last_progress):
             return
         self._last_progress = progress
         params: dict[str, object] = {"progressToken": meta.progress_token, "progress": progress}

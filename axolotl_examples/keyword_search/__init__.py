@@ -1,4 +1,4 @@
-"""A keyword search over directory trees: confined, cancellable, and nearly as fast as grep."""
+"""A keyword search over directory trees: confined, cancellable and quick."""
 
 from axolotl_examples.keyword_search.container import Container
 

@@ -49,7 +49,7 @@ class PatternRules:
 
 
 def parse_pattern(line: str) -> PatternRule | None:
-    """Compile a line of a .gitignore file; None if it is empty, a comment, or none that git would use either."""
+    """Compile a line of a .gitignore file; None if it is empty, a comment or invalid, or has `**` too often."""
     line = line.rstrip("\r\n")
     bare = line.rstrip("/")
     try:

@@ -34,5 +34,8 @@ def _parsed(patterns: Iterable[str]) -> Iterator[PatternRule]:
     for pattern in patterns:
         rule = parse_pattern(pattern)
         if rule is None:
-            raise ToolError(f"{pattern!r} is no pattern; write it as in .gitignore, such as '*.py' or 'src/**/*.ts'.")
+            raise ToolError(
+                f"{pattern!r} is no pattern that can be used; write it as in .gitignore, "
+                "such as '*.py' or 'src/**/*.ts', with '**' twice at most."
+            )
         yield rule

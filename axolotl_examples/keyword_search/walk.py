@@ -86,10 +86,8 @@ class TreeWalk:
                 continue
             elif is_directory:
                 yield from self._enter(root, branch, name)
-            elif entry.is_symlink():
-                self._tally.skip(SkipReason.LINK)
             elif not entry.is_file(follow_symlinks=False):
-                self._tally.skip(SkipReason.SPECIAL)
+                self._tally.skip(SkipReason.LINK if entry.is_symlink() else SkipReason.SPECIAL)
             elif self._selection.wants(below_root):
                 yield FoundFile(branch.directory, name, root.label + below_root)
 

@@ -14,10 +14,10 @@ from axolotl_core.protocol.versions import (
 from axolotl_server.eras.base import IEra
 from axolotl_server.peer import Connection, IExchange
 
-__all__ = ["Eras"]
+__all__ = ["HANDSHAKE_VERSIONS", "Eras"]
 
-_NO_CLAIM: Final = frozenset({b"", *(revision.name.encode() for revision in HANDSHAKE_REVISIONS)})
-"""Values of the version header that do not ask for a stateless revision."""
+HANDSHAKE_VERSIONS: Final = frozenset({b"", *(revision.name.encode() for revision in HANDSHAKE_REVISIONS)})
+"""Values of the version header that do not ask for a stateless revision; its absence is one."""
 
 
 class Eras:
@@ -27,7 +27,7 @@ class Eras:
         self._by_name: Mapping[str, IEra] = {era.revision.name: era for era in eras}
         self.opening = self._by_name[LATEST_HANDSHAKE_REVISION.name]
         """Stands in for a connection's era before its handshake."""
-        self._stateless = self._by_name[LATEST_STATELESS_REVISION.name]
+        self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
 
     def negotiate(self, requested: str) -> IEra:
         """Answer a handshake: with the revision asked for, or with the latest that a handshake can reach."""
@@ -43,10 +43,10 @@ class Eras:
         meta = head.params.meta
         headers = exchange.headers
         if meta is not UNSET and meta.version is not UNSET:
-            return self._stateless, exchange.connection() if headers is None else None
+            return self.stateless, exchange.connection() if headers is None else None
         if head.method == "initialize":
             return self.opening, None
-        if headers is not None and headers.get(b"mcp-protocol-version", b"") not in _NO_CLAIM:
-            return self._stateless, None
+        if headers is not None and headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
+            return self.stateless, None
         connection = exchange.connection()
         return connection.era or self.opening, connection

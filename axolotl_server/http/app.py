@@ -4,13 +4,14 @@ from asyncio import get_running_loop
 from collections.abc import Iterable, Mapping
 
 from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server.eras.select import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import Receive, Scope, Send
 from axolotl_server.http.body import read_rest
 from axolotl_server.http.checks import HeaderChecks, accepts
 from axolotl_server.http.exchange import HttpExchange, Surroundings
 from axolotl_server.http.refusals import HttpRefusal
-from axolotl_server.http.reply import send_empty, send_refusal
+from axolotl_server.http.reply import JSON, send_empty, send_refusal
 from axolotl_server.http.sessions import Session, Sessions
 from axolotl_server.http.stream import EventStream
 from axolotl_server.settings import ServerSettings
@@ -50,7 +51,13 @@ class HttpApp:
             if body is None or message.get("more_body") or len(body) > self._max_bytes:
                 body = await read_rest(message, headers, receive, self._max_bytes)
             exchange = HttpExchange(get_running_loop(), headers, ANONYMOUS, self._surroundings, receive, send)
-            await exchange.finish(await self._handler.handle(body, exchange))
+            reply = await self._handler.handle(body, exchange)
+            if reply is None or not exchange.plain:
+                await exchange.finish(reply)
+                return
+            reply_headers = [JSON, (b"content-length", b"%d" % len(reply))]
+            await send({"type": "http.response.start", "status": exchange.status, "headers": reply_headers})
+            await send({"type": "http.response.body", "body": reply})
         except HttpRefusal as refusal:
             await send_refusal(send, refusal)
 
@@ -84,6 +91,8 @@ class HttpApp:
             watcher.cancel()
 
     def _session(self, headers: Mapping[bytes, bytes]) -> Session:
+        if headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
+            raise HttpRefusal(400, "Bad request: only the revisions with a handshake have sessions")
         return self.sessions.find(headers.get(b"mcp-session-id"), ANONYMOUS)
 
 

@@ -11,7 +11,7 @@ from axolotl_core.layer import ToolCall
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.http.asgi import Receive, Send
 from axolotl_server.http.checks import accepts
-from axolotl_server.http.reply import JSON, Headers, send_empty, send_json
+from axolotl_server.http.reply import Headers, send_empty, send_json
 from axolotl_server.http.sessions import Session, Sessions
 from axolotl_server.http.stream import EventStream
 from axolotl_server.peer import Connection, Request
@@ -38,6 +38,8 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     _receive: Receive
     _send: Send
     status: int = 200
+    plain: bool = True
+    """Whether a JSON reply is all there is to send; `finish` has to be called where it is not."""
     _begun: Session | None = None
     _stream: EventStream | None = None
     _watcher: asyncio.Task[None] | None = None
@@ -50,6 +52,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
         """Begin a session; its id leaves with the reply."""
         if self.headers.get(_SESSION_HEADER) is not None:
             raise InvalidRequest("Invalid request: initialize begins a session, send it without Mcp-Session-Id")
+        self.plain = False
         self._begun = self._surroundings.sessions.begin(self.principal)
         return self._begun
 
@@ -58,6 +61,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
         if self._stream is None:
             if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
                 return
+            self.plain = False
             self._stream = EventStream(self._send, self._session_header(), self._surroundings.keep_alive_seconds)
         self._stream.put(message)
 
@@ -66,18 +70,11 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
         request = call.caller
         assert isinstance(request, Request)
         if request.era.cancel_on_disconnect:
+            self.plain = False
             self._watcher = self.loop.create_task(self._watch(call))
 
     async def finish(self, reply: bytes | None) -> None:
-        """Send the reply in the form that the exchange has come to."""
-        if reply is None or self._stream is not None or self._begun is not None or self._watcher is not None:
-            await self._finish_otherwise(reply)
-            return
-        headers = [JSON, (b"content-length", b"%d" % len(reply))]
-        await self._send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await self._send({"type": "http.response.body", "body": reply})
-
-    async def _finish_otherwise(self, reply: bytes | None) -> None:
+        """End an exchange that is not answered by plain JSON and nothing else."""
         if self._watcher is not None:
             self._watcher.cancel()
         if self._stream is not None:

@@ -2,6 +2,7 @@
 
 import socket
 import time
+from types import FrameType
 
 import uvicorn
 
@@ -28,6 +29,10 @@ class _DrainingServer(uvicorn.Server):
         self._handler = handler
         self._drain_seconds = settings.drain_seconds
         self._stalls = StallGuard(settings.header_timeout_seconds, settings.body_timeout_seconds)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.force_exit = self.should_exit
+        super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_BETWEEN_LOOKS == 0:

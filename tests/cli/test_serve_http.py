@@ -93,6 +93,22 @@ def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
     assert server.end()[0] == 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_second_signal_hastens(processes: Processes, pipe: Path) -> None:
+    """Told twice, the server waits for nothing: the running call is answered with the reason, long before its drain."""
+    server, invitation = start(processes, SAMPLE, AXOLOTL_HTTP__DRAIN_SECONDS="600")
+    url = url_in(invitation)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(call, url, "read", path=str(pipe))
+        server.read_until("reading")
+        server.signal(signal.SIGTERM)
+        while "shutting down" not in json.dumps(call(url, "greet", name="Ann")):
+            pass
+        server.signal(signal.SIGTERM)
+        assert "shutting down" in json.dumps(running.result()["result"])
+    assert server.end()[0] == 0
+
+
 def test_no_tools(processes: Processes) -> None:
     """A server without tools invites to list them."""
     _, invitation = start(processes, "tests.cli.servers:Empty")

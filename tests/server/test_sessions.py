@@ -141,6 +141,15 @@ async def test_an_unknown_version_header_is_refused(client: Client) -> None:
     assert (await client.post(message("ping"), **{"MCP-Protocol-Version": "2025-06-18"})).status_code == 200
 
 
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_only_handshake_versions_have_sessions(client: Client, method: str) -> None:
+    """A stream or an end under another version is refused, and the session goes on."""
+    await client.begin()
+    headers = {**client.headers, "Accept": "text/event-stream", "MCP-Protocol-Version": "1999-01-01"}
+    assert (await client._http.request(method, client.url, headers=headers)).status_code == 400
+    assert (await client.end()).status_code == 204
+
+
 async def test_a_handshake_may_name_any_version_in_its_header(client: Client) -> None:
     """Some clients send a header with initialize; what counts is the body."""
     headers = {"MCP-Protocol-Version": "2026-07-28"}
