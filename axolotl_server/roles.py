@@ -86,7 +86,7 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         raise ConfigurationError(*findings)
     registry: ToolRegistry = await _given(container, "tool_registry", ToolRegistry, ToolRegistry())
     name_rule: INameRule = await _given(container, "name_rule", INameRule, DefaultNameRule())
-    wanted = [(name, source) for name, source in sources if name is None or not chosen or name in chosen]
+    wanted = [(name, source) for name, source in sources if not chosen or _is_within(name, chosen)]
     toolsets = [ToolSet(name, tuple(_flat(await _resolved(source)))) for name, source in wanted]
     layers = container.providers.get("layers")
     user_layers = () if layers is None else tuple(_flat(await _resolved(layers)))
@@ -113,6 +113,11 @@ def _tool_providers(container: Any, toolset: str | None = None) -> Iterator[tupl
             yield toolset, provider
         elif isinstance(provider, providers.Container):
             yield from _tool_providers(provider, f"{prefix}{name}")
+
+
+def _is_within(toolset: str | None, chosen: Sequence[str]) -> bool:
+    """Tell whether a tool set is one of those chosen or stands inside of one; tools outside any set always are."""
+    return toolset is None or any(f"{toolset}.".startswith(f"{name}.") for name in chosen)
 
 
 async def _given(container: Any, role: str, port: Any, default: RoleT) -> RoleT:
@@ -155,7 +160,7 @@ def _undefined(container: Any) -> Iterator[str]:
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
     known = toolset_names(container)
     for name in chosen:
-        if name not in known:
+        if not any(_is_within(toolset, (name,)) for toolset in known):
             near = nearest(name, known)
             hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known) or 'none'}"
             yield f"There is no tool set {name!r}; {hint}"

@@ -85,6 +85,26 @@ async def test_sub_containers_are_tool_sets() -> None:
     assert await names_of(Sets(), "mail", "files") == ["own", "letters.send", "files.read", "files.write"]
 
 
+async def test_sets_may_contain_sets() -> None:
+    """A set inside of a set is chosen by its whole name, or together with the outer one."""
+
+    class Outer(containers.DeclarativeContainer):
+        tools = providers.List(providers.Singleton(Named, "outer"))
+        inner = providers.Container(Files)
+
+    class Container(containers.DeclarativeContainer):
+        mail = providers.Container(Mail)
+        office = providers.Container(Outer)
+
+    everything = ["mail.send", "outer", "files.read", "files.write"]
+    assert await names_of(Container()) == everything
+    assert await names_of(Container(), "office") == everything[1:]
+    assert await names_of(Container(), "office.inner") == everything[2:]
+    assert await findings_of(Container(), "off") == [
+        "There is no tool set 'off'; there are: mail, office, office.inner"
+    ]
+
+
 async def test_sub_containers_suffice() -> None:
     """A container may have nothing but sets."""
 
