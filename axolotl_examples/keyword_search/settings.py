@@ -19,7 +19,7 @@ class SearchSettings(BaseSettings):
     """Larger files are skipped."""
     max_line_characters: PositiveInt = 300
     """Longer lines are cut around the keyword."""
-    max_depth: PositiveInt = 64
+    max_depth: int = Field(64, ge=1, le=200)
     """Directories that are nested deeper are not entered: each level holds a descriptor open."""
     progress_seconds: NonNegativeFloat = 0.25
     """How often a caller hears how far the search is."""

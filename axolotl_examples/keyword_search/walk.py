@@ -94,14 +94,14 @@ class TreeWalk:
     def _enter(self, root: SearchRoot, branch: _Branch, name: str) -> Generator[FoundFile, None, None]:
         path = f"{branch.path}{name}/"
         try:
-            if path.count("/") > self._max_depth:
-                raise OSError(errno.ENAMETOOLONG, "Directories are nested too deeply")
             with branch.directory.enter(name) as child:
                 yield from self._below(root, self._branch(child, path, branch.rules))
         except OSError as error:
             self._tally.fail(root.label + path[root.path_length : -1], error)
 
     def _branch(self, directory: Directory, path: str, above: IgnoreRules | None) -> _Branch:
+        if path.count("/") > self._max_depth:
+            raise OSError(errno.ENAMETOOLONG, "Directories are nested too deeply")
         if self._ignore_files is None or above is None:
             return _Branch(directory, path, None)
         return _Branch(directory, path, self._ignore_files.rules_in(directory, path, above))

@@ -119,8 +119,10 @@ async def test_depth(root: Path) -> None:
     async with searching_in(root, max_depth=3) as searching:
         searching.plant({"1/2/3/a.txt": "key", "1/2/3/4/b.txt": "key"})
         report = await searching.report()
+        deep = await searching.report(root_paths=["1/2/3/4"])
     assert [found["file"] for found in report["files"]] == ["1/2/3/a.txt"]
     assert report["unreadable"] == [{"path": "1/2/3/4", "reason": "Directories are nested too deeply"}]
+    assert (deep["unreadable"], deep["files_searched"]) == (report["unreadable"], 0)
 
 
 async def test_many_failures(root: Path) -> None:
