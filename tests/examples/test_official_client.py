@@ -1,0 +1,52 @@
+"""Every example as a client meets it: the official client, in both generations, over both transports."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp_types import TextContent
+
+from tests.server.serving import ROOT, BackgroundServers
+
+CALLS: dict[str, tuple[int, str, dict[str, Any], str]] = {
+    "starter": (9, "echo", {"text": "hello"}, "hello"),
+    "registration": (6, "ECHO", {"text": "hello"}, "hello"),
+    "dispatch": (0, "", {}, ""),
+    "hub": (5, "conversation.chat", {"session_name": "s", "query": "Hello"}, "Hello"),
+    "keyword_search": (1, "keyword_search", {"keyword": "Every example as", "root_paths": ["tests"]}, "test_official"),
+    "three_good_sources": (4, "get_sources", {"query": "learn rust"}, "Rust Learning"),
+}
+"""How many tools each has, one of them with arguments, and what its answer contains."""
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[BackgroundServers]:
+    """HTTP servers that live as long as these tests."""
+    running = BackgroundServers()
+    yield running
+    running.close()
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+@pytest.mark.parametrize("example", CALLS)
+async def test_example(example: str, transport: str, mode: Any, servers: BackgroundServers) -> None:
+    """An example is listed and answers, whoever asks and whichever way."""
+    count, name, arguments, expected = CALLS[example]
+    async with Client(_address(example, transport, servers), mode=mode, read_timeout_seconds=20) as client:
+        assert len((await client.list_tools()).tools) == count
+        if name:
+            (block,) = (await client.call_tool(name, arguments)).content
+            assert isinstance(block, TextContent)
+            assert expected in block.text
+
+
+def _address(example: str, transport: str, servers: BackgroundServers) -> str | StdioServerParameters:
+    module = f"axolotl_examples.{example}"
+    if transport == "http":
+        return servers.url(importlib.import_module(module).Container)
+    arguments = ["-m", "axolotl_cli", "serve", f"{module}:Container"]
+    return StdioServerParameters(command=sys.executable, args=arguments, cwd=str(ROOT))
