@@ -34,7 +34,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def settle() -> None:
-    """Spare the garbage collector what the start has made, and let it look at calls less often: they leave no cycles."""
+    """Spare the garbage collector what the start has made, and have it look less often at calls without cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)

@@ -43,9 +43,12 @@ class DefaultHandler:
         if head.id is UNSET:
             self._notice(head, data, exchange)
             return None
-        era = self._eras.opening
+        era, connection, meta = self._eras.opening, None, head.params.meta
         try:
-            era, connection = self._eras.select(head, exchange)
+            if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
+                era = self._eras.stateless  # the usual request over HTTP leaves nothing to choose
+            else:
+                era, connection = self._eras.select(head, exchange)
             request = Request(head, data, era, exchange, connection)
             era.admit(request)
             method = era.methods.get(head.method)
