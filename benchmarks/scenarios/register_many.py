@@ -30,7 +30,7 @@ SCENARIO = Scenario(
             "cpu",
             NAME,
             "ms CPU",
-            {"axolotl": Comparison("mcp"), "fastmcp": Comparison("mcp")},
+            {"axolotl": Comparison("mcp", at_most=0.2), "fastmcp": Comparison("mcp")},
         ),
     ),
     series=(
