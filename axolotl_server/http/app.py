@@ -1,7 +1,8 @@
 """The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
 
 from asyncio import get_running_loop
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
 
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.eras.select import HANDSHAKE_VERSIONS
@@ -16,17 +17,28 @@ from axolotl_server.http.sessions import Session, Sessions
 from axolotl_server.http.stream import EventStream
 from axolotl_server.settings import ServerSettings
 
-__all__ = ["HttpApp"]
+__all__ = ["HttpApp", "ReplyAtOnce"]
 
 _DUPLICATED = b"\x00duplicated"
 _JUDGED = frozenset({b"host", b"origin"})
 
 
+ReplyAtOnce: TypeAlias = Callable[[Send, int, bytes], bool]
+"""Sends a plain JSON reply in a way that only one server knows; answers False where ASGI messages have to do it."""
+
+
+def _by_messages(send: Send, status: int, body: bytes) -> bool:
+    return False
+
+
 class HttpApp:
     """An ASGI application that runs the handler in the server's own task, without one of its own."""
 
-    def __init__(self, handler: DefaultHandler, settings: ServerSettings) -> None:
+    def __init__(
+        self, handler: DefaultHandler, settings: ServerSettings, reply_at_once: ReplyAtOnce = _by_messages
+    ) -> None:
         self._handler = handler
+        self._reply_at_once = reply_at_once
         self._checks = HeaderChecks(settings.http)
         self._max_bytes = settings.limits.max_message_bytes
         self._path = settings.http.path
@@ -56,6 +68,8 @@ class HttpApp:
             reply = await self._handler.handle(body, exchange)
             if reply is None or not exchange.plain:
                 await exchange.finish(reply)
+                return
+            if self._reply_at_once(send, exchange.status, reply):
                 return
             reply_headers = [JSON, (b"content-length", b"%d" % len(reply))]
             await send({"type": "http.response.start", "status": exchange.status, "headers": reply_headers})

@@ -9,6 +9,7 @@ import uvicorn
 from axolotl_core.cancellation import CancelReason
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.shortcut import reply_at_once
 from axolotl_server.http.stalls import StallGuard
 from axolotl_server.settings import HttpSettings, ServerSettings
 
@@ -56,7 +57,7 @@ class _DrainingServer(uvicorn.Server):
 
 async def serve_http(handler: DefaultHandler, settings: ServerSettings, listener: socket.socket) -> None:
     """Serve on a bound socket until the process is told to stop."""
-    app = HttpApp(handler, settings)
+    app = HttpApp(handler, settings, reply_at_once)
     config = uvicorn.Config(
         app,
         http="httptools",

@@ -19,6 +19,7 @@ import uvicorn
 from dependency_injector import containers
 
 from axolotl_server import HttpApp, ServerHost
+from axolotl_server.http.shortcut import reply_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 20.0
@@ -53,7 +54,7 @@ async def serving(
     """Serve a container over HTTP on the running loop."""
     async with ServerHost(container, flags=settings) as host:
         listener = _listener()
-        app = HttpApp(host.handler, host.settings)
+        app = HttpApp(host.handler, host.settings, reply_at_once)
         config = uvicorn.Config(
             app,
             http="httptools",
