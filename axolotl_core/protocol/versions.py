@@ -5,7 +5,6 @@ from typing import Final
 
 __all__ = [
     "HANDSHAKE_REVISIONS",
-    "HEADERLESS_REVISION",
     "LATEST_HANDSHAKE_REVISION",
     "LATEST_STATELESS_REVISION",
     "REVISIONS",
@@ -80,5 +79,3 @@ REVISIONS: Final = (*HANDSHAKE_REVISIONS, *STATELESS_REVISIONS)
 
 LATEST_HANDSHAKE_REVISION: Final = HANDSHAKE_REVISIONS[-1]
 LATEST_STATELESS_REVISION: Final = STATELESS_REVISIONS[-1]
-HEADERLESS_REVISION: Final = _2025_03_26
-"""What an HTTP client speaks that names no version: the header came with the next revision."""

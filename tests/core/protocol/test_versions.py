@@ -6,7 +6,6 @@ import pytest
 
 from axolotl_core.protocol.versions import (
     HANDSHAKE_REVISIONS,
-    HEADERLESS_REVISION,
     LATEST_HANDSHAKE_REVISION,
     LATEST_STATELESS_REVISION,
     REVISIONS,
@@ -53,11 +52,6 @@ def test_the_generations_are_told_apart() -> None:
     assert [revision.name for revision in HANDSHAKE_REVISIONS] == [R1, R2, R3, R4]
     assert [revision.name for revision in STATELESS_REVISIONS] == [R5]
     assert (LATEST_HANDSHAKE_REVISION.name, LATEST_STATELESS_REVISION.name) == (R4, R5)
-
-
-def test_a_client_that_names_no_version_speaks_the_one_before_the_header() -> None:
-    """The version header came with 2025-06-18."""
-    assert HEADERLESS_REVISION.name == R2
 
 
 def test_a_revision_cannot_be_changed() -> None:
