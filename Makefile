@@ -1,4 +1,5 @@
-# Needs make and Python 3.11 to 3.13, nothing else. Choose the interpreter with PYTHON=, pass options with ARGS=.
+# Needs make and Python 3.11 to 3.13, and npm for `make conformance`. Choose the interpreter with PYTHON=, pass options
+# with ARGS=.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -14,10 +15,10 @@ COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-e
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check bench docs format lock clean
+.PHONY: help serve test check conformance bench docs format lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 serve: $(RUNTIME) ## Serve over HTTP
 	$(BIN)/axolotl serve --transport http $(ARGS)
@@ -31,6 +32,9 @@ check: $(DEV) ## Check format, lint, types, imports and the laws
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/architecture
+
+conformance: $(DEV) ## Run the conformance suite of the protocol
+	$(BIN)/python -m tests.conformance $(ARGS)
 
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -47,7 +51,7 @@ lock: $(BIN)/uv ## Write the lock files again (ARGS=--upgrade for newer versions
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --extra examples --group dev -c requirements/runtime.lock -o requirements/dev.lock
 
 clean: ## Remove the environment, caches and build results
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The environment. A stamp is older than its lock when the lock changed, and only then something is installed.

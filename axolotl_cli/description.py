@@ -6,7 +6,7 @@ from typing import Any
 
 from axolotl_core.layer import ILayer
 from axolotl_core.schema import JsonSchema
-from axolotl_core.spec import ToolLimits
+from axolotl_core.spec import Limits
 from axolotl_server.binding import ToolBinding
 from axolotl_server.host import ServerHost
 
@@ -21,7 +21,7 @@ class ToolDescription:
     title: str | None
     description: str
     toolset: str | None
-    limits: ToolLimits
+    limits: Limits
     layers: tuple[str, ...]
     input_schema: JsonSchema
     output_schema: JsonSchema | None
@@ -36,7 +36,7 @@ class ToolDescription:
 
 def describe_tools(host: ServerHost) -> list[ToolDescription]:
     """Describe everything that can be called, in its order."""
-    toolsets = {id(tool): toolset.name for toolset in host.roles.toolsets for tool in toolset.tools}
+    toolsets = {id(tool): toolset.name for toolset in host.roles.toolsets for tool in toolset.items}
     return [_describe(binding, toolsets) for binding in host.catalogue.bindings()]
 
 

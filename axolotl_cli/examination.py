@@ -66,18 +66,16 @@ class Examination:
         for chosen in (self._choice.toolsets, ()):
             with self._noting("A role of the container fails"):
                 return await make_roles(container, chosen)
-        return Roles(())
+        return Roles()
 
     def _compile(self, roles: Roles, settings: ServerSettings) -> None:
         candidates: tuple[Any, ...] = roles.layers
         layers = tuple(layer for layer in candidates if isinstance(layer, ILayer))
-        server = ServerContainer(
-            settings=providers.Object(settings), tools=providers.Object(()), user_layers=providers.Object(layers)
-        )
+        server = ServerContainer(settings=providers.Object(settings), roles=providers.Object(Roles(layers=layers)))
         for tool in self.tools:
             if settings.tools.overrides_for(tool.name).enabled:
                 with self._noting(f"Tool {tool.name!r} fails"):
-                    self._findings += advice_about(server.binder().bind(tool).spec)
+                    self._findings += advice_about(server.binder().bind_tool(tool).spec)
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[None]:

@@ -1,7 +1,9 @@
-"""What a tool author touches: tools, their registry, context, content and errors."""
+"""What an author touches: tools, prompts and resources, their registries, context, content and errors."""
 
+from axolotl_core.app_link import AppLink
 from axolotl_core.arguments import NoArguments
 from axolotl_core.cancellation import CancellationToken, CancelReason
+from axolotl_core.completion import Completion
 from axolotl_core.content import (
     Annotations,
     AudioContent,
@@ -18,70 +20,115 @@ from axolotl_core.context import ToolContext
 from axolotl_core.errors import (
     AxolotlError,
     ConfigurationError,
+    Declined,
     Forbidden,
+    InputRequired,
     InvalidArguments,
+    MissingCapability,
     Overloaded,
     ProtocolError,
     QuotaExceeded,
     Refused,
+    ResourceNotFound,
     ToolCancelled,
     ToolError,
     ToolNotFound,
     ToolTimeout,
 )
+from axolotl_core.event_store import IEventStore, StoredEvent
+from axolotl_core.extension import Extension, ExtensionMethod, IExtension
+from axolotl_core.feature import IFeature
+from axolotl_core.form_schema import Titles
+from axolotl_core.function_prompt import FunctionPrompt, prompt, prompts_of
+from axolotl_core.function_resource import FunctionResource, FunctionResourceTemplate, resource, resources_of
 from axolotl_core.function_tool import FunctionTool, tool, tools_of
 from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.name_rule import INameRule
+from axolotl_core.prompt import IPrompt, PromptMessage, PromptResult
 from axolotl_core.protocol.identity import Icon, Implementation, Principal
-from axolotl_core.registry import ToolRegistry
+from axolotl_core.protocol.tracing import TraceContext
+from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
+from axolotl_core.resource import CacheHint, IResource, IResourceTemplate
+from axolotl_core.roots import Root
 from axolotl_core.scanning import scan
 from axolotl_core.schema_tool import SchemaTool
-from axolotl_core.spec import ToolLimits, ToolSpec
+from axolotl_core.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.stream_tool import IStreamTool
 from axolotl_core.tool import ITool, ToolAnnotations
 
 __all__ = [
     "Annotations",
+    "AppLink",
     "AudioContent",
     "AxolotlError",
     "BlobResource",
+    "CacheHint",
     "CancelReason",
     "CancellationToken",
+    "Completion",
     "ConfigurationError",
     "ContentBlock",
+    "Declined",
     "EmbeddedResource",
+    "Extension",
+    "ExtensionMethod",
+    "FeatureSpec",
     "Forbidden",
+    "FunctionPrompt",
+    "FunctionResource",
+    "FunctionResourceTemplate",
     "FunctionTool",
+    "IEventStore",
+    "IExtension",
+    "IFeature",
     "ILayer",
     "INameRule",
+    "IPrompt",
+    "IResource",
+    "IResourceTemplate",
     "IStreamTool",
     "ITool",
     "Icon",
     "ImageContent",
     "Implementation",
+    "InputRequired",
     "InvalidArguments",
     "Invoke",
+    "Limits",
+    "MissingCapability",
     "NoArguments",
     "Overloaded",
     "Principal",
+    "PromptMessage",
+    "PromptRegistry",
+    "PromptResult",
     "ProtocolError",
     "QuotaExceeded",
     "Refused",
     "ResourceLink",
+    "ResourceNotFound",
+    "ResourceRegistry",
+    "Root",
     "SchemaTool",
+    "StoredEvent",
     "TextContent",
     "TextResource",
+    "Titles",
     "ToolAnnotations",
     "ToolCall",
     "ToolCancelled",
     "ToolContext",
     "ToolError",
-    "ToolLimits",
     "ToolNotFound",
     "ToolRegistry",
     "ToolResult",
     "ToolSpec",
     "ToolTimeout",
+    "TraceContext",
+    "prompt",
+    "prompts_of",
+    "resource",
+    "resources_of",
     "scan",
     "tool",
     "tools_of",

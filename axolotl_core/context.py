@@ -1,54 +1,44 @@
 """What a tool learns about the call it answers, and how it speaks while it works."""
 
 import time
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
+from pydantic import BaseModel
 
+from axolotl_core.caller import NOBODY, ICaller
 from axolotl_core.cancellation import CancellationToken, CancelReason
+from axolotl_core.elicitation import form_question, read_form, read_url, url_question
 from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal, RequestId
+from axolotl_core.protocol.levels import LogLevel
+from axolotl_core.protocol.tracing import TraceContext
+from axolotl_core.roots import Root, read_roots, roots_question
 
-__all__ = ["ICaller", "ToolContext"]
+if TYPE_CHECKING:
+    from axolotl_core.sampling import Sample, SamplingMessage, SamplingOptions
 
+__all__ = ["ToolContext"]
 
-class ICaller(Protocol):
-    """The other side of a running call."""
-
-    @property
-    def client(self) -> Implementation | None:
-        """What the client says it is; never proof of anything."""
-        ...
-
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Send a progress notification if the caller asked for them."""
-        ...
-
-
-class _NobodyListening:
-    """The caller of a context that was made by hand, as unit tests do."""
-
-    client: Implementation | None = None
-
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        return
-
-
-_NOBODY: ICaller = _NobodyListening()
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class ToolContext(msgspec.Struct, eq=False):
-    """One call, as its tool sees it.
+    """One call of a tool, prompt or resource, as its code sees it.
 
     It is a struct, not a plain class, because one is made for every call: this is the cheapest object there is.
     """
 
     request_id: RequestId = 0
-    caller: ICaller = _NOBODY
+    caller: ICaller = NOBODY
     principal: Principal = ANONYMOUS
     token: CancellationToken | None = None
     """The state of the call's cancellation, made when somebody first asks for it."""
     deadline: float | None = None
     """When the call will be ended, on the clock of `time.monotonic`."""
+    uri: str = ""
+    """The URI that is read, where a resource is."""
 
     @property
     def client(self) -> Implementation | None:
@@ -77,6 +67,11 @@ class ToolContext(msgspec.Struct, eq=False):
         """The time left before the deadline, None where there is no deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
+    @property
+    def trace(self) -> TraceContext | None:
+        """The distributed trace that the call belongs to, where its caller says so."""
+        return self.caller.trace
+
     def raise_if_cancelled(self) -> None:
         """Leave the tool's code at a convenient place.
 
@@ -88,3 +83,86 @@ class ToolContext(msgspec.Struct, eq=False):
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
         """Tell a caller that asked for it how far the work is; it never waits, from a thread neither."""
         self.caller.report_progress(progress, total, message)
+
+    def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
+        """Send the caller a message, any JSON value, if it wants those of this level; it never waits."""
+        self.caller.log(level, data, logger)
+
+    async def ask(self, model: type[ModelT], message: str, *, key: str | None = None) -> ModelT:
+        """Have the user fill in a form: a flat model of texts, numbers, booleans and choices.
+
+        In the stateless revision the code runs again from its start when the answer is there, so that what stands
+        before an `ask` must bear being repeated. `key` names the question where its place in the code may change.
+
+        Raises:
+            Declined: if the user does not answer; it may pass, then the model is told.
+            MissingCapability: if the client cannot ask its user.
+        """
+        return await self.caller.ask(self, form_question(model, message), partial(read_form, model), key)
+
+    async def ask_url(self, url: str, message: str, *, key: str | None = None) -> None:
+        """Have the user open a page, for what must not pass through the client, such as secrets.
+
+        It returns when the user agreed to open the page, which does not mean that anything was done there.
+
+        Raises:
+            Declined: if the user does not want to.
+            MissingCapability: if the client cannot show pages.
+        """
+        await self.caller.ask(self, url_question(url, message), read_url, key)
+
+    async def sample(
+        self,
+        messages: "str | Sequence[SamplingMessage]",
+        *,
+        key: str | None = None,
+        **options: "Unpack[SamplingOptions]",
+    ) -> "Sample":
+        """Have the client's model write something.
+
+        Raises:
+            Declined: if the user or the client refuses.
+            MissingCapability: if the client lends no model.
+        """
+        from axolotl_core.sampling import read_sample, sampling_question  # few tools sample
+
+        return await self.caller.ask(self, sampling_question(messages, **options), read_sample, key)
+
+    async def roots(self, *, key: str | None = None) -> tuple[Root, ...]:
+        """Ask which directories the user works in; a hint, not a permission.
+
+        Raises:
+            MissingCapability: if the client has no roots.
+        """
+        return await self.caller.ask(self, roots_question(), read_roots, key)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether the client can have its user fill in a form."""
+        return self.caller.declares({"elicitation": {"form": {}}})
+
+    @property
+    def can_ask_url(self) -> bool:
+        """Whether the client can have its user open a page."""
+        return self.caller.declares({"elicitation": {"url": {}}})
+
+    @property
+    def can_sample(self) -> bool:
+        """Whether the client lends its model."""
+        return self.caller.declares({"sampling": {}})
+
+    @property
+    def can_list_roots(self) -> bool:
+        """Whether the client tells its roots."""
+        return self.caller.declares({"roots": {}})
+
+    def client_extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """Give the client's settings of an extension, None if it does not have it."""
+        return self.caller.extension(identifier)
+
+    def hang_up(self) -> None:
+        """Free the caller's connection while a long call goes on; the caller comes back for the answer.
+
+        It does something for clients over HTTP whose revision lets them come back, and nothing for all others.
+        """
+        self.caller.hang_up()

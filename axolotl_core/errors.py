@@ -6,25 +6,30 @@
     │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError
     │  ├─ InvalidParams ─ InvalidEnvelope
     │  ├─ ToolNotFound ─ InvalidToolName
+    │  ├─ PromptNotFound · ResourceNotFound
     │  └─ HeaderMismatch · MissingCapability · UnsupportedVersion
     └─ ToolError                           an `isError` result, to be read by the model
-       ├─ InvalidArguments · ToolTimeout · ToolCancelled · ToolFailed
+       ├─ InvalidArguments · Declined · ToolTimeout · ToolCancelled · ToolFailed
        └─ Refused ─ Forbidden · QuotaExceeded · Overloaded
+
+    InputRequired                          no error: ends a run until its caller has answered a question
 
 The text of a ProtocolError and of a ToolError is public: it is sent to the client as it is. Any other exception is
 logged with a correlation id, and the client is told that id and nothing else.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from axolotl_core.protocol import codes
 
 __all__ = [
     "AxolotlError",
     "ConfigurationError",
+    "Declined",
     "Forbidden",
     "HeaderMismatch",
+    "InputRequired",
     "InternalError",
     "InvalidArguments",
     "InvalidEnvelope",
@@ -35,9 +40,11 @@ __all__ = [
     "MissingCapability",
     "Overloaded",
     "ParseError",
+    "PromptNotFound",
     "ProtocolError",
     "QuotaExceeded",
     "Refused",
+    "ResourceNotFound",
     "ToolCancelled",
     "ToolError",
     "ToolFailed",
@@ -125,6 +132,25 @@ class InvalidToolName(ToolNotFound):
         super(ToolNotFound, self).__init__(fault)
 
 
+class PromptNotFound(ProtocolError):
+    """No prompt has that name."""
+
+    code = codes.INVALID_PARAMS
+
+    def __init__(self, name: str, suggestion: str | None = None) -> None:
+        hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
+        super().__init__(f"Prompt not found: {name}{hint}")
+
+
+class ResourceNotFound(ProtocolError):
+    """Nothing is behind a URI; the code depends on the revision."""
+
+    code = codes.RESOURCE_NOT_FOUND
+
+    def __init__(self, uri: str) -> None:
+        super().__init__(f"Resource not found: {uri}", data={"uri": uri})
+
+
 class HeaderMismatch(ProtocolError):
     """A mirrored HTTP header is missing or differs from the body."""
 
@@ -162,6 +188,21 @@ class InvalidArguments(ToolError):
     """The arguments do not fit the tool's input schema."""
 
 
+_NO_ANSWER = {
+    "decline": "The user declined to answer",
+    "cancel": "The user cancelled the question",
+    "refuse": "The client refused to ask the question",
+}
+
+
+class Declined(ToolError):
+    """A question stays unanswered: the user declined or cancelled it, or the client refused to ask."""
+
+    def __init__(self, action: Literal["decline", "cancel", "refuse"], message: str | None = None) -> None:
+        super().__init__(_NO_ANSWER[action] if message is None else message)
+        self.action: Literal["decline", "cancel", "refuse"] = action
+
+
 class ToolTimeout(ToolError):
     """The tool did not finish before its deadline."""
 
@@ -192,3 +233,11 @@ class Overloaded(Refused):
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message, meta={"retryAfterMs": round(retry_after_seconds * 1000)})
         self.retry_after_seconds = retry_after_seconds
+
+
+class InputRequired(BaseException):
+    """Leaves the code of a feature whose question has no answer yet.
+
+    Like a cancellation it is no `Exception`: code that handles errors does not see it, `finally` does. The code runs
+    again from its start when the answer is there.
+    """

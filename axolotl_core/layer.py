@@ -1,4 +1,4 @@
-"""The pipeline around every tool: layers are folded once, at start, into one callable a tool."""
+"""The pipeline around every feature: layers are folded once, at start, into one callable a feature."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeAlias
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.context import ToolContext
-from axolotl_core.spec import ToolSpec
+from axolotl_core.spec import FeatureSpec
 
 __all__ = ["ILayer", "ITask", "Invoke", "ToolCall", "fold"]
 
@@ -20,9 +20,9 @@ class ITask(Protocol):
 
 
 class ToolCall(ToolContext, eq=False, kw_only=True):
-    """One call, as the layers see it: the tool's context plus what only the framework needs."""
+    """One call, as the layers see it: the context plus what only the framework needs."""
 
-    spec: ToolSpec
+    spec: FeatureSpec
     raw: bytes
     task: ITask
     arguments: Any = None
@@ -34,19 +34,19 @@ class ToolCall(ToolContext, eq=False, kw_only=True):
 
 
 Invoke: TypeAlias = Callable[[ToolCall], Awaitable[Any]]
-"""Runs a call and gives the tool's output."""
+"""Runs a call and gives the output."""
 
 
 class ILayer(ABC):
-    """A concern wrapped around tools, such as a limit or a record."""
+    """A concern wrapped around tools, prompts and resources, such as a limit or a record."""
 
     @abstractmethod
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
-        """Put this concern around `call_next`; a layer that does not concern the tool returns `call_next` itself."""
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Put this concern around `call_next`; a layer that does not concern it returns `call_next` itself."""
 
 
-def fold(layers: Sequence[ILayer], spec: ToolSpec, innermost: Invoke) -> tuple[Invoke, tuple[ILayer, ...]]:
-    """Compose the layers around a tool, the first outermost; answers also which of them concern it."""
+def fold(layers: Sequence[ILayer], spec: FeatureSpec, innermost: Invoke) -> tuple[Invoke, tuple[ILayer, ...]]:
+    """Compose the layers around a feature, the first outermost; answers also which of them concern it."""
     invoke = innermost
     concerned: list[ILayer] = []
     for layer in reversed(layers):

@@ -9,8 +9,9 @@ import pydantic_core
 from axolotl_core.arguments import ParseArguments, refusal
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError, InvalidArguments
+from axolotl_core.feature import Execution
 from axolotl_core.schema import JsonSchema
-from axolotl_core.tool import Execution, ITool
+from axolotl_core.tool import ITool
 
 if TYPE_CHECKING:
     import jsonschema_rs

@@ -1,21 +1,22 @@
-"""A tool as the server runs it: its description and its effective limits, fixed when it is bound."""
+"""A feature as the server runs it: its description and its effective limits, fixed when it is bound."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.header_parameters import HeaderParameter, header_parameters
 from axolotl_core.schema import JsonSchema
 
 if TYPE_CHECKING:
-    from axolotl_core.tool import Execution, ITool
+    from axolotl_core.feature import Execution, IFeature, Kind
+    from axolotl_core.tool import ITool
 
-__all__ = ["ToolLimits", "ToolSpec"]
+__all__ = ["FeatureSpec", "Limits", "ToolSpec"]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolLimits:
-    """What holds for one tool after settings, tool attributes and defaults were weighed."""
+class Limits:
+    """What holds for one feature after settings, its own attributes and defaults were weighed."""
 
     timeout_seconds: float
     max_concurrency: int | None
@@ -24,18 +25,31 @@ class ToolLimits:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ToolSpec:
+class FeatureSpec:
+    """A tool, prompt or resource, as layers see it."""
+
+    feature: "IFeature"
+    kind: "Kind"
+    name: str
+    """The one name that limits, rules and records go by: of a resource its URI, or the template of it."""
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ToolSpec(FeatureSpec):
     """A tool, the schemas it publishes and the limits that hold for it."""
 
-    tool: "ITool[Any, Any]"
-    name: str
-    limits: ToolLimits
     input_schema: JsonSchema
     output_schema: JsonSchema | None
     header_parameters: tuple[HeaderParameter, ...]
 
+    @property
+    def tool(self) -> "ITool[Any, Any]":
+        """The tool itself."""
+        return cast("ITool[Any, Any]", self.feature)
+
     @classmethod
-    def of(cls, tool: "ITool[Any, Any]", limits: ToolLimits) -> "ToolSpec":
+    def of(cls, tool: "ITool[Any, Any]", limits: Limits) -> "ToolSpec":
         """Describe `tool`.
 
         Raises:
@@ -45,4 +59,4 @@ class ToolSpec:
         if input_schema.get("type") != "object":
             raise ConfigurationError(f'Tool {tool.name!r}: the root of an input schema must have "type": "object"')
         headers = header_parameters(tool.name, input_schema)
-        return cls(tool, tool.name, limits, input_schema, tool.output_schema, headers)
+        return cls(tool, "tool", tool.name, limits, input_schema, tool.output_schema, headers)

@@ -1,27 +1,25 @@
 """The abstract tool: what a team subclasses."""
 
 import inspect
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar, get_args, get_origin
+from abc import abstractmethod
+from typing import Any, ClassVar, Generic, TypeVar
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter
 
+from axolotl_core.app_link import AppLink
 from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.feature import IFeature, check_name_of
 from axolotl_core.output import is_structured
-from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
+from axolotl_core.type_arguments import open_parameters, type_arguments
 
-__all__ = ["Execution", "ITool", "InputT", "OutputT", "ToolAnnotations", "check_definition"]
+__all__ = ["ITool", "InputT", "OutputT", "ToolAnnotations", "check_definition"]
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
-
-Execution: TypeAlias = Literal["loop", "thread"]
-"""Where a tool's code runs: on the event loop, or in a worker thread."""
 
 
 class ToolAnnotations(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -34,41 +32,28 @@ class ToolAnnotations(msgspec.Struct, frozen=True, omit_defaults=True):
     open_world: bool | None = msgspec.field(default=None, name="openWorldHint")
 
 
-class ITool(ABC, Generic[InputT, OutputT]):
+class ITool(IFeature, Generic[InputT, OutputT]):
     """A typed tool: `class Add(ITool[Pair, Sum])` with a name, a description and `execute`.
 
     The type arguments are its input (a pydantic model) and its output: a model or any other JSON type becomes
     structured content, `str` becomes text, `None` nothing, content blocks and `ToolResult` are sent as they are.
     """
 
-    name: str
-    description: str = ""
-    title: str | None = None
     annotations: ToolAnnotations = ToolAnnotations()
-    icons: tuple[Icon, ...] = ()
-    meta: Mapping[str, Any] = {}
-    tags: frozenset[str] = frozenset()
-
-    timeout_seconds: float | None = None
-    """The deadline of a call; the server's default where it is None."""
-    max_concurrency: int | None = None
-    """How many calls may run at once; no limit of its own where it is None."""
-    execution: Execution = "loop"
-    suspends: bool = True
-    """Whether `execute` ever waits; one that never does needs no event loop of its own in a worker thread."""
+    app: str | AppLink | None = None
+    """The `ui://` resource that shows the tool's results, for clients with MCP Apps."""
     coerce_arguments: bool | None = None
     """Accept `"5"` for 5; the server's default (no) where it is None."""
 
-    input_model: ClassVar[Any]
     output_model: ClassVar[Any]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        models = _type_arguments(cls)
+        models = type_arguments(cls, ITool)
         if models is not None:
             cls.input_model, cls.output_model = models
             _check_input_model(cls)
-        elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not _open_parameters(cls):
+        elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not open_parameters(cls):
             kind = cls.__name__
             raise TypeError(f"Say which models {kind} takes and gives: class {kind}(ITool[Input, Output])")
 
@@ -115,53 +100,9 @@ def check_definition(tool: Any) -> None:
     if not isinstance(tool, ITool):
         hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
         raise ConfigurationError(f"{tool!r} is not a tool: {hint}")
-    name = getattr(tool, "name", None)
-    if not isinstance(name, str) or not name:
-        raise ConfigurationError(f'{kind} has no name: write name = "{kind.lower()}" in the class')
-    if len(name) > 128 or not name.isprintable() or name != name.strip():
-        raise ConfigurationError(
-            f"{kind} has the name {name!r}: use 1 to 128 printable characters, best [A-Za-z0-9_.-]"
-        )
+    check_name_of(tool)
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no models: write class {kind}(ITool[Input, Output])")
-
-
-def _type_arguments(cls: Any) -> tuple[Any, Any] | None:
-    """Find what a class gives for InputT and OutputT, also through generic intermediate classes."""
-    for base in getattr(cls, "__orig_bases__", ()):
-        found = _arguments_of(base)
-        if found is not None and not any(_open_parameters(argument) for argument in found):
-            return found
-    return None
-
-
-def _arguments_of(base: Any) -> tuple[Any, Any] | None:
-    """Follow `Some[A, B]` up to `ITool[Input, Output]`, filling in A and B on the way."""
-    origin: Any = get_origin(base)
-    if not inspect.isclass(origin) or not issubclass(origin, ITool):
-        return None
-    if origin is ITool:
-        given, returned = get_args(base)
-        return given, returned
-    values = dict(zip(_open_parameters(origin), get_args(base), strict=False))
-    parents = map(_arguments_of, getattr(origin, "__orig_bases__", ()))
-    found = next((arguments for arguments in parents if arguments is not None), None)
-    return found and (_filled(found[0], values), _filled(found[1], values))
-
-
-def _filled(argument: Any, values: Mapping[Any, Any]) -> Any:
-    parameters = _open_parameters(argument)
-    if not parameters:
-        return argument
-    if isinstance(argument, TypeVar):
-        return values.get(argument, argument)
-    return argument[tuple(values.get(parameter, parameter) for parameter in parameters)]
-
-
-def _open_parameters(argument: Any) -> tuple[Any, ...]:
-    if isinstance(argument, TypeVar):
-        return (argument,)
-    return tuple(getattr(argument, "__parameters__", ()))
 
 
 def _check_input_model(cls: Any) -> None:

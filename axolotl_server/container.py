@@ -1,37 +1,44 @@
 """The composition root: the framework's own objects around the roles of a user's container."""
 
-from collections.abc import Sequence
-
 from dependency_injector import containers, providers
 
 from axolotl_core.layer import ILayer
-from axolotl_core.name_rule import DefaultNameRule, INameRule
-from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
-from axolotl_core.registry import AnyTool, ToolRegistry
+from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_server.binding import Binder
-from axolotl_server.catalogue import Catalogue
+from axolotl_server.catalogues.prompts import PromptCatalogue
+from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatalogue
+from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.deadlines import DeadlineTable
-from axolotl_server.eras.legacy import LegacyEra
-from axolotl_server.eras.modern import ModernEra
-from axolotl_server.eras.select import Eras
 from axolotl_server.execution.threads import ThreadRunner
+from axolotl_server.generations import generations
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.inflight import InFlight
 from axolotl_server.layers.defaults import default_layers
-from axolotl_server.methods.lifecycle import Discovery, Handshake, identity_of, ping
-from axolotl_server.methods.tools import ToolMethods
+from axolotl_server.roles import Roles
+from axolotl_server.sealing import StateSealer
 from axolotl_server.settings import ServerSettings
+from axolotl_server.subscriptions import Subscriptions
 
 __all__ = ["ServerContainer"]
 
 
-def _registry(registry: ToolRegistry, tools: Sequence[AnyTool]) -> ToolRegistry:
-    registry.register_range(tools)
-    return registry
+def _registry(roles: Roles) -> ToolRegistry:
+    roles.registry.register_range(roles.tools)
+    return roles.registry
 
 
-def _layers(deadlines: DeadlineTable, user_layers: Sequence[ILayer]) -> tuple[ILayer, ...]:
-    return default_layers(deadlines.lane, user_layers)
+def _prompt_registry(roles: Roles) -> PromptRegistry:
+    roles.prompt_registry.register_range(roles.prompts)
+    return roles.prompt_registry
+
+
+def _resource_registry(roles: Roles) -> ResourceRegistry:
+    roles.resource_registry.register_range(roles.resources)
+    return roles.resource_registry
+
+
+def _layers(deadlines: DeadlineTable, roles: Roles) -> tuple[ILayer, ...]:
+    return default_layers(deadlines.lane, roles.layers)
 
 
 def _inflight(settings: ServerSettings) -> InFlight:
@@ -42,39 +49,49 @@ def _threads(settings: ServerSettings) -> ThreadRunner:
     return ThreadRunner(settings.limits.threads)
 
 
-def _eras(settings: ServerSettings, catalogue: Catalogue, inflight: InFlight) -> Eras:
-    """Give each generation its table of methods."""
-    tools = ToolMethods(catalogue, inflight, settings.protocol.invalid_arguments)
-    handshake = Handshake(settings.server)
-    shared = {"tools/list": tools.list, "tools/call": tools.call}
-    legacy = {"initialize": handshake.initialize, "ping": ping, **shared}
-    modern = {"server/discover": Discovery(settings.server).discover, **shared}
-    identity = identity_of(settings.server)
-    eras = Eras(
-        [
-            *(LegacyEra(revision, legacy, settings.protocol) for revision in HANDSHAKE_REVISIONS),
-            *(ModernEra(revision, modern, settings.protocol, identity) for revision in STATELESS_REVISIONS),
-        ]
-    )
-    handshake.eras = eras
-    return eras
+def _sealer(settings: ServerSettings) -> StateSealer:
+    keys = [key.get_secret_value() for key in settings.protocol.state_keys]
+    return StateSealer(keys, settings.protocol.state_ttl_seconds)
+
+
+def _subscriptions(settings: ServerSettings) -> Subscriptions:
+    return Subscriptions(settings.subscriptions.maximum)
 
 
 class ServerContainer(containers.DeclarativeContainer):
     """What a server is made of; each provider can be overridden in a test."""
 
     settings: providers.Dependency[ServerSettings] = providers.Dependency(instance_of=ServerSettings)
-    tools: providers.Dependency[Sequence[AnyTool]] = providers.Dependency()
-    user_layers: providers.Dependency[Sequence[ILayer]] = providers.Dependency(default=())
-    user_registry: providers.Dependency[ToolRegistry] = providers.Dependency(default=providers.Factory(ToolRegistry))
-    name_rule: providers.Dependency[INameRule] = providers.Dependency(default=providers.Factory(DefaultNameRule))
+    roles: providers.Dependency[Roles] = providers.Dependency(instance_of=Roles)
 
     deadlines = providers.Singleton(DeadlineTable)
     threads = providers.Singleton(_threads, settings)
     inflight = providers.Singleton(_inflight, settings)
-    registry = providers.Singleton(_registry, user_registry, tools)
-    layers = providers.Singleton(_layers, deadlines, user_layers)
+    subscriptions = providers.Singleton(_subscriptions, settings)
+    sealer = providers.Singleton(_sealer, settings)
+    layers = providers.Singleton(_layers, deadlines, roles)
     binder = providers.Singleton(Binder, settings, layers, threads)
-    catalogue = providers.Singleton(Catalogue, registry, binder, settings, name_rule)
-    eras = providers.Singleton(_eras, settings, catalogue, inflight)
-    handler = providers.Singleton(DefaultHandler, eras, inflight)
+
+    registry = providers.Singleton(_registry, roles)
+    prompt_registry = providers.Singleton(_prompt_registry, roles)
+    resource_registry = providers.Singleton(_resource_registry, roles)
+    tools = providers.Singleton(ToolCatalogue, registry, binder, settings, roles.provided.name_rule)
+    prompts = providers.Singleton(PromptCatalogue, prompt_registry, binder, settings)
+    resources = providers.Singleton(ResourceCatalogue, resource_registry, binder, settings)
+    templates = providers.Singleton(TemplateCatalogue, resource_registry, binder, settings)
+
+    eras = providers.Singleton(
+        generations,
+        settings=settings,
+        roles=roles,
+        tools=tools,
+        prompts=prompts,
+        resources=resources,
+        templates=templates,
+        binder=binder,
+        inflight=inflight,
+        subscriptions=subscriptions,
+        deadlines=deadlines,
+        sealer=sealer,
+    )
+    handler = providers.Singleton(DefaultHandler, eras, inflight, subscriptions)

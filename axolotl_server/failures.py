@@ -15,8 +15,8 @@ _log = logging.getLogger("axolotl")
 def hide(error: BaseException, call: ToolCall) -> ToolFailed:
     """Log what a tool raised, with its traceback, and give the text that may leave the process."""
     reference = secrets.token_hex(6)
-    _log.error("tool %s failed, reference %s", call.spec.name, reference, exc_info=error)
-    return ToolFailed(f"Tool {call.spec.name} failed. Reference: {reference}", meta={"reference": reference})
+    _log.error("%s %s failed, reference %s", call.spec.kind, call.spec.name, reference, exc_info=error)
+    return ToolFailed(f"{_named(call)} failed. Reference: {reference}", meta={"reference": reference})
 
 
 def hide_internal(error: BaseException, method: str) -> InternalError:
@@ -30,10 +30,12 @@ def describe_stop(call: ToolCall) -> ToolError:
     """Say why a call was ended by the server."""
     if call.cancel_reason is CancelReason.TIMEOUT:
         seconds = call.spec.limits.timeout_seconds
-        return ToolTimeout(
-            f"Tool {call.spec.name} did not finish within {seconds:g} seconds", meta={"reason": "timeout"}
-        )
+        return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta={"reason": "timeout"})
     return ToolCancelled(
-        f"Tool {call.spec.name} was stopped because the server is shutting down; try again",
+        f"{_named(call)} was stopped because the server is shutting down; try again",
         meta={"reason": "shutdown", "retryAfterMs": 1000},
     )
+
+
+def _named(call: ToolCall) -> str:
+    return f"{call.spec.kind.title()} {call.spec.name}"

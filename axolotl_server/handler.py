@@ -1,36 +1,39 @@
 """The default handler: every message of every transport passes here, and every error leaves here."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.cancellation import CancelReason
-from axolotl_core.errors import InvalidParams, InvalidRequest, MethodNotFound, ParseError, ProtocolError
+from axolotl_core.errors import Declined, InvalidParams, InvalidRequest, MethodNotFound, ParseError, ProtocolError
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.messages import Head, diagnose, explain_shape, read_head, usable_id
-from axolotl_core.protocol.wire import encode, error_message, notification
+from axolotl_core.protocol.wire import encode, error_message
 from axolotl_server.eras.base import IEra
 from axolotl_server.eras.select import Eras
 from axolotl_server.failures import hide_internal
 from axolotl_server.inflight import InFlight
 from axolotl_server.methods.params import CancelledParams, read_params
-from axolotl_server.peer import Connection, IExchange, Request
+from axolotl_server.peer import Connection, IExchange
+from axolotl_server.request import Request
+from axolotl_server.subscriptions import Subscriptions
 
 __all__ = ["DefaultHandler"]
 
-_LIST_CHANGED = notification("notifications/tools/list_changed")
 _ACCEPTED = 202
+_SHOWN_OF_AN_ERROR = 500
 _RESULT = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
 
 
 class DefaultHandler:
     """Routes messages to the methods of their era; the one boundary between exceptions and the wire."""
 
-    def __init__(self, eras: Eras, inflight: InFlight) -> None:
+    def __init__(self, eras: Eras, inflight: InFlight, subscriptions: Subscriptions) -> None:
         self._eras = eras
         self.inflight = inflight
-        self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
+        self.subscriptions = subscriptions
 
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Answer a message; None where there is nothing to answer."""
@@ -63,19 +66,13 @@ class DefaultHandler:
 
     def connect(self, connection: Connection) -> None:
         """Tell a connection of changes from now on."""
-        self._connections[connection] = asyncio.get_running_loop()
+        self.subscriptions.connect(connection)
 
     def disconnect(self, connection: Connection, reason: CancelReason = CancelReason.DISCONNECT) -> None:
         """Forget a connection and stop what runs for it."""
-        self._connections.pop(connection, None)
-        for call in tuple(connection.calls.values()):
-            call.stop(reason)
-
-    def announce_tools(self) -> None:
-        """Tell every ready connection that the list of tools changed; any thread may call it."""
-        for connection, loop in tuple(self._connections.items()):
-            if connection.initialized:
-                loop.call_soon_threadsafe(connection.send, _LIST_CHANGED)
+        self.subscriptions.disconnect(connection)
+        for running in tuple(connection.calls.values()):
+            running.stop(reason)
 
     def _notice(self, head: Head, data: bytes, exchange: IExchange) -> None:
         """Act on a notification; whatever is wrong with one is nobody's business but ours."""
@@ -103,7 +100,8 @@ class DefaultHandler:
             if not isinstance(message, dict):
                 raise InvalidRequest("Invalid request: a message must be a JSON object")
             if "method" not in message and ("result" in message or "error" in message):
-                self._take_response(exchange)
+                _take_response(message, exchange.connection())
+                exchange.status = _ACCEPTED
                 return None
             problem = explain_shape(message)
             if "id" not in message and isinstance(problem, InvalidParams):
@@ -134,11 +132,6 @@ class DefaultHandler:
             return self._refuse(error, None, self._eras.opening, exchange)
         return await self.handle(data, exchange)
 
-    def _take_response(self, exchange: IExchange) -> None:
-        """Drop a response: this server asked nothing."""
-        exchange.connection()
-        exchange.status = _ACCEPTED
-
     def _refuse(self, error: ProtocolError, request_id: RequestId | None, era: IEra, exchange: IExchange) -> bytes:
         exchange.status = error.status or era.status_of(error)
         try:
@@ -146,3 +139,17 @@ class DefaultHandler:
         except Exception as unwritable:  # a tool may raise a protocol error with anything in it
             hidden = hide_internal(unwritable, "writing an error")
             return error_message(request_id, hidden, hidden.code)
+
+
+def _take_response(message: dict[str, Any], connection: Connection) -> None:
+    """Give an answer to the code that waits for it; one that nobody waits for is dropped."""
+    answered = connection.pending.get(usable_id(message) or "")
+    if answered is None or answered.done():
+        return
+    if "error" not in message:
+        answered.set_result(message["result"])
+        return
+    error = message["error"]
+    said = error.get("message") if isinstance(error, dict) else None
+    reason = f": {said[:_SHOWN_OF_AN_ERROR]}" if isinstance(said, str) else ""
+    answered.set_exception(Declined("refuse", f"The client refused to answer{reason}"))

@@ -4,21 +4,33 @@ import inspect
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from types import TracebackType
 from typing import Any
 
 from dependency_injector import containers, providers
 
+from axolotl_core.app_link import app_link
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.registry import ToolRegistry
-from axolotl_server.catalogue import Catalogue
+from axolotl_core.registry import Registry, ToolRegistry
+from axolotl_server.catalogues.prompts import PromptCatalogue
+from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatalogue
+from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.configuration import FileSettings, load_settings
 from axolotl_server.container import ServerContainer
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.roles import Roles, resolve_roles, resolve_settings
 from axolotl_server.settings import ServerSettings
+from axolotl_server.subscriptions import Listable, Subscriptions
 
 __all__ = ["ServerHost"]
+
+_LISTED: dict[Listable, str] = {
+    "tools": "registry",
+    "prompts": "prompt_registry",
+    "resources": "resource_registry",
+}
+"""The registry behind each list, as the roles call it."""
 
 
 class ServerHost:
@@ -27,7 +39,10 @@ class ServerHost:
     settings: ServerSettings
     roles: Roles
     registry: ToolRegistry
-    catalogue: Catalogue
+    catalogue: ToolCatalogue
+    prompts: PromptCatalogue
+    resources: ResourceCatalogue
+    templates: TemplateCatalogue
     handler: DefaultHandler
 
     def __init__(
@@ -92,19 +107,46 @@ class ServerHost:
     def _compose(self) -> None:
         # A model that lies about its fields' types would only warn when it is written: it shall fail instead.
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
+        self._undo_registrations()
         server = self._server = ServerContainer(
-            settings=providers.Object(self.settings),
-            tools=providers.Object(self.roles.tools),
-            user_layers=providers.Object(self.roles.layers),
-            user_registry=providers.Object(self.roles.registry),
-            name_rule=providers.Object(self.roles.name_rule),
+            settings=providers.Object(self.settings), roles=providers.Object(self.roles)
         )
-        # The registry may be the container's own: when the server stops, it shall be as it was found.
-        added = [tool.name for tool in self.roles.tools if tool.name not in self.roles.registry]
-        self._undo.callback(self.roles.registry.unregister_range, added)
-        self.registry, self.catalogue, self.handler = server.registry(), server.catalogue(), server.handler()
-        self._undo.callback(self.catalogue.close)
-        self._undo.callback(self.registry.on_change(self.handler.announce_tools))
+        self.registry, self.catalogue, self.handler = server.registry(), server.tools(), server.handler()
+        self.prompts, self.resources, self.templates = server.prompts(), server.resources(), server.templates()
+        self._check_apps()
+        for catalogue in (self.catalogue, self.prompts, self.resources, self.templates):
+            self._undo.callback(catalogue.close)
+        self._announce(server.subscriptions())
+
+    def _undo_registrations(self) -> None:
+        """Leave the registries, which may be the container's own, as they were found when the server stops."""
+        roles = self.roles
+        added: list[tuple[Registry[Any], Sequence[Any]]] = [
+            (roles.registry, roles.tools),
+            (roles.prompt_registry, roles.prompts),
+            (roles.resource_registry, roles.resources),
+        ]
+        for registry, items in added:
+            names = [name for name in map(registry.name_of, items) if name not in registry]
+            self._undo.callback(registry.unregister_range, names)
+
+    def _announce(self, subscriptions: Subscriptions) -> None:
+        """Tell clients of everything that changes in the registries."""
+        roles = self.roles
+        for kind, registry in _LISTED.items():
+            changed = partial(subscriptions.list_changed, kind)
+            self._undo.callback(getattr(roles, registry).on_change(changed))
+        self._undo.callback(roles.resource_registry.on_update(subscriptions.updated))
+
+    def _check_apps(self) -> None:
+        """Make sure that the page which a tool names is there."""
+        missing = [
+            f"Tool {tool.name!r} names the page {link.resource_uri!r}, but there is no such resource"
+            for tool in self.roles.tools
+            if (link := app_link(tool.app)) is not None and self.resources.find(link.resource_uri) is None
+        ]
+        if missing:
+            raise ConfigurationError(*missing)
 
 
 async def _finish(outcome: Any) -> None:

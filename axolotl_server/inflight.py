@@ -5,7 +5,8 @@ import asyncio
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest, Overloaded
 from axolotl_core.layer import ToolCall
-from axolotl_server.peer import Connection, Request
+from axolotl_server.peer import Connection
+from axolotl_server.request import Request
 
 __all__ = ["InFlight"]
 
@@ -86,7 +87,8 @@ class InFlight(dict[ToolCall, None]):
                 self.attentive = True
                 request = call.caller
                 assert isinstance(request, Request)
-                request.exchange.watch(call)
+                if request.era.cancel_on_disconnect:
+                    request.exchange.watch(call)
         self._met = [call for call in self if call not in self._watched]
         self.ticking = bool(self._met)
         if self.ticking:

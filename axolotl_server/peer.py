@@ -1,28 +1,43 @@
 """The other side of the wire: connections that live, and the way back of a single message."""
 
 import asyncio
+import itertools
 from collections.abc import Callable, Mapping
-from math import isfinite
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-from msgspec import UNSET
-
-from axolotl_core.layer import ToolCall
+from axolotl_core.cancellation import CancelReason
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
-from axolotl_core.protocol.messages import Head
-from axolotl_core.protocol.wire import notification
 
 if TYPE_CHECKING:
     from axolotl_server.eras.base import IEra
 
-__all__ = ["Connection", "IExchange", "Request"]
+__all__ = ["Connection", "IExchange", "IStoppable"]
+
+
+class IStoppable(Protocol):
+    """Something that runs for a caller until it ends or is ended."""
+
+    def stop(self, reason: CancelReason) -> None:
+        """End it, unless it has ended."""
+        ...
 
 
 class Connection:
     """A peer that stays: a process on stdio, or the session of an HTTP client that uses the handshake."""
 
-    __slots__ = ("__weakref__", "calls", "client", "era", "initialized", "send")
+    __slots__ = (
+        "__weakref__",
+        "calls",
+        "capabilities",
+        "client",
+        "era",
+        "initialized",
+        "log_level",
+        "next_id",
+        "pending",
+        "send",
+        "subscriptions",
+    )
 
     def __init__(self, send: Callable[[bytes], object]) -> None:
         self.send = send
@@ -31,7 +46,17 @@ class Connection:
         """The generation agreed upon in the handshake, None before it."""
         self.initialized = False
         self.client: Implementation | None = None
-        self.calls: dict[RequestId, ToolCall] = {}
+        self.capabilities: Mapping[str, Any] = {}
+        """What the client said in the handshake that it can do."""
+        self.log_level: str | None = None
+        """From which level on it wants log messages, None before it said so."""
+        self.calls: dict[RequestId, IStoppable] = {}
+        self.pending: dict[RequestId, asyncio.Future[Any]] = {}
+        """What the server asked this client and has no answer to yet."""
+        self.next_id = itertools.count(1).__next__
+        """Counts the server's own requests."""
+        self.subscriptions: set[str] = set()
+        """The URIs of resources that the client watches."""
 
 
 class IExchange(Protocol):
@@ -59,62 +84,14 @@ class IExchange(Protocol):
         """Give the connection that a handshake begins."""
         ...
 
-    def notify(self, message: bytes) -> None:
-        """Send a message that concerns the request, ahead of its reply."""
+    def notify(self, message: bytes) -> bool:
+        """Send a message that concerns the request, ahead of its reply; answers False if the client takes none."""
         ...
 
-    def watch(self, call: ToolCall) -> None:
-        """Stop the call when its caller goes away; called once it has been running for a while."""
+    def watch(self, running: IStoppable) -> None:
+        """Stop what runs when its caller goes away."""
         ...
 
-
-class Request(msgspec.Struct, eq=False, gc=False):
-    """A decoded message together with all that its method may need; to a running tool it is the caller."""
-
-    head: Head
-    data: bytes
-    era: "IEra"
-    exchange: IExchange
-    connection: Connection | None
-    finished: bool = False
-    _last_progress: float | None = None
-
-    @property
-    def client(self) -> Implementation | None:
-        """What the client said it is, in the handshake or in this request."""
-        if self.connection is not None and not self.era.revision.stateless:
-            return self.connection.client
-        meta = self.head.params.meta
-        if meta is UNSET or meta.client_info is UNSET:
-            return None
-        try:
-            return msgspec.json.decode(meta.client_info, type=Implementation)
-        except msgspec.ValidationError:
-            return None
-
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Notify a caller that gave a token; values that do not grow are left out, as the protocol demands."""
-        meta = self.head.params.meta
-        if meta is UNSET or meta.progress_token is UNSET or self.finished:
-            return
-        if not isfinite(progress) or (self._last_progress is not None and progress <= self._last_progress):
-            return
-        self._last_progress = progress
-        params: dict[str, object] = {"progressToken": meta.progress_token, "progress": progress}
-        if total is not None:
-            params["total"] = total
-        if message is not None and self.era.revision.progress_messages:
-            params["message"] = message
-        self._notify(notification("notifications/progress", params))
-
-    def _notify(self, message: bytes) -> None:
-        """Write from the loop's thread, whatever thread the tool runs in."""
-        if asyncio._get_running_loop() is self.exchange.loop:
-            self.exchange.notify(message)
-        else:
-            self.exchange.loop.call_soon_threadsafe(self._notify_from_thread, message)
-
-    def _notify_from_thread(self, message: bytes) -> None:
-        """Write what a thread said, unless the call has ended since."""
-        if not self.finished:
-            self.exchange.notify(message)
+    def hang_up(self) -> None:
+        """End the connection if the client can come back for the reply."""
+        ...

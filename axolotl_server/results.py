@@ -12,30 +12,31 @@ from axolotl_core.protocol.wire import encode, json_text
 from axolotl_core.spec import ToolSpec
 from axolotl_server.eras.base import IEra
 from axolotl_server.eras.downlevel import content_for
+from axolotl_server.request import Request
 
-__all__ = ["EncodeResult", "encode_error", "result_encoder"]
+__all__ = ["encode_anything", "encode_error", "result_encoder"]
 
-EncodeResult: TypeAlias = Callable[[Any, IEra], bytes]
-"""Writes an output for a revision; raises where the output breaks the tool's own promise."""
+_EncodeResult: TypeAlias = Callable[[Any, Request], bytes]
 
 
-def result_encoder(spec: ToolSpec) -> EncodeResult:
+def result_encoder(spec: ToolSpec) -> _EncodeResult:
     """Compile what writes the outputs of a tool."""
     return _structured_encoder(spec) if is_structured(spec.tool.output_model) else encode_anything
 
 
-def _structured_encoder(spec: ToolSpec) -> EncodeResult:
+def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
     adapter = spec.tool.output_adapter
     declared = spec.tool.output_model
     check, write = adapter.validator.validate_python, adapter.serializer.to_json
     is_object = (spec.output_schema or {}).get("type") == "object"
 
-    def encode_structured(output: Any, era: IEra) -> bytes:
+    def encode_structured(output: Any, request: Request) -> bytes:
         if type(output) is not declared:
             if isinstance(output, ToolResult):
-                return encode_anything(output, era)
+                return encode_anything(output, request)
             output = check(output)
         body = write(output, by_alias=True)
+        era = request.era
         revision = era.revision
         text = encode(body.decode())
         if not revision.structured_output:
@@ -47,8 +48,9 @@ def _structured_encoder(spec: ToolSpec) -> EncodeResult:
     return encode_structured
 
 
-def encode_anything(output: Any, era: IEra) -> bytes:
+def encode_anything(output: Any, request: Request) -> bytes:
     """Write an output by what it is: text, nothing, content blocks, a whole result, or any JSON value."""
+    era = request.era
     if isinstance(output, str):
         return b'{"content":[{"type":"text","text":%b}]%b' % (_quoted(output), era.tail)
     if output is None:

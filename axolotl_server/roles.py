@@ -1,52 +1,87 @@
 """The roles of a user's container: providers that the framework finds by their name."""
 
-import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
-from dependency_injector import containers, errors, providers
+from dependency_injector import containers, errors
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.event_store import IEventStore
+from axolotl_core.extension import IExtension, check_extension
 from axolotl_core.layer import ILayer
 from axolotl_core.name_rule import DefaultNameRule, INameRule, check_name
 from axolotl_core.names import nearest
-from axolotl_core.registry import AnyTool, ToolRegistry
+from axolotl_core.prompt import check_prompt
+from axolotl_core.registry import (
+    AnyPrompt,
+    AnyResource,
+    AnyTool,
+    PromptRegistry,
+    Registry,
+    ResourceRegistry,
+    ToolRegistry,
+)
+from axolotl_core.resource import check_resource
 from axolotl_core.tool import check_definition
+from axolotl_server.providers import flat, resolved, sources_of
 
-__all__ = ["Roles", "ToolSet", "faults_of", "make_roles", "resolve_roles", "resolve_settings", "toolset_names"]
+__all__ = ["FeatureSet", "Roles", "faults_of", "make_roles", "resolve_roles", "resolve_settings", "toolset_names"]
 
 RoleT = TypeVar("RoleT")
+ItemT = TypeVar("ItemT")
+
+_FEATURES = {"tools": "tool_registry", "prompts": "prompt_registry", "resources": "resource_registry"}
+"""The roles that bring features, each with the one that brings the registry they are served from."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToolSet:
-    """Tools that are served together; those outside any set have the name None."""
+class FeatureSet:
+    """Features of one kind that are served together; those outside any set have the name None."""
 
     name: str | None
-    tools: tuple[AnyTool, ...]
+    items: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Roles:
     """What a user's container brings."""
 
-    toolsets: tuple[ToolSet, ...]
+    toolsets: tuple[FeatureSet, ...] = ()
+    promptsets: tuple[FeatureSet, ...] = ()
+    resourcesets: tuple[FeatureSet, ...] = ()
     layers: tuple[ILayer, ...] = ()
+    extensions: tuple[IExtension, ...] = ()
     registry: ToolRegistry = field(default_factory=ToolRegistry)
     """What is served: the tools that the container put into it, and those of the tool sets."""
+    prompt_registry: PromptRegistry = field(default_factory=PromptRegistry)
+    resource_registry: ResourceRegistry = field(default_factory=ResourceRegistry)
     name_rule: INameRule = field(default_factory=DefaultNameRule)
+    event_store: IEventStore | None = None
+    offers: frozenset[str] = frozenset({"tools"})
+    """Which of tools, prompts and resources the server has, now or later."""
 
     @property
     def tools(self) -> tuple[AnyTool, ...]:
         """All tools, in their order."""
-        return tuple(tool for toolset in self.toolsets for tool in toolset.tools)
+        return _items(self.toolsets)
+
+    @property
+    def prompts(self) -> tuple[AnyPrompt, ...]:
+        """All prompts, in their order."""
+        return _items(self.promptsets)
+
+    @property
+    def resources(self) -> tuple[AnyResource, ...]:
+        """All resources and templates, in their order."""
+        return _items(self.resourcesets)
 
 
 async def resolve_settings(container: containers.Container) -> Mapping[str, Any]:
     """Give what the container's `settings` role says, if it has one."""
     provider = container.providers.get("settings")
-    value = None if provider is None else await _resolved(provider)
+    value = None if provider is None else await resolved(provider)
     if value is None:
         return {}
     if hasattr(value, "model_dump"):
@@ -57,7 +92,7 @@ async def resolve_settings(container: containers.Container) -> Mapping[str, Any]
 
 
 async def resolve_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
-    """Make the container's tools and layers and check them.
+    """Make all that the container's roles bring and check it.
 
     Raises:
         ConfigurationError: with everything that is wrong, at once.
@@ -70,84 +105,93 @@ async def resolve_roles(container: containers.Container, chosen: Sequence[str] =
 
 
 async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
-    """Make the container's tools and layers; `chosen` names the tool sets to serve, all where it is empty.
+    """Make all that the container's roles bring; `chosen` names the tool sets to serve, all where it is empty.
 
     Raises:
         ConfigurationError: if they cannot be made.
     """
+    offers = frozenset(_offers(container))
     findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
-    sources = list(_tool_providers(container))
-    if not sources and "tool_registry" not in container.providers:
+    if not offers:
         findings.append(
-            "The container has no role tools: write tools = providers.List(providers.Singleton(MyTool)), "
-            "or give it sub-containers that have one"
+            "The container has no role tools, prompts or resources: write "
+            "tools = providers.List(providers.Singleton(MyTool)), or give it sub-containers that have one"
         )
     if findings:
         raise ConfigurationError(*findings)
-    registry: ToolRegistry = await _given(container, "tool_registry", ToolRegistry, ToolRegistry())
-    name_rule: INameRule = await _given(container, "name_rule", INameRule, DefaultNameRule())
-    wanted = [(name, source) for name, source in sources if not chosen or _is_within(name, chosen)]
-    toolsets = [ToolSet(name, tuple(_flat(await _resolved(source)))) for name, source in wanted]
-    layers = container.providers.get("layers")
-    user_layers = () if layers is None else tuple(_flat(await _resolved(layers)))
-    return Roles((ToolSet(None, registry.get_all()), *toolsets), user_layers, registry, name_rule)
+    tools = await _given(container, "tool_registry", ToolRegistry, ToolRegistry)
+    prompts = await _given(container, "prompt_registry", PromptRegistry, PromptRegistry)
+    resources = await _given(container, "resource_registry", ResourceRegistry, ResourceRegistry)
+    return Roles(
+        toolsets=await _sets(container, "tools", tools, chosen),
+        promptsets=await _sets(container, "prompts", prompts, chosen),
+        resourcesets=await _sets(container, "resources", resources, chosen),
+        layers=await _listed(container, "layers"),
+        extensions=await _listed(container, "extensions"),
+        registry=tools,
+        prompt_registry=prompts,
+        resource_registry=resources,
+        name_rule=await _given(container, "name_rule", INameRule, DefaultNameRule),
+        event_store=await _given(container, "event_store", IEventStore, lambda: None),
+        offers=offers,
+    )
 
 
 def faults_of(roles: Roles) -> list[str]:
-    """Find tools that are none, names that break a rule or collide, and layers that are none."""
-    return [*_bad_tools(roles), *_collisions(roles), *_bad_layers(roles)]
+    """Find features that are none, names that break a rule or collide, and layers and extensions that are none."""
+    return [
+        *_faults(roles.tools, partial(_check_tool, rule=roles.name_rule)),
+        *_faults(roles.prompts, check_prompt),
+        *_faults(roles.resources, check_resource),
+        *_faults(roles.extensions, check_extension),
+        *_collisions(roles.toolsets, roles.registry, "tool"),
+        *_collisions(roles.promptsets, roles.prompt_registry, "prompt"),
+        *_collisions(roles.resourcesets, roles.resource_registry, "resource"),
+        *_bad_layers(roles),
+    ]
 
 
 def toolset_names(container: containers.Container) -> list[str]:
     """List the tool sets a container offers."""
-    return [name for name, _ in _tool_providers(container) if name is not None]
+    return [name for name, _ in sources_of(container, "tools") if name is not None]
 
 
-def _tool_providers(container: Any, toolset: str | None = None) -> Iterator[tuple[str | None, Any]]:
-    """Walk the providers of tools: the role itself, the parts of an aggregate, and sub-containers at any depth."""
-    prefix = "" if toolset is None else f"{toolset}."
-    for name, provider in container.providers.items():
-        if name == "tools" and isinstance(provider, providers.Aggregate):
-            yield from ((f"{prefix}{part}", source) for part, source in provider.providers.items())
-        elif name == "tools":
-            yield toolset, provider
-        elif isinstance(provider, providers.Container):
-            yield from _tool_providers(provider, f"{prefix}{name}")
+def _items(sets: Sequence[FeatureSet]) -> tuple[Any, ...]:
+    return tuple(item for one in sets for item in one.items)
+
+
+def _offers(container: Any) -> Iterator[str]:
+    for role, registry in _FEATURES.items():
+        if registry in container.providers or any(sources_of(container, role)):
+            yield role
+
+
+async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
+    """Make the features of a role: what the registry holds already, and each set that is wanted."""
+    wanted = [(name, source) for name, source in sources_of(container, role) if not chosen or _is_within(name, chosen)]
+    made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in wanted]
+    return (FeatureSet(None, registry.get_all()), *made)
 
 
 def _is_within(toolset: str | None, chosen: Sequence[str]) -> bool:
-    """Tell whether a tool set is one of those chosen or stands inside of one; tools outside any set always are."""
+    """Tell whether a tool set is one of those chosen or stands inside of one; what is outside any set always is."""
     return toolset is None or any(f"{toolset}.".startswith(f"{name}.") for name in chosen)
 
 
-async def _given(container: Any, role: str, port: Any, default: RoleT) -> RoleT:
+async def _listed(container: Any, role: str) -> tuple[Any, ...]:
+    provider = container.providers.get(role)
+    return () if provider is None else tuple(flat(await resolved(provider)))
+
+
+async def _given(container: Any, role: str, port: Any, default: Callable[[], RoleT]) -> RoleT:
     """Make what the container gives for a role that it need not have."""
     provider = container.providers.get(role)
     if provider is None:
-        return default
-    value: RoleT = await _resolved(provider)
+        return default()
+    value: RoleT = await resolved(provider)
     if not isinstance(value, port):
         raise ConfigurationError(f"The role {role} gives {type(value).__name__}, which is no {port.__name__}")
     return value
-
-
-async def _resolved(provider: Any) -> Any:
-    try:
-        value = provider()
-        return await value if inspect.isawaitable(value) else value
-    except ConfigurationError:
-        raise
-    except Exception as error:
-        raise ConfigurationError(f"A provider of the container fails: {type(error).__name__}: {error}") from error
-
-
-def _flat(value: Any) -> Iterator[Any]:
-    """Give the single things in a nest of lists."""
-    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
 
 
 def _undefined(container: Any) -> Iterator[str]:
@@ -158,7 +202,7 @@ def _undefined(container: Any) -> Iterator[str]:
 
 
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
-    known = toolset_names(container)
+    known = [*dict.fromkeys(name for role in _FEATURES for name, _ in sources_of(container, role) if name)]
     for name in chosen:
         if not any(_is_within(toolset, (name,)) for toolset in known):
             near = nearest(name, known)
@@ -166,29 +210,41 @@ def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) ->
             yield f"There is no tool set {name!r}; {hint}"
 
 
-def _bad_tools(roles: Roles) -> Iterator[str]:
-    for tool in roles.tools:
+def _faults(items: Any, check: Callable[[Any], None]) -> Iterator[str]:
+    for item in items:
         try:
-            check_definition(tool)
-            check_name(tool, roles.name_rule)
+            check(item)
         except ConfigurationError as error:
             yield from error.findings
 
 
-def _collisions(roles: Roles) -> Iterator[str]:
-    seen: dict[str, tuple[AnyTool, str | None]] = {}
-    for toolset in roles.toolsets:
-        for tool in toolset.tools:
-            fold = getattr(tool, "name", "").casefold() if isinstance(getattr(tool, "name", ""), str) else ""
-            if fold and fold in seen:
-                yield f"Two tools have the same name: {_where(*seen[fold])} and {_where(tool, toolset.name)}"
-            seen.setdefault(fold, (tool, toolset.name))
+def _check_tool(tool: AnyTool, rule: INameRule) -> None:
+    check_definition(tool)
+    check_name(tool, rule)
 
 
-def _where(tool: AnyTool, toolset: str | None) -> str:
-    owner = getattr(tool, "function", type(tool))
-    place = f" in tool set {toolset!r}" if toolset else ""
-    return f"{tool.name!r} ({owner.__module__}.{owner.__qualname__}{place})"
+def _collisions(sets: Sequence[FeatureSet], registry: Registry[ItemT], kind: str) -> Iterator[str]:
+    seen: dict[str, tuple[Any, str | None]] = {}
+    for feature_set in sets:
+        for item in feature_set.items:
+            name = _name(registry, item)
+            if name and name in seen:
+                first, second = _where(registry, *seen[name]), _where(registry, item, feature_set.name)
+                yield f"Two {kind}s have the same name: {first} and {second}"
+            seen.setdefault(name, (item, feature_set.name))
+
+
+def _name(registry: Registry[Any], item: Any) -> str:
+    try:
+        return registry.key(registry.name_of(item))
+    except AttributeError:  # it is no feature at all, which another finding says
+        return ""
+
+
+def _where(registry: Registry[Any], item: Any, feature_set: str | None) -> str:
+    owner = getattr(item, "function", type(item))
+    place = f" in tool set {feature_set!r}" if feature_set else ""
+    return f"{registry.name_of(item)!r} ({owner.__module__}.{owner.__qualname__}{place})"
 
 
 def _bad_layers(roles: Roles) -> Iterator[str]:

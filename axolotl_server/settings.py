@@ -1,14 +1,25 @@
 """Everything an operator can set, in sections; units stand in the names."""
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from axolotl_core.tool import Execution
+from axolotl_core.feature import Execution
+from axolotl_core.protocol.levels import LogLevel
 
 __all__ = [
+    "CachingSettings",
     "HttpSettings",
     "LimitSettings",
     "ProtocolSettings",
@@ -16,6 +27,7 @@ __all__ = [
     "ServerSettings",
     "SessionSettings",
     "StdioSettings",
+    "SubscriptionSettings",
     "ToolOverrides",
     "ToolsSettings",
 ]
@@ -54,6 +66,8 @@ class HttpSettings(_Section):
     host: str = "127.0.0.1"
     port: int = Field(8000, ge=0, le=65535)
     path: str = Field("/mcp", pattern=r"^/")
+    sse_path: str | None = Field(None, pattern=r"^/")
+    """Where clients of the first revision find its transport with two endpoints; nowhere unless it is set."""
     allowed_hosts: tuple[str, ...] = ()
     """Names in the Host header that are accepted besides the loopback names and the address bound to."""
     allowed_origins: tuple[str, ...] = ()
@@ -66,6 +80,12 @@ class HttpSettings(_Section):
     keep_alive_seconds: PositiveFloat = 15.0
     """How often an idle event stream gets a comment, so that proxies keep it open."""
     drain_seconds: float = Field(25.0, ge=0)
+
+    @model_validator(mode="after")
+    def _check_paths(self) -> Self:
+        if self.sse_path is not None and self.path in (self.sse_path, f"{self.sse_path.rstrip('/')}/messages"):
+            raise ValueError("sse_path must lead elsewhere than path")
+        return self
 
 
 class StdioSettings(_Section):
@@ -80,6 +100,13 @@ class SessionSettings(_Section):
 
     maximum: PositiveInt = 1000
     idle_seconds: PositiveFloat = 600.0
+    resumable: bool = True
+    """Whether messages are kept for clients that lose their connection."""
+    max_events: PositiveInt = 1000
+    max_event_bytes: PositiveInt = 4 * 1024 * 1024
+    """How much is kept of each session."""
+    retry_seconds: PositiveFloat = 1.0
+    """When a client that was sent away should come back."""
 
 
 class LimitSettings(_Section):
@@ -91,6 +118,8 @@ class LimitSettings(_Section):
     """The largest HTTP body, and the longest line on stdio."""
     threads: PositiveInt = 40
     """How many tools with `execution = "thread"` run at once."""
+    ask_timeout_seconds: PositiveFloat = 300.0
+    """How long a call waits for an answer of its user; its own deadline stands still meanwhile."""
 
 
 class ProtocolSettings(_Section):
@@ -101,6 +130,34 @@ class ProtocolSettings(_Section):
     invalid_arguments: Literal["by_revision", "error", "result"] = "by_revision"
     require_initialized: bool = True
     """Whether a client must confirm the handshake before it may use tools."""
+    state_keys: tuple[SecretStr, ...] = ()
+    """The secrets that seal what a client carries between the rounds of a request: the first seals, all open."""
+    state_ttl_seconds: PositiveFloat = 600.0
+    """How long a client may take from one round of a request to the next."""
+    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = "info"
+    """From which level on a client with a handshake gets log messages before it says what it wants."""
+    log_messages_per_second: PositiveFloat = 100.0
+    progress_per_second: PositiveFloat = 20.0
+    """How many notifications a call may send; the first, and progress that is complete, always leave."""
+
+
+class CachingSettings(_Section):
+    """How long clients of the stateless revision may keep lists and what they read."""
+
+    list_ttl_seconds: float = Field(0.0, ge=0)
+    resource_ttl_seconds: float = Field(0.0, ge=0)
+    """For resources that do not say it themselves."""
+    scope: Literal["private", "public"] = "private"
+    """Whether a cache may hand an answer to other callers, where it does not depend on who asked."""
+
+
+class SubscriptionSettings(_Section):
+    """Clients that want to hear of changes."""
+
+    maximum: PositiveInt = 1000
+    """How many `subscriptions/listen` streams may be open at once."""
+    maximum_resources: PositiveInt = 1000
+    """How many resources one client may watch."""
 
 
 class ToolOverrides(_Section):
@@ -153,5 +210,7 @@ class ServerSettings(BaseSettings):
     sessions: SessionSettings = SessionSettings()
     limits: LimitSettings = LimitSettings()
     protocol: ProtocolSettings = ProtocolSettings()
+    caching: CachingSettings = CachingSettings()
+    subscriptions: SubscriptionSettings = SubscriptionSettings()
     tools: ToolsSettings = ToolsSettings()
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"

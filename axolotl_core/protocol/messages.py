@@ -12,6 +12,7 @@ from axolotl_core.protocol.identity import RequestId
 
 __all__ = [
     "CLIENT_CAPABILITIES_KEY",
+    "LOG_LEVEL_KEY",
     "MAX_DEPTH",
     "MAX_NAME_LENGTH",
     "PROTOCOL_VERSION_KEY",
@@ -30,6 +31,7 @@ _NEVER_DEEP_BYTES: Final = 1024
 """A message up to this size cannot nest deeper than every parser bears, so its depth is not looked at."""
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 _CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 _LARGEST_ID: Final = 2**53 - 1
 
@@ -44,6 +46,7 @@ class RequestMeta(
         "version": PROTOCOL_VERSION_KEY,
         "capabilities": CLIENT_CAPABILITIES_KEY,
         "client_info": _CLIENT_INFO_KEY,
+        "log_level": LOG_LEVEL_KEY,
         "progress_token": "progressToken",
     },
 ):
@@ -52,15 +55,22 @@ class RequestMeta(
     version: str | UnsetType = UNSET
     capabilities: dict[str, Raw] | UnsetType = UNSET
     client_info: Raw | UnsetType = UNSET
+    log_level: str | UnsetType = UNSET
     progress_token: int | str | UnsetType = UNSET
 
 
-class Params(msgspec.Struct, gc=False):
+class Params(
+    msgspec.Struct,
+    gc=False,
+    rename={"request_state": "requestState", "input_responses": "inputResponses", "meta": "_meta"},
+):
     """The parameters that decide where a message goes; a method reads the rest of its own from the message."""
 
     name: _Name | UnsetType = UNSET
     arguments: Raw = Raw(b"{}")
-    meta: RequestMeta | UnsetType = msgspec.field(default=UNSET, name="_meta")
+    meta: RequestMeta | UnsetType = UNSET
+    request_state: str | UnsetType = UNSET
+    input_responses: Raw | UnsetType = UNSET
 
 
 class Head(msgspec.Struct, gc=False):
@@ -144,6 +154,10 @@ def _explain_params(params: Any) -> ProtocolError:
         return InvalidEnvelope(f'Invalid params: "{PROTOCOL_VERSION_KEY}" must be a string')
     if not isinstance(meta.get(CLIENT_CAPABILITIES_KEY, {}), dict):
         return InvalidEnvelope(f'Invalid params: "{CLIENT_CAPABILITIES_KEY}" must be an object')
+    if not isinstance(meta.get(LOG_LEVEL_KEY, ""), str):
+        return InvalidParams(f'Invalid params: "{LOG_LEVEL_KEY}" must be a string')
+    if not isinstance(params.get("requestState", ""), str):
+        return InvalidParams('Invalid params: "requestState" must be the string that the server gave')
     if "name" in params and not _is_name(params["name"]):
         return InvalidParams(f'Invalid params: "name" must be a string of at most {MAX_NAME_LENGTH} characters')
     return InvalidParams('Invalid params: "progressToken" must be a string or an integer')

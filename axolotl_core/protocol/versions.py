@@ -33,6 +33,18 @@ class Revision:
     """Arguments that fail a tool's schema are an `isError` result instead of a JSON-RPC error."""
     any_structured_root: bool = False
     """`structuredContent` may be any JSON value; before, only an object."""
+    polling: bool = False
+    """A server may end the connection of a stream before its time: the client comes back for the rest."""
+    elicitation: bool = False
+    """A server may ask the user to fill in a form."""
+    rich_forms: bool = False
+    """Forms name their `mode`, have titled and multiple choices, and defaults on every field."""
+    url_elicitation: bool = False
+    """A server may ask the user to open a URL; `elicitation` says which modes a client has."""
+    elicitation_ids: bool = False
+    """A question to open a URL has an id of its own."""
+    sampling_tools: bool = False
+    """A sample may use tools, a message may hold several blocks; `sampling` says what a client has."""
 
 
 _2024_11_05: Final = Revision("2024-11-05")
@@ -45,6 +57,7 @@ _2025_06_18: Final = Revision(
     titles=True,
     structured_output=True,
     resource_links=True,
+    elicitation=True,
 )
 _2025_11_25: Final = Revision(
     "2025-11-25",
@@ -56,6 +69,12 @@ _2025_11_25: Final = Revision(
     resource_links=True,
     icons=True,
     argument_errors_as_results=True,
+    polling=True,
+    elicitation=True,
+    rich_forms=True,
+    url_elicitation=True,
+    elicitation_ids=True,
+    sampling_tools=True,
 )
 _2026_07_28: Final = Revision(
     "2026-07-28",
@@ -69,6 +88,10 @@ _2026_07_28: Final = Revision(
     icons=True,
     argument_errors_as_results=True,
     any_structured_root=True,
+    elicitation=True,
+    rich_forms=True,
+    url_elicitation=True,
+    sampling_tools=True,
 )
 
 HANDSHAKE_REVISIONS: Final = (_2024_11_05, _2025_03_26, _2025_06_18, _2025_11_25)

@@ -9,7 +9,7 @@ import pydantic_core
 from axolotl_core.errors import ProtocolError
 from axolotl_core.protocol.identity import RequestId
 
-__all__ = ["encode", "error_message", "json_text", "notification"]
+__all__ = ["encode", "error_message", "json_text", "log_text", "notification", "request_message"]
 
 
 def _plain(value: Any) -> Any:
@@ -44,6 +44,11 @@ def notification(method: str, params: Mapping[str, Any] | None = None) -> bytes:
     return encode(message)
 
 
+def request_message(request_id: RequestId, method: str, params: Mapping[str, Any]) -> bytes:
+    """Encode a request of the server's own."""
+    return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
+
+
 def json_text(value: Any) -> bytes:
     """Encode any JSON value or pydantic model a tool may give.
 
@@ -51,3 +56,11 @@ def json_text(value: Any) -> bytes:
         ValueError: if it holds something that JSON has no form for; NaN and infinities become null.
     """
     return pydantic_core.to_json(value, inf_nan_mode="null")
+
+
+def log_text(value: Any) -> bytes:
+    """Encode any value for a log message; what JSON has no form for becomes the text that Python has for it."""
+    try:
+        return pydantic_core.to_json(value, inf_nan_mode="null", fallback=str)
+    except Exception:  # a log message must not end what it tells about
+        return encode(ascii(value))

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from axolotl_core.errors import ProtocolError
 from axolotl_core.protocol.versions import Revision
+from axolotl_core.resource import CacheHint
+from axolotl_server.settings import ProtocolSettings
 
 if TYPE_CHECKING:
-    from axolotl_server.peer import Request
+    from axolotl_core.layer import ToolCall
+    from axolotl_server.eras.asking import IAsking
+    from axolotl_server.request import Request
 
 __all__ = ["IEra", "Method", "Methods"]
 
@@ -22,6 +26,8 @@ class IEra(ABC):
 
     revision: Revision
     methods: Methods
+    settings: ProtocolSettings
+    asking: "IAsking"
     tail: bytes
     """What closes an ordinary result: the end of the object and what every result of the revision carries."""
     list_tail: bytes
@@ -39,6 +45,22 @@ class IEra(ABC):
     @abstractmethod
     def closing(self, meta: Mapping[str, Any]) -> bytes:
         """Close a result that has a `_meta` of its own."""
+
+    @abstractmethod
+    def kept_tail(self, hint: CacheHint) -> bytes:
+        """Close a result that a client may keep for a while."""
+
+    @abstractmethod
+    def open_rounds(self, request: "Request", call: "ToolCall") -> None:
+        """Look at what a request brings from an earlier round of it.
+
+        Raises:
+            InvalidParams: if it was not given for this very request.
+        """
+
+    @abstractmethod
+    def input_required(self, request: "Request", call: "ToolCall") -> bytes:
+        """Answer with the questions that the code of a feature asked."""
 
     @abstractmethod
     def code_of(self, error: ProtocolError) -> int:

@@ -1,6 +1,4 @@
-"""What a peer of an older revision gets instead of what it does not know."""
-
-from typing import Any
+"""What a peer of an older revision gets instead of content that it does not know."""
 
 import msgspec
 
@@ -12,14 +10,12 @@ from axolotl_core.content import (
     EmbeddedResource,
     ResourceLink,
     TextContent,
+    TextResource,
 )
 from axolotl_core.output import BLOCKS
 from axolotl_core.protocol.versions import Revision
-from axolotl_core.schema import JsonSchema, wrapped
-from axolotl_core.spec import ToolSpec
-from axolotl_core.tool import ToolAnnotations
 
-__all__ = ["content_for", "definition_for"]
+__all__ = ["annotations_for", "content_for", "contents_for"]
 
 
 def content_for(block: ContentBlock, revision: Revision) -> ContentBlock:
@@ -36,7 +32,7 @@ def content_for(block: ContentBlock, revision: Revision) -> ContentBlock:
         resource = BlobResource(f"audio:{block.mime_type}", block.data, block.mime_type)
         return content_for(EmbeddedResource(resource, block.annotations), revision)
     if isinstance(block, ResourceLink) and not revision.resource_links:
-        return TextContent(f"{block.title or block.name}: {block.uri}", _annotations(block.annotations, revision))
+        return TextContent(f"{block.title or block.name}: {block.uri}", annotations_for(block.annotations, revision))
     if isinstance(block, ResourceLink):
         return msgspec.structs.replace(block, icons=None)
     if revision.titles:
@@ -45,43 +41,19 @@ def content_for(block: ContentBlock, revision: Revision) -> ContentBlock:
 
 
 def _without_meta(block: ContentBlock, revision: Revision) -> ContentBlock:
-    plain = msgspec.structs.replace(block, meta=None, annotations=_annotations(block.annotations, revision))
+    plain = msgspec.structs.replace(block, meta=None, annotations=annotations_for(block.annotations, revision))
     if isinstance(plain, EmbeddedResource):
-        return msgspec.structs.replace(plain, resource=msgspec.structs.replace(plain.resource, meta=None))
+        return msgspec.structs.replace(plain, resource=contents_for(plain.resource, revision))
     return plain
 
 
-def _annotations(annotations: Annotations | None, revision: Revision) -> Annotations | None:
+def contents_for(contents: TextResource | BlobResource, revision: Revision) -> TextResource | BlobResource:
+    """Give the form of a resource's contents that a peer of this revision understands."""
+    return contents if revision.titles else msgspec.structs.replace(contents, meta=None)
+
+
+def annotations_for(annotations: Annotations | None, revision: Revision) -> Annotations | None:
+    """Give the annotations that a peer of this revision understands."""
     if annotations is None or revision.titles:
         return annotations
     return msgspec.structs.replace(annotations, last_modified=None)
-
-
-def definition_for(spec: ToolSpec, revision: Revision) -> dict[str, Any]:
-    """Describe a tool as `tools/list` shows it to a peer of this revision."""
-    tool = spec.tool
-    definition: dict[str, Any] = {"name": spec.name, "description": tool.description, "inputSchema": spec.input_schema}
-    if revision.titles and tool.title is not None:
-        definition["title"] = tool.title
-    if revision.structured_output and spec.output_schema is not None:
-        definition["outputSchema"] = _output_schema(spec.output_schema, revision)
-    annotations = _tool_annotations(tool.annotations, tool.title, revision)
-    if annotations != ToolAnnotations():
-        definition["annotations"] = annotations
-    if revision.icons and tool.icons:
-        definition["icons"] = tool.icons
-    if revision.titles and tool.meta:
-        definition["_meta"] = tool.meta
-    return definition
-
-
-def _output_schema(schema: JsonSchema, revision: Revision) -> JsonSchema:
-    return schema if revision.any_structured_root or schema.get("type") == "object" else wrapped(schema)
-
-
-def _tool_annotations(annotations: ToolAnnotations, title: str | None, revision: Revision) -> ToolAnnotations:
-    if not revision.tool_annotations:
-        return ToolAnnotations()
-    if not revision.titles and annotations.title is None:
-        return msgspec.structs.replace(annotations, title=title)
-    return annotations

@@ -8,22 +8,28 @@ from msgspec import UNSET
 from axolotl_core.errors import (
     HeaderMismatch,
     InvalidEnvelope,
+    InvalidParams,
     InvalidRequest,
     MethodNotFound,
     MissingCapability,
     ParseError,
     ProtocolError,
+    ResourceNotFound,
     ToolNotFound,
     UnsupportedVersion,
 )
+from axolotl_core.layer import ToolCall
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.levels import LEVELS
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
+from axolotl_core.resource import CacheHint
+from axolotl_server.eras.asking import AskingInRounds
 from axolotl_server.eras.base import IEra, Methods
 from axolotl_server.eras.mirrored import check_mirrored
-from axolotl_server.peer import Request
+from axolotl_server.request import Request
 from axolotl_server.settings import ProtocolSettings
 
 __all__ = ["ModernEra"]
@@ -44,17 +50,28 @@ class ModernEra(IEra):
 
     cancel_on_disconnect = True
 
+    asking: AskingInRounds
+
     def __init__(
-        self, revision: Revision, methods: Methods, settings: ProtocolSettings, identity: Implementation
+        self,
+        revision: Revision,
+        methods: Methods,
+        settings: ProtocolSettings,
+        asking: AskingInRounds,
+        *,
+        identity: Implementation,
+        list_hint: CacheHint,
     ) -> None:
         self.revision = revision
         self.methods = methods
+        self.settings = settings
+        self.asking = asking
         self._version = revision.name.encode()
-        self._settings = settings
         self._identity = identity
-        self._server_info = encode({_SERVER_INFO_KEY: identity})
-        self.tail = b',"resultType":"complete","_meta":%b}' % self._server_info
-        self.list_tail = b',"ttlMs":0,"cacheScope":"private"' + self.tail
+        server_info = encode({_SERVER_INFO_KEY: identity})
+        self.tail = b',"resultType":"complete","_meta":%b}' % server_info
+        self.list_tail = self.kept_tail(list_hint)
+        self._questions_tail = b',"resultType":"input_required","_meta":%b}' % server_info
 
     def admit(self, request: Request) -> None:
         """Climb the ladder of checks in the protocol's order: envelope, headers, version."""
@@ -75,14 +92,30 @@ class ModernEra(IEra):
             check_mirrored(headers, head, meta.version, request.data)
         if meta.version != self.revision.name:
             raise UnsupportedVersion(meta.version, [revision.name for revision in STATELESS_REVISIONS])
+        if meta.log_level is not UNSET and meta.log_level not in LEVELS:
+            raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
 
     def closing(self, meta: Mapping[str, Any]) -> bytes:
         """Close a result with the tool's own `_meta` beside the server's."""
         return b',"resultType":"complete","_meta":%b}' % encode({**meta, _SERVER_INFO_KEY: self._identity})
 
+    def kept_tail(self, hint: CacheHint) -> bytes:
+        """Say how long the result may be kept, and by whom."""
+        return b',"ttlMs":%d,"cacheScope":"%b"%b' % (round(hint.ttl_seconds * 1000), hint.scope.encode(), self.tail)
+
+    def open_rounds(self, request: Request, call: ToolCall) -> None:
+        """Unseal the state, whether the code will ask for it or not."""
+        self.asking.open(request, call)
+
+    def input_required(self, request: Request, call: ToolCall) -> bytes:
+        """Ask by means of the result."""
+        return self.asking.result(request, call) + self._questions_tail
+
     def code_of(self, error: ProtocolError) -> int:
-        """An unknown tool is a wrong parameter here: an unknown method would mean HTTP 404."""
-        if isinstance(error, ToolNotFound) and self._settings.unknown_tool != "method_not_found":
+        """What is not there is a wrong parameter here: an unknown method would mean HTTP 404."""
+        if isinstance(error, ToolNotFound) and self.settings.unknown_tool != "method_not_found":
+            return codes.INVALID_PARAMS
+        if isinstance(error, ResourceNotFound):
             return codes.INVALID_PARAMS
         return error.code
 

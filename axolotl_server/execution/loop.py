@@ -4,14 +4,14 @@ from collections.abc import Awaitable
 from typing import Any
 
 from axolotl_core.layer import Invoke, ToolCall
-from axolotl_core.spec import ToolSpec
+from axolotl_core.spec import FeatureSpec
 
 __all__ = ["run_on_loop"]
 
 
-def run_on_loop(spec: ToolSpec) -> Invoke:
+def run_on_loop(spec: FeatureSpec) -> Invoke:
     """Await the tool in place."""
-    execute = spec.tool.execute
+    execute = spec.feature.execute
 
     def invoke(call: ToolCall) -> Awaitable[Any]:
         return execute(call.arguments, call)

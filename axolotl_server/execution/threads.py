@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 from axolotl_core.layer import Invoke, ToolCall
-from axolotl_core.spec import ToolSpec
+from axolotl_core.spec import FeatureSpec
 
 __all__ = ["ThreadRunner"]
 
@@ -24,10 +24,10 @@ class ThreadRunner:
     def __init__(self, threads: int) -> None:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="axolotl-tool")
 
-    def runner(self, spec: ToolSpec) -> Invoke:
+    def runner(self, spec: FeatureSpec) -> Invoke:
         """Give what runs a tool in the pool."""
-        execute = spec.tool.execute
-        finish = asyncio.run if spec.tool.suspends else _finish
+        execute = spec.feature.execute
+        finish = asyncio.run if spec.feature.suspends else _finish
 
         def work(call: ToolCall) -> Any:
             try:

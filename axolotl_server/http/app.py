@@ -2,8 +2,9 @@
 
 from asyncio import get_running_loop
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from axolotl_core.event_store import IEventStore
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.eras.select import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler
@@ -11,16 +12,22 @@ from axolotl_server.http.asgi import Receive, Scope, Send
 from axolotl_server.http.body import read_rest
 from axolotl_server.http.checks import HeaderChecks, accepts
 from axolotl_server.http.exchange import HttpExchange, Surroundings
+from axolotl_server.http.listening import listen
 from axolotl_server.http.refusals import HttpRefusal
 from axolotl_server.http.reply import JSON, send_empty, send_refusal
-from axolotl_server.http.sessions import Session, Sessions
+from axolotl_server.http.session import Session
+from axolotl_server.http.sessions import Sessions
 from axolotl_server.http.stream import EventStream
-from axolotl_server.settings import ServerSettings
+from axolotl_server.settings import ServerSettings, SessionSettings
+from axolotl_server.stores.memory_events import MemoryEventStore
+
+if TYPE_CHECKING:
+    from axolotl_server.http.sse_transport import SseTransport
 
 __all__ = ["HttpApp", "ReplyAtOnce"]
 
 _DUPLICATED = b"\x00duplicated"
-_JUDGED = frozenset({b"host", b"origin"})
+_JUDGED = frozenset({b"host", b"origin", b"last-event-id"})
 
 
 ReplyAtOnce: TypeAlias = Callable[[Send, int, bytes], bool]
@@ -35,15 +42,20 @@ class HttpApp:
     """An ASGI application that runs the handler in the server's own task, without one of its own."""
 
     def __init__(
-        self, handler: DefaultHandler, settings: ServerSettings, reply_at_once: ReplyAtOnce = _by_messages
+        self,
+        handler: DefaultHandler,
+        settings: ServerSettings,
+        reply_at_once: ReplyAtOnce = _by_messages,
+        event_store: IEventStore | None = None,
     ) -> None:
         self._handler = handler
         self._reply_at_once = reply_at_once
         self._checks = HeaderChecks(settings.http)
         self._max_bytes = settings.limits.max_message_bytes
         self._path = settings.http.path
-        self.sessions = Sessions(handler, settings.sessions)
+        self.sessions = Sessions(handler, settings.sessions, _store_for(settings.sessions, event_store))
         self._surroundings = Surroundings(self.sessions, settings.http.keep_alive_seconds)
+        self._sse = None if settings.http.sse_path is None else self._make_sse(handler, settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -80,6 +92,9 @@ class HttpApp:
     async def _serve_other(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         """Serve what is no posted message."""
         self._checks.check_source(headers)
+        if self._sse is not None and self._sse.serves(scope["path"]):
+            await self._sse.serve(scope, headers, receive, send)
+            return
         if scope["path"] != self._path:
             raise HttpRefusal(404, f"Not found: the MCP endpoint is {self._path}")
         if scope["method"] == "GET":
@@ -91,20 +106,19 @@ class HttpApp:
             raise HttpRefusal(405, "Method not allowed: use POST", allow=b"POST, GET, DELETE")
 
     async def _get(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
-        """Keep a stream open for what the server says unasked."""
+        """Open a stream of a session, or go on with one."""
         if not accepts(headers.get(b"accept", b""), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
         session = self._session(headers)
-        if session.outlet is not None:
-            raise HttpRefusal(409, "Conflict: the session has an open stream already")
-        stream = EventStream(send, [], self._surroundings.keep_alive_seconds)
-        session.outlet = stream.put
-        watcher = get_running_loop().create_task(_end_with_client(stream, receive))
-        try:
-            await stream.finished()
-        finally:
-            session.outlet = None
-            watcher.cancel()
+        if not headers.get(b"last-event-id"):
+            self.sessions.check_open()
+        await listen(session, headers, EventStream(send, [], self._surroundings.keep_alive_seconds), receive)
+
+    def _make_sse(self, handler: DefaultHandler, settings: ServerSettings) -> "SseTransport":
+        """Load the deprecated transport for those who want it."""
+        from axolotl_server.http.sse_transport import SseTransport
+
+        return SseTransport(handler, settings, self.sessions, self._checks)
 
     def _session(self, headers: Mapping[bytes, bytes]) -> Session:
         if headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
@@ -112,10 +126,11 @@ class HttpApp:
         return self.sessions.find(headers.get(b"mcp-session-id"), ANONYMOUS)
 
 
-async def _end_with_client(stream: EventStream, receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    stream.put(None)
+def _store_for(settings: SessionSettings, given: IEventStore | None) -> IEventStore | None:
+    """Choose where events are kept, if they are."""
+    if not settings.resumable:
+        return None
+    return MemoryEventStore(settings.max_events, settings.max_event_bytes) if given is None else given
 
 
 def _mark_duplicates(headers: dict[bytes, bytes], pairs: Iterable[tuple[bytes, bytes]]) -> None:

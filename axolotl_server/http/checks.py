@@ -49,9 +49,17 @@ class HeaderChecks:
         if origin is not None and not self._is_origin(origin):
             raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
 
-    def _check_media(self, headers: Mapping[bytes, bytes]) -> None:
+    def check_content(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a body that does not say that it is JSON.
+
+        Raises:
+            HttpRefusal: 415.
+        """
         if not _names_json(headers.get(b"content-type", b"")):
             raise HttpRefusal(415, "Unsupported media type: send Content-Type: application/json")
+
+    def _check_media(self, headers: Mapping[bytes, bytes]) -> None:
+        self.check_content(headers)
         if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
             raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
 

@@ -7,14 +7,16 @@ import msgspec
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
-from axolotl_core.layer import ToolCall
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.http.asgi import Receive, Send
 from axolotl_server.http.checks import accepts
+from axolotl_server.http.listening import until_client_leaves
 from axolotl_server.http.reply import Headers, send_empty, send_json
-from axolotl_server.http.sessions import Session, Sessions
+from axolotl_server.http.session import Session
+from axolotl_server.http.session_stream import SessionStream
+from axolotl_server.http.sessions import Sessions
 from axolotl_server.http.stream import EventStream
-from axolotl_server.peer import Connection, Request
+from axolotl_server.peer import Connection, IStoppable
 
 __all__ = ["HttpExchange", "Surroundings"]
 
@@ -40,57 +42,74 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     status: int = 200
     plain: bool = True
     """Whether a JSON reply is all there is to send; `finish` has to be called where it is not."""
-    _begun: Session | None = None
-    _stream: EventStream | None = None
+    _session: Session | None = None
+    _begins: bool = False
+    _outlet: EventStream | None = None
+    """The response to this very request, once it is an event stream."""
+    _stream: EventStream | SessionStream | None = None
+    """Where messages go: to the response, or in a session to the stream that will outlive it."""
     _watcher: asyncio.Task[None] | None = None
 
     def connection(self) -> Connection:
         """Find the session that the header names."""
-        return self._surroundings.sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
+        self._session = self._surroundings.sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
+        return self._session
 
     def open_connection(self) -> Connection:
         """Begin a session; its id leaves with the reply."""
         if self.headers.get(_SESSION_HEADER) is not None:
             raise InvalidRequest("Invalid request: initialize begins a session, send it without Mcp-Session-Id")
         self.plain = False
-        self._begun = self._surroundings.sessions.begin(self.principal)
-        return self._begun
+        self._session = self._surroundings.sessions.begin(self.principal)
+        self._begins = True
+        return self._session
 
-    def notify(self, message: bytes) -> None:
-        """Turn the reply into an event stream, if the client takes one."""
-        if self._stream is None:
-            if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
-                return
-            self.plain = False
-            self._stream = EventStream(self._send, self._session_header(), self._surroundings.keep_alive_seconds)
-        self._stream.put(message)
+    def notify(self, message: bytes) -> bool:
+        """Turn the reply into an event stream; answers False if the client takes none."""
+        stream = self._stream or self._open_stream()
+        if stream is None:
+            return False
+        stream.put(message)
+        return True
 
-    def watch(self, call: ToolCall) -> None:
-        """Stop the call if the client goes away, in the eras where that means it."""
-        request = call.caller
-        assert isinstance(request, Request)
-        if request.era.cancel_on_disconnect:
-            self.plain = False
-            self._watcher = self.loop.create_task(self._watch(call))
+    def watch(self, running: IStoppable) -> None:
+        """Stop what runs if the client goes away."""
+        self.plain = False
+        self._watcher = self.loop.create_task(self._watch(running))
+
+    def hang_up(self) -> None:
+        """End the response if the client will come back for the reply."""
+        if self._session is not None and self._session.polls:
+            stream = self._stream or self._open_stream()
+            if isinstance(stream, SessionStream):
+                stream.hang_up()
 
     async def finish(self, reply: bytes | None) -> None:
         """End an exchange that is not answered by plain JSON and nothing else."""
         if self._watcher is not None:
             self._watcher.cancel()
-        if self._stream is not None:
+        if self._stream is not None and self._outlet is not None:
             if reply is not None:
                 self._stream.put(reply)
-            self._stream.put(None)
-            await self._stream.finished()
+            self._stream.end()
+            await self._outlet.finished()
         elif reply is not None:
             await send_json(self._send, self.status, reply, self._session_header())
         else:
             await send_empty(self._send, self.status if self.status != 200 else 204)
 
-    def _session_header(self) -> Headers:
-        return [] if self._begun is None else [(_SESSION_HEADER, self._begun.id)]
+    def _open_stream(self) -> EventStream | SessionStream | None:
+        if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
+            return None
+        self.plain = False
+        outlet = EventStream(self._send, self._session_header(), self._surroundings.keep_alive_seconds)
+        outlet.start()
+        self._outlet = outlet
+        self._stream = outlet if self._session is None else self._session.open_stream(outlet)
+        return self._stream
 
-    async def _watch(self, call: ToolCall) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-        call.stop(CancelReason.DISCONNECT)
+    def _session_header(self) -> Headers:
+        return [(_SESSION_HEADER, self._session.id)] if self._begins and self._session is not None else []
+
+    async def _watch(self, running: IStoppable) -> None:
+        await until_client_leaves(self._receive, lambda: running.stop(CancelReason.DISCONNECT))

@@ -1,10 +1,10 @@
-"""Writing HTTP responses: whole ones, and event streams."""
+"""Writing whole HTTP responses, and the headers of event streams."""
 
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.http.asgi import Send
 from axolotl_server.http.refusals import HttpRefusal
 
-__all__ = ["EVENT_STREAM_HEADERS", "JSON", "Headers", "event", "send_empty", "send_json", "send_refusal"]
+__all__ = ["EVENT_STREAM_HEADERS", "JSON", "Headers", "send_empty", "send_json", "send_refusal"]
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -35,8 +35,3 @@ async def send_refusal(send: Send, refusal: HttpRefusal) -> None:
     if refusal.allow is not None:
         extra.append((b"allow", refusal.allow))
     await send_json(send, refusal.status or 400, error_message(None, refusal, refusal.code), extra)
-
-
-def event(message: bytes) -> bytes:
-    """Frame a message as a server-sent event."""
-    return b"event: message\ndata: %b\n\n" % message

@@ -7,6 +7,7 @@ from types import FrameType
 import uvicorn
 
 from axolotl_core.cancellation import CancelReason
+from axolotl_core.event_store import IEventStore
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.shortcut import reply_at_once
@@ -55,9 +56,14 @@ class _DrainingServer(uvicorn.Server):
                 return
 
 
-async def serve_http(handler: DefaultHandler, settings: ServerSettings, listener: socket.socket) -> None:
+async def serve_http(
+    handler: DefaultHandler,
+    settings: ServerSettings,
+    listener: socket.socket,
+    event_store: IEventStore | None = None,
+) -> None:
     """Serve on a bound socket until the process is told to stop."""
-    app = HttpApp(handler, settings, reply_at_once)
+    app = HttpApp(handler, settings, reply_at_once, event_store)
     config = uvicorn.Config(
         app,
         http="httptools",

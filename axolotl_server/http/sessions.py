@@ -1,53 +1,35 @@
-"""Sessions of HTTP clients that use the handshake: capped, and gone when nobody uses them."""
+"""All sessions of a process: capped, and gone when nobody uses them."""
 
 import asyncio
-import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
+from axolotl_core.event_store import IEventStore
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.refusals import HttpRefusal
-from axolotl_server.peer import Connection
+from axolotl_server.http.session import Session
 from axolotl_server.settings import SessionSettings
 
-__all__ = ["Session", "Sessions"]
-
-
-class Session(Connection):
-    """A connection that lives across requests, bound to the principal that began it."""
-
-    __slots__ = ("id", "last_used", "outlet", "principal")
-
-    def __init__(self, principal: Principal) -> None:
-        super().__init__(self._send)
-        self.id = secrets.token_hex(16).encode()
-        self.principal = principal
-        self.last_used = time.monotonic()
-        self.outlet: Callable[[bytes | None], object] | None = None
-        """Where the open event stream takes messages; None ends it."""
-
-    @property
-    def in_use(self) -> bool:
-        """Whether something keeps the session alive however old its last request is."""
-        return bool(self.calls) or self.outlet is not None
-
-    def _send(self, message: bytes) -> None:
-        if self.outlet is not None:
-            self.outlet(message)
+__all__ = ["Sessions"]
 
 
 class Sessions:
-    """All sessions of a process."""
+    """Begins, finds and ends sessions, and counts what else stays connected."""
 
-    def __init__(self, handler: DefaultHandler, settings: SessionSettings) -> None:
+    def __init__(self, handler: DefaultHandler, settings: SessionSettings, store: IEventStore | None) -> None:
         self._handler = handler
         self._settings = settings
+        self._store = store
         self._by_id: dict[bytes, Session] = {}
+        self._guests: set[Callable[[], object]] = set()
+        self._forgetting: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
+        self._closing = False
 
     def __len__(self) -> int:
-        return len(self._by_id)
+        return len(self._by_id) + len(self._guests)
 
     def begin(self, principal: Principal) -> Session:
         """Begin a session.
@@ -55,11 +37,8 @@ class Sessions:
         Raises:
             HttpRefusal: 503 if there are too many.
         """
-        if len(self._by_id) >= self._settings.maximum:
-            self._drop_idle()
-        if len(self._by_id) >= self._settings.maximum:
-            raise HttpRefusal(503, "Too many sessions: end one with DELETE, or try again later")
-        session = Session(principal)
+        self._find_place()
+        session = Session(principal, self._store, self._settings.retry_seconds)
         self._by_id[session.id] = session
         self._handler.connect(session)
         self._sweep_later()
@@ -82,17 +61,52 @@ class Sessions:
         return session
 
     def end(self, session: Session) -> None:
-        """End a session and what runs for it."""
+        """End a session, what runs for it and what is kept of it."""
         self._by_id.pop(session.id, None)
         self._handler.disconnect(session)
-        if session.outlet is not None:
-            session.outlet(None)
+        session.close()
+        if session.has_spoken and self._store is not None:
+            forgetting = asyncio.get_running_loop().create_task(session.forget())
+            self._forgetting.add(forgetting)
+            forgetting.add_done_callback(self._forgetting.discard)
+
+    @contextmanager
+    def guest(self, leave: Callable[[], object]) -> Iterator[None]:
+        """Let a connection in that is no session but counts as one; `leave` is called when the server stops.
+
+        Raises:
+            HttpRefusal: 503 if there are too many, or if the server stops.
+        """
+        self.check_open()
+        self._find_place()
+        self._guests.add(leave)
+        try:
+            yield
+        finally:
+            self._guests.discard(leave)
+
+    def check_open(self) -> None:
+        """Refuse a stream that nothing but the end of the server would end.
+
+        Raises:
+            HttpRefusal: 503 if the server stops.
+        """
+        if self._closing:
+            raise HttpRefusal(503, "Service unavailable: the server is shutting down; try again")
 
     def end_streams(self) -> None:
-        """Close every open event stream; the sessions go on."""
+        """Close every stream that waits for news, and open none any more; streams of calls end with their calls."""
+        self._closing = True
         for session in self._by_id.values():
-            if session.outlet is not None:
-                session.outlet(None)
+            session.stop_listening()
+        for leave in tuple(self._guests):
+            leave()
+
+    def _find_place(self) -> None:
+        if len(self) >= self._settings.maximum:
+            self._drop_idle()
+        if len(self) >= self._settings.maximum:
+            raise HttpRefusal(503, "Too many sessions: end one with DELETE, or try again later")
 
     def _sweep_later(self) -> None:
         if self._sweeping is None and self._by_id:

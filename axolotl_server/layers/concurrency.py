@@ -4,7 +4,7 @@ from typing import Any
 
 from axolotl_core.errors import Overloaded
 from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.spec import ToolSpec
+from axolotl_core.spec import FeatureSpec
 
 __all__ = ["ConcurrencyLayer"]
 
@@ -14,7 +14,7 @@ _RETRY_AFTER_SECONDS = 1.0
 class ConcurrencyLayer(ILayer):
     """Counts the running calls of a tool and refuses those beyond its limit, at once and retryably."""
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Give the tool its own counter; a tool without a limit is left alone."""
         limit = spec.limits.max_concurrency
         if limit is None:

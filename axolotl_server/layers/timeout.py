@@ -5,7 +5,7 @@ from time import monotonic
 from typing import Any, Protocol
 
 from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.spec import ToolSpec
+from axolotl_core.spec import FeatureSpec
 
 __all__ = ["ILane", "TimeoutLayer"]
 
@@ -33,7 +33,7 @@ class TimeoutLayer(ILayer):
     def __init__(self, lane_for: Callable[[float], ILane]) -> None:
         self._lane_for = lane_for
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Find the lane once."""
         lane = self._lane_for(spec.limits.timeout_seconds)
         seconds = lane.seconds
@@ -46,5 +46,6 @@ class TimeoutLayer(ILayer):
                 return await call_next(call)
             finally:
                 lane.pop(call, None)
+                call.deadline = None
 
         return timed

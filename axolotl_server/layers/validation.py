@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from axolotl_core.arguments import explain
 from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.spec import ToolSpec
+from axolotl_core.spec import FeatureSpec
 
 __all__ = ["ValidationLayer"]
 
@@ -15,11 +15,11 @@ __all__ = ["ValidationLayer"]
 class ValidationLayer(ILayer):
     """Turns the raw arguments into the tool's input model, or refuses the call."""
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Compile the tool's parser."""
-        parse = spec.tool.argument_parser(coerce=spec.limits.coerce_arguments)
+        parse = spec.feature.argument_parser(coerce=spec.limits.coerce_arguments)
 
-        model = spec.tool.input_model
+        model = spec.feature.input_model
 
         def validated(call: ToolCall) -> Awaitable[Any]:
             try:

@@ -1,5 +1,6 @@
 """Getting to know each other: handshake, discovery, ping."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from axolotl_core.protocol.identity import Implementation
@@ -8,7 +9,7 @@ from axolotl_core.protocol.wire import encode
 from axolotl_server.eras.base import IEra
 from axolotl_server.eras.select import Eras
 from axolotl_server.methods.params import InitializeParams, read_params
-from axolotl_server.peer import Request
+from axolotl_server.request import Request
 from axolotl_server.settings import ServerIdentity
 
 __all__ = ["Discovery", "Handshake", "identity_of", "ping"]
@@ -27,8 +28,9 @@ async def ping(request: Request) -> bytes:
 class Handshake:
     """`initialize`: agree on a revision and remember who called."""
 
-    def __init__(self, settings: ServerIdentity) -> None:
+    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
         self._settings = settings
+        self._capabilities = capabilities
         self.eras: Eras
         """Set once all eras are there, of which each has this method in its table."""
 
@@ -38,6 +40,7 @@ class Handshake:
         era = self.eras.negotiate(params.protocol_version)
         connection = request.exchange.open_connection()
         connection.era, connection.client = era, params.client_info
+        connection.capabilities = params.capabilities
         return self._result(era)
 
     def _result(self, era: IEra) -> bytes:
@@ -48,7 +51,7 @@ class Handshake:
             info["title"] = identity.title
         result: dict[str, Any] = {
             "protocolVersion": revision.name,
-            "capabilities": {"tools": {"listChanged": True}},
+            "capabilities": self._capabilities,
             "serverInfo": identity if revision.icons else info,
         }
         if self._settings.instructions is not None:
@@ -59,10 +62,10 @@ class Handshake:
 class Discovery:
     """`server/discover`: what a stateless client may ask."""
 
-    def __init__(self, settings: ServerIdentity) -> None:
+    def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
         result: dict[str, Any] = {
             "supportedVersions": [revision.name for revision in STATELESS_REVISIONS],
-            "capabilities": {"tools": {}},
+            "capabilities": capabilities,
         }
         if settings.instructions is not None:
             result["instructions"] = settings.instructions

@@ -8,7 +8,19 @@ import msgspec
 from axolotl_core.errors import InvalidParams
 from axolotl_core.protocol.identity import Implementation, RequestId
 
-__all__ = ["CancelledParams", "InitializeParams", "ListParams", "read_params"]
+__all__ = [
+    "CancelledParams",
+    "CompletionParams",
+    "InitializeParams",
+    "LevelParams",
+    "ListParams",
+    "ListenParams",
+    "PromptParams",
+    "ResourceParams",
+    "Wanted",
+    "read_params",
+    "read_raw_params",
+]
 
 ParamsT = TypeVar("ParamsT", bound=msgspec.Struct)
 
@@ -32,6 +44,64 @@ class CancelledParams(msgspec.Struct, rename="camel"):
 
     request_id: RequestId
     reason: str | None = None
+
+
+class PromptParams(msgspec.Struct):
+    """Which prompt, and its arguments as texts."""
+
+    name: str
+    arguments: dict[str, str] = {}
+
+
+class ResourceParams(msgspec.Struct):
+    """Which resource."""
+
+    uri: str
+
+
+class LevelParams(msgspec.Struct):
+    """From which level on log messages are wanted."""
+
+    level: str
+
+
+class _Reference(msgspec.Struct):
+    type: str
+    name: str | None = None
+    uri: str | None = None
+
+
+class CompletionParams(msgspec.Struct):
+    """Whose argument is to be completed."""
+
+    ref: _Reference
+
+
+class Wanted(msgspec.Struct, rename="camel", omit_defaults=True):
+    """Which changes a listener wants to hear of."""
+
+    tools_list_changed: bool = False
+    prompts_list_changed: bool = False
+    resources_list_changed: bool = False
+    resource_subscriptions: tuple[str, ...] = ()
+
+
+class ListenParams(msgspec.Struct):
+    """What a listener wants."""
+
+    notifications: Wanted
+
+
+class _RawMessage(msgspec.Struct):
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+_read_raw = msgspec.json.Decoder(_RawMessage).decode
+
+
+def read_raw_params(data: bytes) -> msgspec.Raw:
+    """Cut the `params` out of a message."""
+    return _read_raw(data).params
 
 
 def read_params(data: bytes, kind: type[ParamsT]) -> ParamsT:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
-from axolotl_core.layer import ToolCall
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.peer import Connection
+from axolotl_server.peer import Connection, IStoppable
 
 __all__ = ["StreamPeer"]
 
@@ -53,15 +52,20 @@ class StreamPeer:
             raise InvalidRequest("Invalid request: the connection is already initialized")
         return self._connection
 
-    def notify(self, message: bytes) -> None:
+    def notify(self, message: bytes) -> bool:
         """Write at once: everything shares the stream."""
         self._write(message)
+        return True
 
-    def watch(self, call: ToolCall) -> None:
+    def watch(self, running: IStoppable) -> None:
         """Do nothing: the end of the stream is seen by the transport."""
+
+    def hang_up(self) -> None:
+        """Do nothing: there is one stream, and nobody could come back."""
 
     async def close(self, drain_seconds: float) -> None:
         """Let running calls end, stop those that do not in time, and answer them all."""
+        self._handler.subscriptions.end(self._connection)
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=drain_seconds)
         self._handler.disconnect(self._connection, CancelReason.SHUTDOWN)

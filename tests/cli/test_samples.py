@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from axolotl_cli.invitation import curl_call
 from axolotl_cli.samples import sample_arguments
-from axolotl_core import SchemaTool, ToolAnnotations, ToolLimits, ToolSpec, tool
+from axolotl_core import SchemaTool, ToolAnnotations, Limits, ToolSpec, tool
 from axolotl_core.registry import AnyTool
 
 
@@ -44,7 +44,7 @@ async def measure() -> str:
 
 
 def spec_of(sample: AnyTool) -> ToolSpec:
-    return ToolSpec.of(sample, ToolLimits(1.0, None, "loop", False))
+    return ToolSpec.of(sample, Limits(1.0, None, "loop", False))
 
 
 def routed() -> SchemaTool:

@@ -6,10 +6,10 @@ import pytest
 
 from axolotl_core import CancelReason, Implementation, Principal, ToolCall, ToolCancelled, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_core.spec import ToolLimits, ToolSpec
+from axolotl_core.spec import Limits, ToolSpec
 from tests.core.samples import Add
 
-LIMITS = ToolLimits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
+LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
 SPEC = ToolSpec.of(Add(), LIMITS)
 
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_core import ConfigurationError, ITool, ToolContext, ToolLimits, ToolSpec, tool
+from axolotl_core import ConfigurationError, ITool, ToolContext, Limits, ToolSpec, tool
 from axolotl_core.header_parameters import HeaderParameter, header_parameters
 
-LIMITS = ToolLimits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
+LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
 
 
 def mirrored(kind: Any = "string", name: Any = "Tenant") -> dict[str, Any]:

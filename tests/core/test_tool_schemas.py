@@ -11,13 +11,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from typing_extensions import TypedDict
 
-from axolotl_core import ConfigurationError, ITool, NoArguments, ToolContext, ToolLimits, ToolSpec
+from axolotl_core import ConfigurationError, ITool, NoArguments, ToolContext, Limits, ToolSpec
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import JsonSchema, wrapped
 from tests.core.samples import Add, fits
 
 ItemT = TypeVar("ItemT")
-LIMITS = ToolLimits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
+LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
 
 
 class Colour(Enum):

@@ -18,6 +18,7 @@ from typing import Any
 import uvicorn
 from dependency_injector import containers
 
+from axolotl_core.event_store import IEventStore
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.shortcut import reply_at_once
 
@@ -49,12 +50,14 @@ class HttpServer:
 
 @asynccontextmanager
 async def serving(
-    container: containers.Container, settings: Mapping[str, Any] | None = None
+    container: containers.Container,
+    settings: Mapping[str, Any] | None = None,
+    event_store: IEventStore | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Serve a container over HTTP on the running loop."""
     async with ServerHost(container, flags=settings) as host:
         listener = _listener()
-        app = HttpApp(host.handler, host.settings, reply_at_once)
+        app = HttpApp(host.handler, host.settings, reply_at_once, event_store)
         config = uvicorn.Config(
             app,
             http="httptools",

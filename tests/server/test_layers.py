@@ -17,7 +17,7 @@ from axolotl_core import (
     Refused,
     ToolCall,
     ToolContext,
-    ToolLimits,
+    Limits,
     ToolSpec,
 )
 from axolotl_server import ServerHost, connect
@@ -86,7 +86,7 @@ def spec_of(tool: ITool[Any, Any], **limits: Any) -> ToolSpec:
         "execution": "loop",
         "coerce_arguments": False,
     }
-    return ToolSpec.of(tool, ToolLimits(**{**plain, **limits}))
+    return ToolSpec.of(tool, Limits(**{**plain, **limits}))
 
 
 async def innermost(call: ToolCall) -> Any:

@@ -11,38 +11,11 @@ import pytest_asyncio
 
 from axolotl_core import SchemaTool
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.server.session_client import INITIALIZED, Client
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import INITIALIZE, JSON_HEADERS, call, message, mirrored
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-INITIALIZED = message("notifications/initialized", id=None)
-
-
-class Client:
-    """A client with a session."""
-
-    def __init__(self, http: httpx.AsyncClient, url: str) -> None:
-        self._http = http
-        self.url = url
-        self.headers: dict[str, str] = {}
-
-    async def post(self, body: bytes, **headers: str) -> httpx.Response:
-        return await self._http.post(self.url, content=body, headers={**JSON_HEADERS, **self.headers, **headers})
-
-    async def begin(self, version: str = "2025-11-25") -> httpx.Response:
-        reply = await self.post(message("initialize", {**INITIALIZE, "protocolVersion": version}))
-        if "mcp-session-id" in reply.headers:
-            self.headers = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
-            assert (await self.post(INITIALIZED)).status_code == 202
-        return reply
-
-    async def end(self) -> httpx.Response:
-        return await self._http.delete(self.url, headers=self.headers)
-
-    def listen(self, **headers: str) -> Any:
-        return self._http.stream("GET", self.url, headers={"Accept": "text/event-stream", **self.headers, **headers})
-
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
@@ -80,7 +53,7 @@ async def test_a_handshake_begins_a_session(client: Client) -> None:
     assert session_id.isascii()
     assert session_id.isprintable()
     assert "mcp-session-id" not in (await client.post(call("echo", legacy=True))).headers
-    another = Client(client._http, client.url)
+    another = Client(client.http, client.url)
     assert (await another.begin()).headers["mcp-session-id"] != session_id
 
 
@@ -103,7 +76,7 @@ async def test_an_unknown_session_is_not_found(client: Client, session: str) -> 
     """A session that is not there, as after a restart, is 404, so that the client begins anew."""
     header = {"Mcp-Session-Id": session.encode("latin-1")}
     for body in (call("echo", legacy=True), message("ping"), INITIALIZED):
-        reply = await client._http.post(client.url, content=body, headers={**JSON_HEADERS, **header})  # type: ignore[arg-type]
+        reply = await client.http.post(client.url, content=body, headers={**JSON_HEADERS, **header})  # type: ignore[arg-type]
         assert reply.status_code == 404
 
 
@@ -111,7 +84,7 @@ async def test_a_session_that_was_named_twice_is_not_found(client: Client) -> No
     """Two session headers name nobody, even if both are right."""
     await client.begin()
     pairs = [*JSON_HEADERS.items(), *client.headers.items(), *client.headers.items()]
-    reply = await client._http.post(client.url, content=message("ping"), headers=pairs)
+    reply = await client.http.post(client.url, content=message("ping"), headers=pairs)
     assert reply.status_code == 404
 
 
@@ -146,7 +119,7 @@ async def test_only_handshake_versions_have_sessions(client: Client, method: str
     """A stream or an end under another version is refused, and the session goes on."""
     await client.begin()
     headers = {**client.headers, "Accept": "text/event-stream", "MCP-Protocol-Version": "1999-01-01"}
-    assert (await client._http.request(method, client.url, headers=headers)).status_code == 400
+    assert (await client.http.request(method, client.url, headers=headers)).status_code == 400
     assert (await client.end()).status_code == 204
 
 
@@ -310,7 +283,7 @@ async def test_a_session_has_one_stream(client: Client) -> None:
 
 async def test_ending_a_session_ends_its_stream(client: Client) -> None:
     """A client that is listening learns that its session ended."""
-    await client.begin()
+    await client.begin("2025-06-18")
     async with client.listen() as stream:
         await client.end()
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -333,7 +306,7 @@ async def test_an_idle_stream_is_kept_alive(http: httpx.AsyncClient) -> None:
     """A stream on which nothing happens gets a comment now and then."""
     async with serving(container_of(Echo()), {"http": {"keep_alive_seconds": 0.02}}) as server:
         client = Client(http, server.url)
-        await client.begin()
+        await client.begin("2025-06-18")
         async with client.listen() as stream, asyncio.timeout(PATIENCE_SECONDS):
             comments = [line async for line in _first(stream.aiter_lines(), 4)]
     assert comments == [": keep-alive", "", ": keep-alive", ""]
@@ -366,10 +339,10 @@ async def test_ending_a_session_stops_its_calls(http: httpx.AsyncClient) -> None
 async def test_stateless_replies_carry_no_session(client: Client) -> None:
     """A stateless request begins no session and is given none, also if it names one."""
     await client.begin()
-    reply = await client._http.post(
+    reply = await client.http.post(
         client.url, content=call("echo"), headers={**mirrored(name="echo"), **client.headers}
     )
     assert reply.status_code == 200
     assert "mcp-session-id" not in reply.headers
     unknown = {**mirrored(name="echo"), "Mcp-Session-Id": "nobody"}
-    assert (await client._http.post(client.url, content=call("echo"), headers=unknown)).status_code == 200
+    assert (await client.http.post(client.url, content=call("echo"), headers=unknown)).status_code == 200

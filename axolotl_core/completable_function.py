@@ -1,0 +1,50 @@
+"""Functions as prompts and resource templates, whose arguments other functions complete."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, TypeVar
+
+from axolotl_core.completion import Completer, CompletionOutput, bound_to, check_completer, run_completer
+from axolotl_core.function_feature import FunctionFeature
+
+__all__ = ["CompletableFunction"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+CompleterT = TypeVar("CompleterT", bound=Completer)
+
+
+class CompletableFunction(FunctionFeature[P, R]):
+    """A function whose arguments have completers."""
+
+    def __init__(self, function: Callable[P, R], options: Mapping[str, Any], *, bound: bool = True) -> None:
+        super().__init__(function, options, bound=bound)
+        self.completers: dict[str, Completer] = {}
+
+    def completes(self, argument: str) -> Callable[[CompleterT], CompleterT]:
+        """Let the decorated function suggest values for an argument; it takes what was typed so far.
+
+        Raises:
+            ConfigurationError: if there is no such argument.
+        """
+
+        def decorate(completer: CompleterT) -> CompleterT:
+            check_completer(completer, argument, [one.public_name for one in self._signature.parameters])
+            self.completers[argument] = completer
+            return completer
+
+        return decorate
+
+    async def completed(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput | None:
+        """Ask the completer of an argument; None where it has none."""
+        completer = self.completers.get(argument)
+        return None if completer is None else await run_completer(completer, value, known)
+
+    def completers_for(self, instance: object) -> dict[str, Completer]:
+        """Give the completers bound to an object, for a method of it."""
+        return {argument: bound_to(instance, completer) for argument, completer in self.completers.items()}
+
+    @property
+    def completes_without_waiting(self) -> bool:
+        """Whether a completer is a plain function, which may block and therefore runs in a worker thread."""
+        return any(not inspect.iscoroutinefunction(completer) for completer in self.completers.values())

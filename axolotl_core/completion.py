@@ -1,0 +1,89 @@
+"""Suggestions for the arguments of prompts and the variables of resource templates."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, cast
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.schema import JsonSchema
+
+__all__ = [
+    "MAX_VALUES",
+    "Completer",
+    "Completion",
+    "CompletionOutput",
+    "bound_to",
+    "check_completer",
+    "choices_in",
+    "completion_of",
+    "run_completer",
+]
+
+MAX_VALUES: Final = 100
+"""How many suggestions the protocol lets one answer hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """Suggestions, the best first; `total` says how many there are in all, where that is known."""
+
+    values: Sequence[str]
+    total: int | None = None
+    has_more: bool | None = None
+
+
+CompletionOutput: TypeAlias = Completion | Sequence[str]
+Completer: TypeAlias = Callable[..., CompletionOutput | Awaitable[CompletionOutput]]
+"""Takes what was typed so far and, if it names a parameter `known`, the arguments that are filled in already."""
+
+
+def completion_of(output: CompletionOutput) -> Completion:
+    """Cut an answer to what the protocol allows, and say that there was more."""
+    completion = output if isinstance(output, Completion) else Completion(tuple(output))
+    if len(completion.values) <= MAX_VALUES:
+        return completion
+    total = len(completion.values) if completion.total is None else completion.total
+    return Completion(completion.values[:MAX_VALUES], total, has_more=True)
+
+
+def choices_in(schema: JsonSchema, value: str) -> Sequence[str]:
+    """Suggest from what a schema admits: the members of an enumeration, or true and false."""
+    wanted = value.casefold()
+    choices = [choice for choice in _choices(schema) if wanted in choice.casefold()]
+    return sorted(choices, key=lambda choice: not choice.casefold().startswith(wanted))
+
+
+async def run_completer(completer: Completer, value: str, known: Mapping[str, str]) -> CompletionOutput:
+    """Call a completer with as much as it wants to know."""
+    takes_known = "known" in inspect.signature(completer).parameters
+    output = completer(value, known=known) if takes_known else completer(value)
+    return await output if inspect.isawaitable(output) else output
+
+
+def check_completer(completer: Completer, argument: str, known: Sequence[str]) -> None:
+    """Look at what completes an argument.
+
+    Raises:
+        ConfigurationError: if there is no such argument.
+    """
+    if argument not in known:
+        has = ", ".join(known) or "none"
+        raise ConfigurationError(f"{completer.__name__} completes {argument!r}, which is no argument; there are: {has}")
+
+
+def bound_to(instance: object, completer: Completer) -> Completer:
+    """Bind a completer that is a method to the object of its prompt or resource."""
+    takes_self = next(iter(inspect.signature(completer).parameters), None) == "self"
+    return cast(Completer, completer.__get__(instance)) if takes_self else completer
+
+
+def _choices(schema: JsonSchema) -> list[str]:
+    if "enum" in schema:
+        return [str(choice) for choice in schema["enum"]]
+    if "const" in schema:
+        return [str(schema["const"])]
+    if schema.get("type") == "boolean":
+        return ["true", "false"]
+    alternatives: list[Any] = schema.get("anyOf", [])
+    return [choice for alternative in alternatives for choice in _choices(alternative)]

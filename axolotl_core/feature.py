@@ -1,0 +1,67 @@
+"""What tools, prompts and resources have in common: a name, limits, and code that runs for a caller."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias
+
+from axolotl_core.arguments import ParseArguments
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.identity import Icon
+
+__all__ = ["Execution", "IFeature", "Kind", "check_name_of"]
+
+Execution: TypeAlias = Literal["loop", "thread"]
+"""Where a feature's code runs: on the event loop, or in a worker thread."""
+
+Kind: TypeAlias = Literal["tool", "prompt", "resource", "completion", "extension"]
+"""What a caller asked for; a resource that a template made is a resource like any other."""
+
+
+class IFeature(ABC):
+    """Something that a server offers and a caller can have run.
+
+    Teams subclass `ITool`, `IPrompt`, `IResource` or `IResourceTemplate`. Everything the server does around the code
+    of a feature (layers, deadlines, threads, cancellation) it does for all of them in the same way.
+    """
+
+    name: str
+    description: str = ""
+    title: str | None = None
+    icons: tuple[Icon, ...] = ()
+    meta: Mapping[str, Any] = {}
+    tags: frozenset[str] = frozenset()
+
+    timeout_seconds: float | None = None
+    """The deadline of a call; the server's default where it is None."""
+    max_concurrency: int | None = None
+    """How many calls may run at once; no limit of its own where it is None."""
+    execution: Execution = "loop"
+    suspends: bool = True
+    """Whether the code ever waits; code that never does needs no event loop of its own in a worker thread."""
+
+    input_model: ClassVar[Any]
+
+    @abstractmethod
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what turns raw JSON into the arguments of `execute`."""
+
+    @abstractmethod
+    async def execute(self, arguments: Any, context: ToolContext) -> Any:
+        """Run for one caller."""
+
+
+def check_name_of(feature: IFeature) -> None:
+    """Look at the name of a feature before it is registered.
+
+    Raises:
+        ConfigurationError: if it has none that can be used.
+    """
+    kind = type(feature).__name__
+    name = getattr(feature, "name", None)
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f'{kind} has no name: write name = "{kind.lower()}" in the class')
+    if len(name) > 128 or not name.isprintable() or name != name.strip():
+        raise ConfigurationError(
+            f"{kind} has the name {name!r}: use 1 to 128 printable characters, best [A-Za-z0-9_.-]"
+        )

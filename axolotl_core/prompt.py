@@ -1,0 +1,128 @@
+"""The abstract prompt: a message, or several, that a user picks by name."""
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from axolotl_core.arguments import ParseArguments, model_parser
+from axolotl_core.completion import CompletionOutput, choices_in
+from axolotl_core.content import ContentBlock, TextContent
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.feature import IFeature, check_name_of
+from axolotl_core.output import BLOCKS
+from axolotl_core.schema import JsonSchema, schema_of
+from axolotl_core.text_arguments import check_textual, property_of
+from axolotl_core.type_arguments import open_parameters, type_arguments
+
+__all__ = ["ArgumentsT", "IPrompt", "PromptMessage", "PromptOutput", "PromptResult", "check_prompt", "prompt_result"]
+
+ArgumentsT = TypeVar("ArgumentsT")
+
+
+class PromptMessage(msgspec.Struct, frozen=True):
+    """One message of a prompt: who says it, and what."""
+
+    role: Literal["user", "assistant"]
+    content: ContentBlock
+
+
+class PromptResult(msgspec.Struct, frozen=True):
+    """A whole answer, for prompts that decide about every part of it."""
+
+    messages: Sequence[PromptMessage]
+    description: str | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+_Part: TypeAlias = str | ContentBlock | PromptMessage
+PromptOutput: TypeAlias = _Part | Sequence[_Part] | PromptResult
+"""What a prompt may give: text and content blocks become messages of the user."""
+
+
+class IPrompt(IFeature, Generic[ArgumentsT]):
+    """A typed prompt: `class Review(IPrompt[ReviewArguments])` with a name, a description and `render`.
+
+    Its arguments are a pydantic model (`NoArguments` for none); they arrive as text and are converted, so that its
+    fields may be of type str, int, float, bool, a date, a Literal or an Enum.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        models = type_arguments(cls, IPrompt)
+        if models is not None:
+            (cls.input_model,) = models
+        elif not hasattr(cls, "input_model") and "render" in cls.__dict__ and not open_parameters(cls):
+            raise TypeError(f"Say which arguments {cls.__name__} takes: class {cls.__name__}(IPrompt[Arguments])")
+
+    @abstractmethod
+    async def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput:
+        """Write the messages.
+
+        Raises:
+            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+        """
+
+    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
+        """Suggest values for an argument of which `value` was typed; `known` are the other arguments so far.
+
+        Without an override the arguments that are a Literal, an Enum or a bool complete themselves.
+        """
+        return choices_in(property_of(self.arguments_schema, argument), value)
+
+    @property
+    def arguments_schema(self) -> JsonSchema:
+        """The JSON Schema of the arguments, from which their list is made."""
+        return schema_of(self.input_model, "validation")
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what turns texts into `ArgumentsT`."""
+        return model_parser(self.input_model, strict=not coerce, forbid_extra=True)
+
+    async def execute(self, arguments: Any, context: ToolContext) -> PromptResult:
+        """Render, and bring whatever comes into one form."""
+        return prompt_result(await self.render(arguments, context))
+
+
+def prompt_result(output: Any) -> PromptResult:
+    """Make messages of what a prompt gave.
+
+    Raises:
+        TypeError: if it gave something that is no message.
+    """
+    if isinstance(output, PromptResult):
+        return output
+    parts = output if isinstance(output, Sequence) and not isinstance(output, str) else (output,)
+    return PromptResult(tuple(map(_message, parts)))
+
+
+def check_prompt(prompt: Any) -> None:
+    """Look at a prompt before it is registered.
+
+    Raises:
+        ConfigurationError: if something is missing; the text says what to write.
+    """
+    kind = type(prompt).__name__
+    if not isinstance(prompt, IPrompt):
+        hint = "register an instance, not the class" if inspect.isclass(prompt) else "subclass IPrompt or use @prompt"
+        raise ConfigurationError(f"{prompt!r} is not a prompt: {hint}")
+    check_name_of(prompt)
+    model = getattr(prompt, "input_model", None)
+    derived = prompt.argument_parser.__func__ is IPrompt.argument_parser  # type: ignore[attr-defined]
+    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
+        raise ConfigurationError(f"{kind} has no arguments model: write class {kind}(IPrompt[Arguments])")
+    check_textual(f"Prompt {prompt.name!r}", prompt.arguments_schema)
+
+
+def _message(part: Any) -> PromptMessage:
+    if isinstance(part, PromptMessage):
+        return part
+    if isinstance(part, str):
+        return PromptMessage("user", TextContent(part))
+    if isinstance(part, BLOCKS):
+        return PromptMessage("user", part)
+    raise TypeError(f"a prompt gives texts, content blocks or messages, not {type(part).__name__}")

@@ -1,0 +1,198 @@
+"""The abstract resource and the abstract template of resources: what clients read by URI."""
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
+from pydantic import BaseModel
+
+from axolotl_core.app_link import APP_MIME_TYPE, APP_SCHEME
+from axolotl_core.arguments import NoArguments, ParseArguments, model_parser
+from axolotl_core.completion import CompletionOutput, choices_in
+from axolotl_core.content import Annotations, BlobResource, TextResource
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.feature import IFeature, check_name_of
+from axolotl_core.protocol.wire import json_text
+from axolotl_core.schema import JsonSchema, schema_of
+from axolotl_core.text_arguments import check_textual, property_of
+from axolotl_core.type_arguments import open_parameters, type_arguments
+from axolotl_core.uri_template import UriTemplate
+
+__all__ = [
+    "CacheHint",
+    "IResource",
+    "IResourceTemplate",
+    "ResourceContents",
+    "ResourceOutput",
+    "VariablesT",
+    "check_resource",
+    "contents_of",
+]
+
+VariablesT = TypeVar("VariablesT")
+
+ResourceContents: TypeAlias = tuple[TextResource | BlobResource, ...]
+ResourceOutput: TypeAlias = Any
+"""What a resource may give: text, bytes, contents with their own URIs, or any JSON value or model."""
+
+
+class CacheHint(msgspec.Struct, frozen=True):
+    """How long a client may keep an answer; `public` says that it is the same for every caller."""
+
+    ttl_seconds: float
+    scope: Literal["public", "private"] = "private"
+
+
+class _Readable(IFeature):
+    """What resources and templates of them say about themselves."""
+
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    cache: CacheHint | None = None
+    """How long clients may keep what was read; the server's settings decide where it is None."""
+
+
+class IResource(_Readable):
+    """Something with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
+
+    uri: str
+    size: int | None = None
+    """How many bytes it has, where that is known beforehand."""
+    input_model = NoArguments
+
+    @abstractmethod
+    async def read(self, context: ToolContext) -> ResourceOutput:
+        """Give the content: text, bytes, `TextResource`, `BlobResource`, a sequence of them, or any JSON value.
+
+        Raises:
+            ResourceNotFound: if there is nothing behind the URI now.
+            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+        """
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Read nothing: a fixed URI has no variables."""
+        return _nothing
+
+    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+        """Read, and bring whatever comes into one form."""
+        return contents_of(await self.read(context), context.uri, self.mime_type)
+
+
+class IResourceTemplate(_Readable, Generic[VariablesT]):
+    """Many resources of one form: `class Profile(IResourceTemplate[ProfileVariables])` with a `uri_template`.
+
+    The variables of the RFC 6570 template are a pydantic model; they arrive as text and are converted.
+    """
+
+    uri_template: str
+    unscreened: frozenset[str] = frozenset()
+    """Variables whose values may lead out of their place, as `../x` does; all others are refused then."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        models = type_arguments(cls, IResourceTemplate)
+        if models is not None:
+            (cls.input_model,) = models
+        elif not hasattr(cls, "input_model") and "read" in cls.__dict__ and not open_parameters(cls):
+            kind = cls.__name__
+            raise TypeError(f"Say which variables {kind} has: class {kind}(IResourceTemplate[Variables])")
+
+    @abstractmethod
+    async def read(self, variables: VariablesT, context: ToolContext) -> ResourceOutput:
+        """Give the content of one resource, as `IResource.read` does; `context.uri` is the whole URI.
+
+        Raises:
+            ResourceNotFound: if there is nothing behind the URI.
+            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+        """
+
+    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
+        """Suggest values for a variable of which `value` was typed; `known` are the other variables so far.
+
+        Without an override the variables that are a Literal, an Enum or a bool complete themselves.
+        """
+        return choices_in(property_of(self.arguments_schema, argument), value)
+
+    @property
+    def arguments_schema(self) -> JsonSchema:
+        """The JSON Schema of the variables."""
+        return schema_of(self.input_model, "validation")
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what turns texts into `VariablesT`."""
+        return model_parser(self.input_model, strict=not coerce, forbid_extra=True)
+
+    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+        """Read, and bring whatever comes into one form."""
+        return contents_of(await self.read(arguments, context), context.uri, self.mime_type)
+
+
+def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContents:
+    """Make contents of what a resource gave.
+
+    Raises:
+        ValueError: if it holds something that JSON has no form for.
+    """
+    mime_type = mime_type or (APP_MIME_TYPE if uri.startswith(APP_SCHEME) else None)
+    if isinstance(output, TextResource | BlobResource):
+        return (output,)
+    if isinstance(output, str):
+        return (TextResource(uri, output, mime_type or "text/plain"),)
+    if isinstance(output, bytes | bytearray | memoryview):
+        return (BlobResource(uri, bytes(output), mime_type or "application/octet-stream"),)
+    if isinstance(output, Sequence) and output and all(isinstance(one, TextResource | BlobResource) for one in output):
+        return tuple(output)
+    return (TextResource(uri, json_text(output).decode(), mime_type or "application/json"),)
+
+
+def check_resource(resource: Any) -> None:
+    """Look at a resource or a template before it is registered.
+
+    Raises:
+        ConfigurationError: if something is missing; the text says what to write.
+    """
+    if isinstance(resource, IResourceTemplate):
+        _check_template(resource)
+    elif isinstance(resource, IResource):
+        _check_fixed(resource)
+    else:
+        hint = (
+            "register an instance, not the class"
+            if inspect.isclass(resource)
+            else "subclass IResource or IResourceTemplate, or use @resource"
+        )
+        raise ConfigurationError(f"{resource!r} is not a resource: {hint}")
+    check_name_of(resource)
+
+
+def _check_fixed(resource: IResource) -> None:
+    kind, uri = type(resource).__name__, getattr(resource, "uri", None)
+    if not isinstance(uri, str) or ":" not in uri or not uri.isprintable() or " " in uri:
+        raise ConfigurationError(f'{kind} has the URI {uri!r}: give it one with a scheme, as uri = "config://app"')
+    if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
+        raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
+
+
+def _check_template(template: IResourceTemplate[Any]) -> None:
+    kind, text = type(template).__name__, getattr(template, "uri_template", None)
+    if not isinstance(text, str):
+        raise ConfigurationError(f'{kind} has no URI template: write uri_template = "users://{{user_id}}"')
+    model = getattr(template, "input_model", None)
+    derived = template.argument_parser.__func__ is IResourceTemplate.argument_parser  # type: ignore[attr-defined]
+    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
+        raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
+    schema = template.arguments_schema
+    check_textual(f"Resource template {text!r}", schema, lists=True)
+    variables, fields = set(UriTemplate(text).variables), set(schema.get("properties", {}))
+    for name in sorted((variables - fields) | (set(schema.get("required", ())) - variables)):
+        where = (
+            "the template, but not in the variables" if name in variables else "the variables, but not in the template"
+        )
+        raise ConfigurationError(f"Resource template {text!r}: {name} is in {where}")
+
+
+def _nothing(raw: bytes) -> None:
+    return None

@@ -1,0 +1,3 @@
+"""The features of a server as callers see them: found by name or URI, listed in pages of ready bytes."""
+
+__all__: list[str] = []

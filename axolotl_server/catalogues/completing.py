@@ -1,0 +1,84 @@
+"""Completions as a feature of their own, so that deadlines and layers hold for them as for everything else."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from axolotl_core.arguments import ParseArguments
+from axolotl_core.completable_function import CompletableFunction
+from axolotl_core.completion import Completion, completion_of
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import InvalidArguments
+from axolotl_core.feature import IFeature
+from axolotl_core.prompt import IPrompt
+from axolotl_core.protocol.wire import encode
+from axolotl_core.resource import IResourceTemplate
+from axolotl_core.schema import JsonSchema
+from axolotl_server.request import Request
+
+__all__ = ["CompleteParams", "Completing", "encode_completion"]
+
+
+class _Argument(msgspec.Struct):
+    name: str
+    value: str
+
+
+class _Context(msgspec.Struct):
+    arguments: dict[str, str] = {}
+
+
+class CompleteParams(msgspec.Struct):
+    """What a client has typed of an argument, and which arguments it knows."""
+
+    argument: _Argument
+    context: _Context = msgspec.field(default_factory=_Context)
+
+
+class Completing(IFeature):
+    """Completes the arguments of a prompt or the variables of a resource template."""
+
+    input_model = CompleteParams
+
+    def __init__(self, owner: IPrompt[Any] | IResourceTemplate[Any], schema: JsonSchema) -> None:
+        self.name = owner.name
+        self._owner = owner
+        self._arguments: Sequence[str] = tuple(schema.get("properties", {}))
+        self.timeout_seconds = owner.timeout_seconds
+        self.tags = owner.tags
+        if isinstance(owner, CompletableFunction) and owner.completes_without_waiting:
+            self.execution = "thread"
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what reads the parameters of `completion/complete`."""
+        read = msgspec.json.Decoder(CompleteParams).decode
+
+        def parse(raw: bytes) -> CompleteParams:
+            try:
+                params = read(raw)
+            except msgspec.ValidationError as error:
+                raise InvalidArguments(f"Invalid params: {error}") from None
+            if params.argument.name not in self._arguments:
+                has = ", ".join(self._arguments) or "none"
+                raise InvalidArguments(
+                    f"Invalid params: there is no argument {params.argument.name!r}; there are: {has}"
+                )
+            return params
+
+        return parse
+
+    async def execute(self, arguments: CompleteParams, context: ToolContext) -> Completion:
+        """Ask the owner."""
+        argument, known = arguments.argument, arguments.context.arguments
+        return completion_of(await self._owner.complete(argument.name, argument.value, known))
+
+
+def encode_completion(output: Completion, request: Request) -> bytes:
+    """Write suggestions."""
+    completion: dict[str, Any] = {"values": list(map(str, output.values))}
+    if output.total is not None:
+        completion["total"] = output.total
+    if output.has_more is not None:
+        completion["hasMore"] = output.has_more
+    return encode({"completion": completion})[:-1] + request.era.tail

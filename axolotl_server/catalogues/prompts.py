@@ -1,0 +1,82 @@
+"""The prompts of a server."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from axolotl_core.errors import PromptNotFound
+from axolotl_core.names import nearest
+from axolotl_core.prompt import PromptResult
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_core.registry import AnyPrompt, PromptRegistry
+from axolotl_core.spec import FeatureSpec
+from axolotl_server.binding import Binder, Binding
+from axolotl_server.catalogues.catalogue import Catalogue
+from axolotl_server.catalogues.completing import Completing, encode_completion
+from axolotl_server.eras.definitions import prompt_definition
+from axolotl_server.eras.downlevel import content_for
+from axolotl_server.request import Request
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["PromptBinding", "PromptCatalogue"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptBinding(Binding[FeatureSpec]):
+    """All that a call of one prompt needs, and what completes its arguments."""
+
+    prompt: AnyPrompt
+    completion: Binding[FeatureSpec]
+
+
+class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
+    """Finds prompts by name and lists them."""
+
+    field = "prompts"
+    listed_by = "prompts"
+
+    def __init__(self, registry: PromptRegistry, binder: Binder, settings: ServerSettings) -> None:
+        self._prompts = registry
+        self._binder = binder
+        self._by_fold: Mapping[str, PromptBinding] = {}
+        super().__init__(registry, settings.protocol.page_size)
+
+    def find(self, name: str) -> PromptBinding:
+        """Find a prompt by its name in any case.
+
+        Raises:
+            PromptNotFound: with the nearest name.
+        """
+        binding = self._by_fold.get(name.casefold())
+        if binding is None:
+            raise PromptNotFound(name, nearest(name, (one.spec.name for one in self.bindings())))
+        return binding
+
+    def items(self) -> Iterable[AnyPrompt]:
+        """Serve all of them."""
+        return self._prompts.get_all()
+
+    def compile(self, item: AnyPrompt) -> PromptBinding:
+        """Make a prompt ready."""
+        bound = self._binder.bind(item, "prompt", item.name, _encode_messages)
+        completing = Completing(item, item.arguments_schema)
+        completion = self._binder.bind(completing, "completion", item.name, encode_completion)
+        return PromptBinding(bound.spec, bound.invoke, bound.encode, bound.layers, item, completion)
+
+    def describe(self, binding: PromptBinding, revision: Revision) -> dict[str, Any]:
+        """Describe a prompt."""
+        return prompt_definition(binding.prompt, revision)
+
+    def index(self, bindings: Sequence[PromptBinding]) -> None:
+        """Find prompts by name."""
+        self._by_fold = {binding.spec.name.casefold(): binding for binding in bindings}
+
+
+def _encode_messages(output: PromptResult, request: Request) -> bytes:
+    era = request.era
+    messages = [{"role": one.role, "content": content_for(one.content, era.revision)} for one in output.messages]
+    result: dict[str, Any] = {"messages": messages}
+    if output.description is not None:
+        result["description"] = output.description
+    return encode(result)[:-1] + (era.tail if output.meta is None else era.closing(output.meta))

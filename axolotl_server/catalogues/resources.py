@@ -1,0 +1,148 @@
+"""The resources of a server, and the templates of resources."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_core.registry import AnyResource, ResourceRegistry
+from axolotl_core.resource import CacheHint, IResource, IResourceTemplate, ResourceContents
+from axolotl_core.screening import screen
+from axolotl_core.spec import FeatureSpec
+from axolotl_core.uri_template import UriTemplate
+from axolotl_server.binding import Binder, Binding, EncodeOutput
+from axolotl_server.catalogues.catalogue import Catalogue
+from axolotl_server.catalogues.completing import Completing, encode_completion
+from axolotl_server.eras.definitions import resource_definition
+from axolotl_server.eras.downlevel import contents_for
+from axolotl_server.request import Request
+from axolotl_server.settings import CachingSettings, ServerSettings
+
+__all__ = ["ResourceBinding", "ResourceCatalogue", "TemplateBinding", "TemplateCatalogue"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ResourceBinding(Binding[FeatureSpec]):
+    """All that a read of one resource needs."""
+
+    resource: IResource
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TemplateBinding(Binding[FeatureSpec]):
+    """All that a read through one template needs, and what completes its variables."""
+
+    resource: IResourceTemplate[Any]
+    template: UriTemplate
+    completion: Binding[FeatureSpec]
+
+    def values_in(self, uri: str) -> bytes | None:
+        """Read the variables of a URI; None if it is none of the template, or leads out of its place."""
+        values = self.template.match(uri)
+        if values is None or screen(values, self.resource.unscreened) is not None:
+            return None
+        return encode(values)
+
+
+class ResourceCatalogue(Catalogue[IResource, ResourceBinding]):
+    """Finds resources by their URI and lists them."""
+
+    field = "resources"
+    listed_by = "resources"
+
+    def __init__(self, registry: ResourceRegistry, binder: Binder, settings: ServerSettings) -> None:
+        self._resources = registry
+        self._binder = binder
+        self._caching = settings.caching
+        self._by_uri: Mapping[str, ResourceBinding] = {}
+        super().__init__(registry, settings.protocol.page_size)
+
+    def find(self, uri: str) -> ResourceBinding | None:
+        """Find a resource."""
+        return self._by_uri.get(uri)
+
+    def items(self) -> Iterable[IResource]:
+        """Serve what has a fixed URI."""
+        return (one for one in self._resources.get_all() if isinstance(one, IResource))
+
+    def compile(self, item: IResource) -> ResourceBinding:
+        """Make a resource ready."""
+        bound = self._binder.bind(item, "resource", item.uri, _contents_encoder(item, self._caching))
+        return ResourceBinding(bound.spec, bound.invoke, bound.encode, bound.layers, item)
+
+    def describe(self, binding: ResourceBinding, revision: Revision) -> dict[str, Any]:
+        """Describe a resource."""
+        return resource_definition(binding.resource, revision)
+
+    def index(self, bindings: Sequence[ResourceBinding]) -> None:
+        """Find resources by URI."""
+        self._by_uri = {binding.resource.uri: binding for binding in bindings}
+
+
+class TemplateCatalogue(Catalogue[IResourceTemplate[Any], TemplateBinding]):
+    """Finds the template that a URI was made of, the most specific first, and lists them."""
+
+    field = "resourceTemplates"
+    listed_by = "resources/templates"
+
+    def __init__(self, registry: ResourceRegistry, binder: Binder, settings: ServerSettings) -> None:
+        self._resources = registry
+        self._binder = binder
+        self._caching = settings.caching
+        self._by_specificity: Sequence[TemplateBinding] = ()
+        super().__init__(registry, settings.protocol.page_size)
+
+    def find(self, uri: str) -> tuple[TemplateBinding, bytes] | None:
+        """Find the template of a URI, and the variables in it."""
+        for binding in self._by_specificity:
+            values = binding.values_in(uri)
+            if values is not None:
+                return binding, values
+        return None
+
+    def named(self, text: str) -> TemplateBinding | None:
+        """Find a template by its text, or by a URI that it makes."""
+        exact = next((one for one in self._by_specificity if one.template.text == text), None)
+        found = self.find(text) if exact is None else None
+        return found[0] if found is not None else exact
+
+    def items(self) -> Iterable[IResourceTemplate[Any]]:
+        """Serve what has variables."""
+        return (one for one in self._resources.get_all() if isinstance(one, IResourceTemplate))
+
+    def compile(self, item: IResourceTemplate[Any]) -> TemplateBinding:
+        """Make a template ready."""
+        name = item.uri_template
+        bound = self._binder.bind(item, "resource", name, _contents_encoder(item, self._caching))
+        completing = Completing(item, item.arguments_schema)
+        completion = self._binder.bind(completing, "completion", name, encode_completion)
+        return TemplateBinding(
+            bound.spec, bound.invoke, bound.encode, bound.layers, item, UriTemplate(name), completion
+        )
+
+    def describe(self, binding: TemplateBinding, revision: Revision) -> dict[str, Any]:
+        """Describe a template."""
+        return resource_definition(binding.resource, revision)
+
+    def index(self, bindings: Sequence[TemplateBinding]) -> None:
+        """Try the most specific first; of equal ones, the one that was registered first."""
+        self._by_specificity = sorted(bindings, key=lambda binding: binding.template.specificity)
+
+
+def _contents_encoder(resource: AnyResource, caching: CachingSettings) -> EncodeOutput:
+    own = resource.cache
+    shared = own or CacheHint(caching.resource_ttl_seconds, caching.scope)
+    personal = own or CacheHint(caching.resource_ttl_seconds, "private")
+
+    def encode_contents(output: ResourceContents, request: Request) -> bytes:
+        era = request.era
+        body = encode([contents_for(one, era.revision) for one in output])
+        if request.rounds is not None:
+            hint = CacheHint(0, "private")  # what a caller was asked for is nobody else's
+        else:
+            hint = shared if request.exchange.principal == ANONYMOUS else personal
+        return b'{"contents":%b%b' % (body, era.kept_tail(hint))
+
+    return encode_contents

@@ -1,0 +1,41 @@
+"""What waits for somebody slow."""
+
+from collections import deque
+from typing import Final, Generic, TypeVar
+
+__all__ = ["MAX_WAITING", "Backlog"]
+
+ItemT = TypeVar("ItemT")
+
+MAX_WAITING: Final = 1000
+"""How many items may wait; those that must not be lost are kept beyond it."""
+
+
+class Backlog(Generic[ItemT]):
+    """A queue in which the oldest item that may be lost makes room for the next one."""
+
+    def __init__(self) -> None:
+        self._items: deque[tuple[ItemT, bool]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: ItemT, *, losable: bool = False) -> None:
+        """Add an item; one that may be lost is, where nothing else can make room."""
+        if not losable or len(self._items) < MAX_WAITING or self._make_room():
+            self._items.append((item, losable))
+
+    def take(self) -> ItemT:
+        """Take the oldest item."""
+        return self._items.popleft()[0]
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._items.clear()
+
+    def _make_room(self) -> bool:
+        for place, (_, losable) in enumerate(self._items):
+            if losable:
+                del self._items[place]
+                return True
+        return False

@@ -1,0 +1,90 @@
+"""The ids that events have on the wire, and what followed them."""
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from axolotl_core.event_store import IEventStore, StoredEvent
+from axolotl_server.http.event_source import event, priming
+from axolotl_server.http.refusals import HttpRefusal
+from axolotl_server.http.stream import EventStream
+
+__all__ = ["Archive", "EventPlace", "place_of"]
+
+_log = logging.getLogger("axolotl")
+
+_EVENT_ID: Final = re.compile(rb"(?P<stream>[0-9a-f]{16})\.(?P<event>[!-~]{1,64})")
+
+
+class EventPlace(NamedTuple):
+    """Where an event stands: on which stream, and under which id of the store."""
+
+    stream: str
+    event: str
+
+    @property
+    def wire_id(self) -> str:
+        """The id that the client sees; it names the stream, so that no two streams share one."""
+        return f"{self.stream}.{self.event}"
+
+
+def place_of(last_event_id: bytes) -> EventPlace:
+    """Read the id that a client came back with.
+
+    Raises:
+        HttpRefusal: 400 if it is none of ours.
+    """
+    match = _EVENT_ID.fullmatch(last_event_id)
+    if match is None:
+        raise _unknown_event()
+    return EventPlace(match["stream"].decode(), match["event"].decode())
+
+
+class Archive:
+    """The events of one session; a store that fails costs resumption and nothing else."""
+
+    def __init__(self, store: IEventStore, session: str) -> None:
+        self._store = store
+        self._session = session
+
+    async def keep(self, stream: str, message: bytes) -> str | None:
+        """Keep a message and give its id on the wire, None if it could not be kept."""
+        try:
+            return EventPlace(stream, await self._store.append(self._session, stream, message)).wire_id
+        except Exception:
+            _log.exception("the event store does not take an event: it is sent without an id")
+            return None
+
+    async def replay(self, outlet: EventStream, place: EventPlace, *, primed: bool, live: bool) -> None:
+        """Send what followed an event on its stream, and nothing else.
+
+        Raises:
+            HttpRefusal: 400 if nothing is known of it any more and the stream has ended, 503 if the store fails.
+        """
+        events = await self._after(place)
+        if events is None and not live:
+            raise _unknown_event()
+        if primed:  # the id that the client has, lest it loses what follows if this connection breaks at once
+            outlet.write(priming(place.wire_id))
+        for known in events or ():
+            if known.message:
+                outlet.write(event(known.message, EventPlace(place.stream, known.id).wire_id))
+
+    async def forget(self, stream: str | None = None) -> None:
+        """Drop the events of a stream, or all."""
+        try:
+            await self._store.forget(self._session, stream)
+        except Exception:
+            _log.exception("the event store does not forget the events of a session")
+
+    async def _after(self, place: EventPlace) -> Sequence[StoredEvent] | None:
+        try:
+            return await self._store.after(self._session, place.stream, place.event)
+        except Exception:
+            _log.exception("the event store does not answer: a stream cannot be resumed")
+            raise HttpRefusal(503, "Service unavailable: the stream cannot be resumed now, try again later") from None
+
+
+def _unknown_event() -> HttpRefusal:
+    return HttpRefusal(400, "Bad request: no such event is kept; send GET without Last-Event-ID for a new stream")

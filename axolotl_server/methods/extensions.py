@@ -1,0 +1,74 @@
+"""The methods that extensions add to the protocol."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from axolotl_core.arguments import NoArguments, ParseArguments
+from axolotl_core.context import ToolContext
+from axolotl_core.errors import MissingCapability
+from axolotl_core.extension import ExtensionMethod, IExtension
+from axolotl_core.feature import IFeature
+from axolotl_core.protocol.wire import json_text
+from axolotl_core.spec import FeatureSpec
+from axolotl_server.binding import Binder, Binding
+from axolotl_server.inflight import InFlight
+from axolotl_server.methods.params import read_raw_params
+from axolotl_server.methods.told import ErrorTelling
+from axolotl_server.request import Request
+
+__all__ = ["ExtensionMethods"]
+
+
+class _Method(IFeature):
+    """A method of an extension, run like every other feature."""
+
+    input_model = NoArguments
+
+    def __init__(self, name: str, extension: IExtension, answer: ExtensionMethod) -> None:
+        self.name = name
+        self.extension = extension
+        self._answer = answer
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        return msgspec.json.Decoder(dict[str, Any]).decode
+
+    async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return await self._answer(arguments, context)
+
+
+class ExtensionMethods(ErrorTelling):
+    """Runs the methods of extensions for clients that have the extension too."""
+
+    def __init__(self, extensions: Iterable[IExtension], binder: Binder, inflight: InFlight) -> None:
+        super().__init__(inflight)
+        self._bindings: dict[str, Binding[FeatureSpec]] = {}
+        for extension in extensions:
+            for name, answer in extension.methods.items():
+                method = _Method(name, extension, answer)
+                self._bindings[name] = binder.bind(method, "extension", name, _encode)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The methods that were added."""
+        return tuple(self._bindings)
+
+    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
+        """Find a method, if the client said that it knows the extension."""
+        binding = self._bindings[request.head.method]
+        method = binding.spec.feature
+        assert isinstance(method, _Method)
+        identifier = method.extension.identifier
+        if request.extension(identifier) is None:
+            raise MissingCapability(
+                f"{method.name} needs a client with the extension {identifier}", {"extensions": {identifier: {}}}
+            )
+        return binding, bytes(read_raw_params(request.data)), ""
+
+
+def _encode(output: Mapping[str, Any], request: Request) -> bytes:
+    body = json_text(output)
+    if body == b"{}":
+        return b"{" + request.era.tail.removeprefix(b",")
+    return body[:-1] + request.era.tail

@@ -1,0 +1,110 @@
+"""Questions that a stateless revision asks in rounds: the caller sends its request again, with the answers."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from axolotl_core.errors import InvalidParams
+from axolotl_core.layer import ToolCall
+from axolotl_core.protocol.wire import encode
+from axolotl_core.question import InvalidAnswer, Question
+from axolotl_server.request import Request
+from axolotl_server.sealing import Answer, Binding, RoundState, StateSealer, binding_of, question_digest
+
+__all__ = ["Rounds"]
+
+_WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
+
+
+class Rounds:
+    """What one request has asked and knows so far; the code of its feature runs from the start in each round."""
+
+    def __init__(self, before: RoundState, responses: Mapping[str, Raw], *, first: bool) -> None:
+        self._before = before
+        self._responses = responses
+        self._first = first
+        self._answers = dict(before.answers)
+        self._counts: Counter[str] = Counter()
+        self.pending: dict[str, Question] = {}
+        """The questions of this round."""
+
+    @classmethod
+    def of(cls, request: Request, call: ToolCall, sealer: StateSealer) -> "Rounds":
+        """Open what a request brings along.
+
+        Raises:
+            InvalidParams: if it brings answers of no use, or a state that was not given for this very request.
+        """
+        params = request.head.params
+        first = params.request_state is UNSET
+        before = RoundState() if params.request_state is UNSET else sealer.open(params.request_state, _binding(call))
+        return cls(before, _responses(params.input_responses), first=first)
+
+    def key_for(self, question: Question) -> str:
+        """Name a question by its place among those of its kind."""
+        word = _WORDS[question.method]
+        self._counts[word] += 1
+        return f"{word}-{self._counts[word]}"
+
+    def response(self, key: str, question: Question) -> Any:
+        """Give the answer to a question.
+
+        An answer that came with this request counts if its question was just asked in these words; one of an earlier
+        round, if the question still has the same ones.
+
+        Raises:
+            InvalidAnswer: if there is none.
+        """
+        digest = _digest(question)
+        fresh = self._responses.get(key)
+        if fresh is not None and (self._first or self._before.asked.get(key) == digest):
+            return msgspec.json.decode(fresh)
+        known = self._answers.get(key)
+        if known is None or known.digest != digest:
+            raise InvalidAnswer("There is no answer yet")
+        return msgspec.json.decode(known.response)
+
+    def keep(self, key: str, question: Question) -> None:
+        """Carry an answer that was of use into the rounds to come."""
+        if key in self._responses:
+            self._answers[key] = Answer(_digest(question), self._responses[key])
+
+    def want(self, key: str, question: Question) -> None:
+        """Ask in this round.
+
+        Raises:
+            ValueError: if another question has that key.
+        """
+        if self.pending.setdefault(key, question) != question:
+            raise ValueError(f"Two questions have the key {key!r}")
+
+    def result(self, call: ToolCall, sealer: StateSealer) -> bytes:
+        """Write the questions of this round and the sealed state, without what closes a result."""
+        asked = {key: _digest(question) for key, question in self.pending.items()}
+        state = sealer.seal(RoundState(self._answers, asked), _binding(call))
+        requests = {
+            key: {"method": question.method, "params": question.params} for key, question in self.pending.items()
+        }
+        return b'{"inputRequests":%b,"requestState":%b' % (encode(requests), encode(state))
+
+
+def _digest(question: Question) -> str:
+    return question_digest(question.method, question.params)
+
+
+def _binding(call: ToolCall) -> Binding:
+    request = call.caller
+    assert isinstance(request, Request)
+    return binding_of(call.principal, request.head.method, call.uri or call.spec.name, call.raw)
+
+
+def _responses(raw: Raw | msgspec.UnsetType) -> Mapping[str, Raw]:
+    if raw is UNSET:
+        return {}
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Raw])
+    except msgspec.ValidationError:
+        raise InvalidParams('Invalid params: "inputResponses" must be an object') from None

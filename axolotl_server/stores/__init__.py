@@ -1,0 +1,3 @@
+"""Stores of what must outlive a connection."""
+
+__all__: list[str] = []

@@ -1,0 +1,77 @@
+"""Events in the memory of the process, bounded for each session."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Final
+
+from axolotl_core.event_store import IEventStore, StoredEvent
+
+__all__ = ["MemoryEventStore"]
+
+_LONGEST_NUMBER: Final = 18
+
+
+class _SessionLog:
+    """What one session said, on all its streams, in one row of numbers."""
+
+    def __init__(self) -> None:
+        self.events: OrderedDict[int, tuple[str, bytes]] = OrderedDict()
+        self.last = 0
+        self._bytes = 0
+
+    def add(self, stream: str, message: bytes) -> int:
+        self.last += 1
+        self.events[self.last] = (stream, message)
+        self._bytes += len(message)
+        return self.last
+
+    def shrink(self, max_events: int, max_bytes: int) -> None:
+        while len(self.events) > max_events or self._bytes > max_bytes:
+            _, (_, message) = self.events.popitem(last=False)
+            self._bytes -= len(message)
+
+    def remove(self, stream: str) -> None:
+        for number in [number for number, (owner, _) in self.events.items() if owner == stream]:
+            self._bytes -= len(self.events.pop(number)[1])
+
+    def after(self, stream: str, number: int) -> list[StoredEvent] | None:
+        own = {kept: message for kept, (owner, message) in self.events.items() if owner == stream}
+        if not own or not (number in own or self._was_dropped(number)):
+            return None
+        return [StoredEvent(str(kept), message) for kept, message in own.items() if kept > number]
+
+    def _was_dropped(self, number: int) -> bool:
+        return 0 < number < next(iter(self.events), 0)
+
+
+class MemoryEventStore(IEventStore):
+    """Keeps the newest events of each session; how many sessions there are is somebody else's limit."""
+
+    def __init__(self, max_events: int, max_bytes: int) -> None:
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+        self._sessions: dict[str, _SessionLog] = {}
+
+    def __len__(self) -> int:
+        return sum(len(log.events) for log in self._sessions.values())
+
+    async def append(self, session: str, stream: str, message: bytes) -> str:
+        """Keep a message; one that exceeds the bound all by itself leaves its id and nothing else."""
+        log = self._sessions.setdefault(session, _SessionLog())
+        number = log.add(stream, message if len(message) <= self._max_bytes else b"")
+        log.shrink(self._max_events, self._max_bytes)
+        return str(number)
+
+    async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
+        """Give what followed an event on its own stream."""
+        log = self._sessions.get(session)
+        if log is None or not event_id.isdecimal() or len(event_id) > _LONGEST_NUMBER:
+            return None
+        return log.after(stream, int(event_id))
+
+    async def forget(self, session: str, stream: str | None = None) -> None:
+        """Drop a stream or a session."""
+        if stream is None:
+            self._sessions.pop(session, None)
+        elif session in self._sessions:
+            self._sessions[session].remove(stream)

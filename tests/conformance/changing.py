@@ -1,0 +1,47 @@
+"""Tools that change what the server offers, so that clients are told."""
+
+from axolotl_core import ITool, NoArguments, PromptRegistry, ToolContext, ToolRegistry, prompt, tool
+
+
+@tool(name="test_passing_tool")
+async def passing_tool() -> str:
+    """Be there for a moment."""
+    return "still here"
+
+
+@prompt(name="test_passing_prompt")
+async def passing_prompt() -> str:
+    """Be there for a moment."""
+    return "still here"
+
+
+class TriggerToolChange(ITool[NoArguments, str]):
+    """Adds a tool and takes it away again."""
+
+    name = "test_trigger_tool_change"
+    description = "Change the list of tools."
+
+    def __init__(self, registry: ToolRegistry) -> None:
+        self._registry = registry
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        """Change the list, and leave it as it was."""
+        self._registry.register(passing_tool)
+        self._registry.unregister(passing_tool.name)
+        return "The list of tools changed"
+
+
+class TriggerPromptChange(ITool[NoArguments, str]):
+    """Adds a prompt and takes it away again."""
+
+    name = "test_trigger_prompt_change"
+    description = "Change the list of prompts."
+
+    def __init__(self, registry: PromptRegistry) -> None:
+        self._registry = registry
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        """Change the list, and leave it as it was."""
+        self._registry.register(passing_prompt)
+        self._registry.unregister(passing_prompt.name)
+        return "The list of prompts changed"

@@ -1,0 +1,48 @@
+"""The runs of the suite, and what each has to bring."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.conformance.installation import SUITE, Installation
+from tests.conformance.judging import Leg, Verdict, judge
+from tests.conformance.server import tail_of
+
+LEGS = (
+    Leg("2025-11-25", scenarios=33, checks=84),
+    Leg("2026-07-28", scenarios=40, checks=152),
+    Leg("2025-06-18", scenarios=27, checks=56),
+)
+_SCENARIO_MILLISECONDS = 30_000
+_LEG_SECONDS = 1200
+
+
+def run_leg(leg: Leg, suite: Installation, url: str, directory: Path) -> Verdict:
+    """Run the suite against a server for one revision and judge what it found."""
+    results, log = directory / leg.revision, directory / f"{leg.revision}.log"
+    shutil.rmtree(results, ignore_errors=True)
+    results.mkdir(parents=True)
+    exit_code = _run_suite(leg, suite, url, results, log)
+    verdict = judge(leg, results, exit_code)
+    if exit_code and not any(results.iterdir()):
+        return Verdict(verdict.summary, [*verdict.findings, f"it wrote no result, but said:\n{tail_of(log)}"])
+    return verdict
+
+
+def _run_suite(leg: Leg, suite: Installation, url: str, results: Path, log: Path) -> int:
+    command: list[str | Path] = [suite.node, suite.program, "server", "--url", url, "--suite", "all"]
+    command += ["--spec-version", leg.revision, "--expected-failures", SUITE / "expected-failures.yml"]
+    command += ["--timeout", str(_SCENARIO_MILLISECONDS), "-o", results]
+    with log.open("wb") as output:
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=_LEG_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return 124
+    return done.returncode

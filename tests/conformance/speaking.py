@@ -1,0 +1,48 @@
+"""Tools that say something while they work, and one that hangs up."""
+
+import asyncio
+from typing import Final
+
+from axolotl_core import ToolContext, tool
+from axolotl_core.registry import AnyTool
+
+_STEP_SECONDS = 0.05
+"""Between two notices, so that they are not told in one breath."""
+
+
+@tool(name="test_tool_with_progress")
+async def with_progress(context: ToolContext) -> str:
+    """Report progress in three steps."""
+    for progress in (0, 50, 100):
+        context.report_progress(progress, 100, f"Completed step {progress} of 100")
+        await asyncio.sleep(_STEP_SECONDS)
+    return "Completed 100 of 100"
+
+
+@tool(name="test_tool_with_logging")
+async def with_logging(context: ToolContext) -> str:
+    """Log three messages."""
+    for message in ("Tool execution started", "Tool processing data", "Tool execution completed"):
+        context.log("info", message)
+        await asyncio.sleep(_STEP_SECONDS)
+    return "Logged three messages"
+
+
+@tool(name="test_logging_tool")
+async def logging_tool(context: ToolContext) -> str:
+    """Log at every level, for whoever wants to hear it."""
+    context.log("debug", "A detail")
+    context.log("info", {"step": 1}, logger="conformance")
+    context.log("error", "Something that is not one")
+    return "Logged at three levels"
+
+
+@tool(name="test_reconnection")
+async def reconnection(context: ToolContext) -> str:
+    """End the connection before the answer is there; the client comes back for it."""
+    context.hang_up()
+    await asyncio.sleep(_STEP_SECONDS)
+    return "Reconnection test completed"
+
+
+SPEAKING_TOOLS: Final[tuple[AnyTool, ...]] = (with_progress, with_logging, logging_tool, reconnection)

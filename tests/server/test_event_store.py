@@ -1,0 +1,146 @@
+"""The store of events in memory, through the port."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axolotl_core.event_store import StoredEvent
+from axolotl_server.stores.memory_events import MemoryEventStore
+
+
+def roomy() -> MemoryEventStore:
+    return MemoryEventStore(max_events=100, max_bytes=10_000)
+
+
+async def messages_after(store: MemoryEventStore, stream: str, event_id: str) -> list[bytes] | None:
+    events = await store.after("session", stream, event_id)
+    return None if events is None else [event.message for event in events]
+
+
+async def test_what_followed_is_given_in_order() -> None:
+    """What was appended after an event comes back under the ids that it was given."""
+    store = roomy()
+    first = await store.append("session", "a", b"1")
+    second = await store.append("session", "a", b"2")
+    third = await store.append("session", "a", b"3")
+    assert await store.after("session", "a", first) == [StoredEvent(second, b"2"), StoredEvent(third, b"3")]
+    assert await store.after("session", "a", third) == []
+
+
+async def test_streams_do_not_mix() -> None:
+    """Only what followed on the same stream is given, and an id counts on its own stream alone."""
+    store = roomy()
+    mine = await store.append("session", "a", b"a1")
+    theirs = await store.append("session", "b", b"b1")
+    await store.append("session", "a", b"a2")
+    await store.append("session", "b", b"b2")
+    assert await messages_after(store, "a", mine) == [b"a2"]
+    assert await messages_after(store, "b", theirs) == [b"b2"]
+    assert await messages_after(store, "a", theirs) is None
+    assert await messages_after(store, "b", mine) is None
+
+
+async def test_sessions_do_not_mix() -> None:
+    """The same id in another session is another event, or none."""
+    store = roomy()
+    event_id = await store.append("session", "a", b"1")
+    await store.append("session", "a", b"2")
+    assert await store.after("another", "a", event_id) is None
+    await store.append("another", "a", b"x")
+    assert await store.after("another", "a", event_id) == []
+
+
+async def test_ids_are_visible_ascii_and_differ() -> None:
+    """An id can stand in a header, and no two events of a stream share one."""
+    store = roomy()
+    ids = [await store.append("session", "a", b"same") for _ in range(50)]
+    assert len(set(ids)) == 50
+    assert all(0 < len(event_id) <= 64 and event_id.isascii() and event_id.isalnum() for event_id in ids)
+
+
+@pytest.mark.parametrize("event_id", ["", "0", "-1", "2", "1.0", "+1", "1e3", "x", "9" * 5000, "None", "1 "])
+async def test_an_unknown_id_gives_nothing(event_id: str) -> None:
+    """What is no id, or none that was given, is told from one that nothing followed."""
+    store = roomy()
+    await store.append("session", "a", b"secret")
+    assert await store.after("session", "a", event_id) is None
+    assert await store.after("session", "nowhere", event_id) is None
+
+
+async def test_the_oldest_are_dropped() -> None:
+    """A session keeps so many events over all its streams; what is left after a dropped one is still given."""
+    store = MemoryEventStore(max_events=3, max_bytes=10_000)
+    ids = [await store.append("session", "a", b"%d" % number) for number in range(5)]
+    assert len(store) == 3
+    assert await messages_after(store, "a", ids[0]) == [b"2", b"3", b"4"]
+    assert await messages_after(store, "a", ids[3]) == [b"4"]
+    for _ in range(3):
+        await store.append("session", "b", b"other")
+    assert await messages_after(store, "a", ids[4]) is None
+    assert len(store) == 3
+
+
+async def test_bytes_are_bounded() -> None:
+    """A session keeps so many bytes; others are not touched by it."""
+    store = MemoryEventStore(max_events=100, max_bytes=10)
+    await store.append("another", "a", b"12345678")
+    first = await store.append("session", "a", b"1234")
+    await store.append("session", "a", b"5678")
+    await store.append("session", "a", b"90ab")
+    assert await messages_after(store, "a", first) == [b"5678", b"90ab"]
+    assert len(store) == 3
+
+
+async def test_a_message_that_is_too_large_leaves_its_id() -> None:
+    """One message beyond the bound is not kept, and costs no other its place."""
+    store = MemoryEventStore(max_events=100, max_bytes=10)
+    first = await store.append("session", "a", b"1234")
+    large = await store.append("session", "a", b"x" * 11)
+    last = await store.append("session", "a", b"5678")
+    assert await store.after("session", "a", first) == [StoredEvent(large, b""), StoredEvent(last, b"5678")]
+    assert await messages_after(store, "a", large) == [b"5678"]
+
+
+async def test_a_stream_is_forgotten() -> None:
+    """One stream can be dropped, with the room that it took."""
+    store = MemoryEventStore(max_events=100, max_bytes=10)
+    forgotten = await store.append("session", "a", b"1234")
+    kept = await store.append("session", "b", b"5678")
+    await store.forget("session", "a")
+    await store.forget("session", "nowhere")
+    await store.forget("nobody", "a")
+    assert await store.after("session", "a", forgotten) is None
+    await store.append("session", "b", b"90ab")
+    assert await messages_after(store, "b", kept) == [b"90ab"]
+    assert len(store) == 2
+
+
+async def test_a_session_is_forgotten() -> None:
+    """A session can be dropped as a whole, and nothing else with it."""
+    store = roomy()
+    mine = await store.append("session", "a", b"1")
+    theirs = await store.append("another", "a", b"1")
+    await store.forget("session")
+    await store.forget("session")
+    assert await store.after("session", "a", mine) is None
+    assert await store.after("another", "a", theirs) == []
+    assert len(store) == 1
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abc"), st.binary(max_size=6)), max_size=40),
+    st.integers(1, 12),
+    st.integers(1, 40),
+)
+async def test_it_keeps_a_suffix(said: list[tuple[str, bytes]], max_events: int, max_bytes: int) -> None:
+    """Whatever is said, what is given after an event is the end of what followed it on its stream."""
+    store = MemoryEventStore(max_events, max_bytes)
+    ids = [await store.append("session", stream, message) for stream, message in said]
+    assert len(store) <= max_events
+    for place, (stream, _) in enumerate(said):
+        followed = [message for other, message in said[place + 1 :] if other == stream]
+        given = await messages_after(store, stream, ids[place])
+        if given is not None:
+            kept = [message if len(message) <= max_bytes else b"" for message in followed]
+            assert given == kept[len(kept) - len(given) :]
+            assert sum(map(len, given)) <= max_bytes
