@@ -166,11 +166,12 @@ class Form(Slot):
 
 def pattern_of(atoms: Sequence[Atom]) -> re.Pattern[str] | None:
     """Make a regular expression that never has to try twice; None where the atoms can be told apart in several ways."""
-    following: frozenset[str] | None = frozenset()
+    following: frozenset[str] = frozenset()
     for atom in reversed(atoms):
-        following = atom.starts(following)
-        if following is None:
+        starts = atom.starts(following)
+        if starts is None:
             return None
+        following = starts
     return re.compile("".join(atom.pattern for atom in atoms))
 
 

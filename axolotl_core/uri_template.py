@@ -20,6 +20,7 @@ _MOST_CHARACTERS = 8192
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SEGMENT = _UNRESERVED | frozenset("%!$&'()*+,;=:@[]")
 _SEPARATORS = {"": ",", "+": ",", "#": ",", ".": ".", "/": "/", ";": ";", "?": "&", "&": "&"}
+_BESIDES = {"+": "/?#", "#": "/?#", "/": "/", "?": "/?", "&": "/?"}
 _RESERVED = ("+", "#")
 _NAMED = (";", "?", "&")
 
@@ -43,8 +44,8 @@ class UriTemplate:
     Of all ways to read a URI, the one that finds the most variables counts; among those, earlier variables take as much
     as they can: `{name}.{ext}` finds `a.tar` and `gz` in `a.tar.gz`. The time grows with the URI and not faster.
 
-    - `{x}` holds no `/`, `?` or `#`, and no `&` in a query. `{+x}` and `{#x}` hold anything, but `{+x}` ends where a
-      query or a fragment begins that the template goes on with.
+    - `{x}` holds no `/`, `?` or `#`, no `&` in a query, and no comma beside another, as in `{x,y}`. `{+x}` and `{#x}`
+      hold anything. All end where parameters, a query or a fragment begin that the template goes on with.
     - `{x}` and `{+x}` are always there, perhaps empty. All others may be absent, and so may `y` in `{x,y}`: these are
       `optional`, and what is absent is left out of the values.
     - `{;x,y}`, `{?x,y}` and `{&x,y}` come in any order. A parameter that the template does not name, or one that comes
@@ -176,38 +177,27 @@ def _atoms_of(parts: Sequence[str], expressions: Sequence["URIVariable"]) -> lis
 
 def _slots_of(expression: "URIVariable", before: str, after: str) -> list[Slot]:
     operator: str = expression.operator.value
+    separator = _SEPARATORS[operator]
     variables = tuple(
         Variable(name, operator in _RESERVED, bool(modifiers["explode"]), modifiers["prefix"])
         for name, modifiers in expression.variables
     )
-    separator = _SEPARATORS[operator]
-    alphabets = [_alphabet(operator, variable, before, after) for variable in variables]
-    first = "" if operator == "+" else operator
+    alphabet = _SEGMENT.union(_BESIDES.get(operator, ""))
     if operator in _NAMED:
-        return [Form(variables, first, separator, alphabets[0])]
-    slots = [
-        Slot((variable,), separator, separator, alphabet)
-        for variable, alphabet in zip(variables, alphabets, strict=True)
-    ]
-    slots[0] = replace(slots[0], lead=first, skips=len(slots) if operator == "#" else 1)
+        return [Form(variables, operator, separator, alphabet)]
+    alphabet = alphabet.difference(_ends(operator, before, after))
+    within = alphabet - {separator} if operator == "/" or (operator == "" and len(variables) > 1) else alphabet
+    slots = [Slot((each,), separator, separator, alphabet if each.exploded else within) for each in variables]
+    slots[0] = replace(slots[0], lead=operator.strip("+"), skips=len(slots) if operator == "#" else 1)
     return slots
 
 
-def _alphabet(operator: str, variable: Variable, alone: bool, before: str, after: str) -> frozenset[str]:
-    """Find the characters that may stand in a value as the canonical URI has it."""
-    ends = {mark for mark in ";&" if "{" + mark in after}
-    match operator:
-        case "+" | "#":
-            return _SEGMENT | {"/", "?", "#"} - ends - {mark for mark in "?#" if mark in after}
-        case "?" | "&":
-            return _SEGMENT | {"/", "?"}
-        case ";":
-            return _SEGMENT
-        case "/" if variable.exploded:
-            return (_SEGMENT | {"/"}) - ends
-        case "" if not (alone or variable.exploded):
-            ends.add(",")
-    return _SEGMENT - ends - {"&"} if "?" in before else _SEGMENT - ends
+def _ends(operator: str, before: str, after: str) -> Iterator[str]:
+    """Find the characters that end a value because the template, or the query that it stands in, goes on with them."""
+    yield from (mark for mark in ";&" if "{" + mark in after)
+    yield from (mark for mark in "?#" if mark in after)
+    if operator not in _RESERVED and "?" in before:
+        yield "&"
 
 
 def _canonical(uri: str) -> str:

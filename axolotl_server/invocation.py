@@ -73,6 +73,8 @@ class Invocation(ABC):
         except BaseException as error:
             return self._failed(error, call, task, request)
         finally:
+            if request.held is not None:
+                request.tell_held()
             request.finished = True
             del inflight[call]
             if connection is not None or inflight.attentive:

@@ -42,6 +42,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
     finished: bool = False
     rounds: "Rounds | None" = None
     """What was asked and answered, where the revision asks in rounds."""
+    held: dict[str, object] | None = None
+    """The latest progress that came too soon after the one before it."""
     _progress: float | None = None
     _progress_tokens: TokenBucket | None = None
     _log_tokens: TokenBucket | None = None
@@ -87,17 +89,13 @@ class Request(msgspec.Struct, eq=False, gc=False):
             return
         if not isfinite(progress) or (self._progress is not None and progress <= self._progress):
             return
-        if self._progress_tokens is None:
-            self._progress_tokens = TokenBucket(self.era.settings.progress_per_second)
-        if not self._progress_tokens.take() and (total is None or progress < total):
-            return
         self._progress = progress
         params: dict[str, object] = {"progressToken": meta.progress_token, "progress": progress}
         if total is not None:
             params["total"] = total
         if message is not None and self.era.revision.progress_messages:
             params["message"] = message
-        self._notify(notification("notifications/progress", params))
+        self._tell_progress(params, complete=total is not None and progress >= total)
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         """Notify a caller that wants messages of this level."""
@@ -146,6 +144,25 @@ class Request(msgspec.Struct, eq=False, gc=False):
             return self.connection.log_level or self.era.settings.log_level
         meta = self.head.params.meta
         return None if meta is UNSET or meta.log_level is UNSET else meta.log_level
+
+    def _tell_progress(self, params: dict[str, object], *, complete: bool) -> None:
+        """Send progress, or hold it back until its time has come; only the latest is worth holding."""
+        per_second = self.era.settings.progress_per_second
+        if self._progress_tokens is None:
+            self._progress_tokens = TokenBucket(per_second)
+        if self._progress_tokens.take() or complete:
+            self.held = None
+            self._notify(notification("notifications/progress", params))
+            return
+        if self.held is None:
+            self._on_loop(partial(self.exchange.loop.call_later, 1 / per_second, self.tell_held))
+        self.held = params
+
+    def tell_held(self) -> None:
+        """Send the progress that was held back."""
+        if self.held is not None and not self.finished:
+            self.exchange.notify(notification("notifications/progress", self.held))
+            self.held = None
 
     def _notify(self, message: bytes) -> None:
         self._on_loop(partial(self.exchange.notify, message))

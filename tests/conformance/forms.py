@@ -2,10 +2,9 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import BaseModel, Field
 
-from axolotl_core.form_schema import Titles
+from axolotl_core import Titles
 
 
 class Name(BaseModel):
@@ -52,10 +51,14 @@ class Defaults(BaseModel):
 class Choices(BaseModel):
     """Every way to choose from a list: one or several, with titles or without."""
 
-    model_config = ConfigDict(alias_generator=to_camel)
-
-    untitled_single: Literal["option1", "option2", "option3"]
-    titled_single: Annotated[Literal["value1", "value2"], Titles("First Option", "Second Option")]
-    legacy_enum: Annotated[Literal["opt1", "opt2"], Titles("Option One", "Option Two", legacy=True)]
-    untitled_multi: list[Literal["option1", "option2", "option3"]]
-    titled_multi: Annotated[list[Literal["value1", "value2"]], Titles("First Choice", "Second Choice")]
+    untitled_single: Literal["option1", "option2", "option3"] = Field(alias="untitledSingle")
+    titled_single: Annotated[Literal["value1", "value2"], Titles("First Option", "Second Option")] = Field(
+        alias="titledSingle"
+    )
+    legacy_enum: Annotated[Literal["opt1", "opt2"], Titles("Option One", "Option Two", legacy=True)] = Field(
+        alias="legacyEnum"
+    )
+    untitled_multi: list[Literal["option1", "option2", "option3"]] = Field(alias="untitledMulti")
+    titled_multi: Annotated[list[Literal["value1", "value2"]], Titles("First Choice", "Second Choice")] = Field(
+        alias="titledMulti"
+    )

@@ -1,28 +1,34 @@
 """Judge what the suite wrote: every check counts, and every check that should be there must be there.
 
-The exit code alone proves little: some scenarios of the suite pass against a port where nobody listens.
+The exit code alone proves little: some scenarios of the suite pass against a port where nobody listens, and most take
+the failure of a tool for an answer like any other.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 SUCCESS = "SUCCESS"
 REMARK = "INFO"
+_FAILS_ON_PURPOSE = "tools-call-error"
 _RESULT_DIRECTORY = re.compile(r"server-(?P<scenario>.+)-\d{4}-\d{2}-\d{2}T[\d-]+Z")
 _SHOWN_CHARACTERS = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One run of the suite and what a whole one consists of."""
+    """One run of the suite, and how many checks of each scenario have to succeed in it."""
 
     revision: str
-    scenarios: int
-    checks: int
+    expected: Mapping[str, int]
+
+    @property
+    def checks(self) -> int:
+        """How many checks have to succeed in all."""
+        return sum(self.expected.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +42,22 @@ class Check:
     details: Any = None
 
     @property
-    def passed(self) -> bool:
-        """Whether nothing is to be said about it; a skipped check and a warning do not pass."""
-        return self.status in (SUCCESS, REMARK)
+    def flawed(self) -> bool:
+        """Whether it says that something is wrong; a warning and a skipped check do."""
+        return self.status not in (SUCCESS, REMARK) or (self._tool_failed and self.scenario != _FAILS_ON_PURPOSE)
+
+    @property
+    def remark(self) -> str:
+        """What the suite has to say where it did not judge."""
+        return str(self._detail("message") or "") if self.status == REMARK else ""
+
+    @property
+    def _tool_failed(self) -> bool:
+        result = self._detail("result")
+        return isinstance(result, dict) and result.get("isError") is True
+
+    def _detail(self, name: str) -> Any:
+        return self.details.get(name) if isinstance(self.details, dict) else None
 
     def __str__(self) -> str:
         head = f"{self.scenario}: {self.id}: {self.status}"
@@ -65,14 +84,11 @@ def judge(leg: Leg, results: Path, exit_code: int) -> Verdict:
     except Unreadable as error:
         return Verdict(f"{leg.revision}: no verdict", [str(error)])
     checks = [check for scenario in scenarios.values() for check in scenario]
-    succeeded = sum(check.status == SUCCESS for check in checks)
-    findings = [str(check) for check in checks if not check.passed]
-    findings += _miscounted("scenarios", len(scenarios), leg.scenarios)
-    findings += _miscounted("successful checks", succeeded, leg.checks)
+    findings = [*(str(check) for check in checks if check.flawed), *_miscounts(leg, scenarios)]
     if exit_code:
         findings.append(f"the suite ended with exit code {exit_code}")
     said = "failed" if findings else "passed"
-    counts = f"{len(scenarios)}/{leg.scenarios} scenarios, {succeeded}/{leg.checks} checks"
+    counts = f"{len(scenarios)}/{len(leg.expected)} scenarios, {_succeeded(checks)}/{leg.checks} checks"
     return Verdict(f"{leg.revision}: {said}: {counts}", findings)
 
 
@@ -101,8 +117,20 @@ def _read_checks(scenario: str, file: Path) -> Iterator[Check]:
         raise Unreadable(f"{scenario}: checks.json cannot be read: {error!r}") from error
 
 
-def _miscounted(what: str, found: int, expected: int) -> list[str]:
-    return [] if found == expected else [f"{found} {what} instead of {expected}"]
+def _miscounts(leg: Leg, scenarios: Mapping[str, Sequence[Check]]) -> Iterator[str]:
+    for scenario in sorted(leg.expected.keys() | scenarios.keys()):
+        found, expected = _succeeded(scenarios.get(scenario, ())), leg.expected.get(scenario)
+        if expected is None:
+            yield f"{scenario}: is no scenario of this leg"
+        elif scenario not in scenarios:
+            yield f"{scenario}: did not run"
+        elif found != expected:
+            remarks = [_indented(f"{check.id}: {check.remark}") for check in scenarios[scenario] if check.remark]
+            yield "\n".join([f"{scenario}: {found} checks succeeded instead of {expected}", *remarks])
+
+
+def _succeeded(checks: Sequence[Check]) -> int:
+    return sum(check.status == SUCCESS for check in checks)
 
 
 def _indented(text: str) -> str:

@@ -6,13 +6,10 @@ from pathlib import Path
 
 from tests.conformance.installation import SUITE, Installation
 from tests.conformance.judging import Leg, Verdict, judge
+from tests.conformance.scenarios import REVISIONS, checks_of
 from tests.conformance.server import tail_of
 
-LEGS = (
-    Leg("2025-11-25", scenarios=33, checks=84),
-    Leg("2026-07-28", scenarios=40, checks=152),
-    Leg("2025-06-18", scenarios=27, checks=56),
-)
+LEGS = tuple(Leg(revision, checks_of(revision)) for revision in REVISIONS)
 _SCENARIO_MILLISECONDS = 30_000
 _LEG_SECONDS = 1200
 

@@ -11,7 +11,7 @@ from tests.conformance.judging import Leg, Verdict, judge
 from tests.conformance.legs import LEGS
 from tests.conformance.server import ROOT
 
-LEG = Leg("2025-11-25", scenarios=2, checks=3)
+LEG = Leg("2025-11-25", {"a": 1, "b": 2})
 GOOD = {"id": "good", "status": "SUCCESS"}
 
 
@@ -25,9 +25,9 @@ def write(results: Path, scenario: str, checks: Sequence[Any]) -> Path:
 
 
 def judged(results: Path, *scenarios: Sequence[Any], exit_code: int = 0) -> Verdict:
-    """Judge scenarios with these checks."""
-    for number, checks in enumerate(scenarios):
-        write(results, f"tools-call-{number}", checks)
+    """Judge the scenarios a, b and so on with these checks."""
+    for name, checks in zip("abc", scenarios, strict=False):
+        write(results, name, checks)
     return judge(LEG, results, exit_code)
 
 
@@ -49,7 +49,7 @@ def test_flawed_check(tmp_path: Path, status: str) -> None:
     verdict = judged(tmp_path, [GOOD], [GOOD, GOOD, flawed])
     assert verdict.summary == "2025-11-25: failed: 2/2 scenarios, 3/3 checks"
     [finding] = verdict.findings
-    assert finding.splitlines()[:2] == [f"tools-call-1: flawed: {status}", "    why"]
+    assert finding.splitlines()[:2] == [f"b: flawed: {status}", "    why"]
     assert '"got"' in finding
 
 
@@ -57,18 +57,41 @@ def test_missing_check(tmp_path: Path) -> None:
     """A check that is not there fails the run, though nothing else is wrong."""
     verdict = judged(tmp_path, [GOOD], [GOOD])
     assert verdict.summary == "2025-11-25: failed: 2/2 scenarios, 2/3 checks"
-    assert verdict.findings == ["2 successful checks instead of 3"]
+    assert verdict.findings == ["b: 1 checks succeeded instead of 2"]
 
 
 def test_missing_scenario(tmp_path: Path) -> None:
-    """A scenario that is not there fails the run, though the number of checks is right."""
-    assert judged(tmp_path, [GOOD, GOOD, GOOD]).findings == ["1 scenarios instead of 2"]
+    """A scenario that is not there fails the run."""
+    assert judged(tmp_path, [GOOD]).findings == ["b: did not run"]
+
+
+def test_checks_of_another_scenario(tmp_path: Path) -> None:
+    """A check too many in one scenario does not make up for one that is missing in another."""
+    verdict = judged(tmp_path, [GOOD, GOOD], [GOOD])
+    assert verdict.summary == "2025-11-25: failed: 2/2 scenarios, 3/3 checks"
+    assert verdict.findings == ["a: 2 checks succeeded instead of 1", "b: 1 checks succeeded instead of 2"]
 
 
 def test_more_than_expected(tmp_path: Path) -> None:
     """A run that is larger than it should be is another run, and fails too."""
-    findings = judged(tmp_path, [GOOD], [GOOD, GOOD], [GOOD]).findings
-    assert findings == ["3 scenarios instead of 2", "4 successful checks instead of 3"]
+    assert judged(tmp_path, [GOOD], [GOOD, GOOD], [GOOD]).findings == ["c: is no scenario of this leg"]
+
+
+def test_remark_in_place_of_a_check(tmp_path: Path) -> None:
+    """Where the suite chose not to judge, the finding tells why."""
+    remark = {"id": "said", "status": "INFO", "details": {"message": "this is optional"}}
+    assert judged(tmp_path, [remark], [GOOD, GOOD]).findings == [
+        "a: 0 checks succeeded instead of 1\n    said: this is optional"
+    ]
+
+
+def test_failing_tool(tmp_path: Path) -> None:
+    """A tool that failed is found though the suite is content with any answer, save where it fails on purpose."""
+    failing = {"id": "good", "status": "SUCCESS", "details": {"result": {"content": [], "isError": True}}}
+    write(tmp_path, "a", [failing])
+    write(tmp_path, "tools-call-error", [failing])
+    [finding] = judge(Leg("2025-11-25", {"a": 1, "tools-call-error": 1}), tmp_path, 0).findings
+    assert finding.startswith("a: good: SUCCESS")
 
 
 def test_exit_code(tmp_path: Path) -> None:
@@ -87,7 +110,7 @@ def test_nothing_ran(tmp_path: Path, leg: Leg) -> None:
 def test_documented_numbers(leg: Leg) -> None:
     """The documentation tells what is demanded."""
     page = (ROOT / "docs" / "conformance.md").read_text(encoding="utf-8")
-    assert f"| `{leg.revision}` | {leg.scenarios} | {leg.checks} |" in page
+    assert f"| `{leg.revision}` | {len(leg.expected)} | {leg.checks} |" in page
 
 
 @pytest.mark.parametrize("text", ["", "{", "3", "[3]", "[{}]", '[{"id": "good"}]', "\0"])

@@ -155,7 +155,7 @@ def test_rules_of_the_whole_model_hold() -> None:
                 raise ValueError("the first is after the last")
             return self
 
-    with pytest.raises(InvalidAnswer, match="^Invalid answer: content: Value error, the first is after the last$"):
+    with pytest.raises(InvalidAnswer, match=r"^Invalid answer: content: Value error, the first is after the last$"):
         read_form(Span, accept(first=2, last=1))
 
 

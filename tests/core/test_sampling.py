@@ -151,7 +151,7 @@ def test_wrong_options_are_refused(options: Any, problem: str) -> None:
 @pytest.mark.parametrize("options", [{"cost_priority": 1.1}, {"speed_priority": -0.1}, {"hints": "sonnet"}])
 def test_wrong_preferences_are_refused(options: Any) -> None:
     """Priorities go from 0 to 1, and hints are a list."""
-    with pytest.raises(ValueError, match="from 0 to 1|list of names"):
+    with pytest.raises(ValueError, match=r"from 0 to 1|list of names"):
         ModelPreferences(**options)
 
 

@@ -126,7 +126,7 @@ async def test_a_thread_that_reports_too_late_is_not_heard(transport: str, monke
             may_go_on.wait(PATIENCE_SECONDS)
         return notification(method, params)
 
-    monkeypatch.setattr("axolotl_server.peer.notification", write_slowly)
+    monkeypatch.setattr("axolotl_server.request.notification", write_slowly)
 
     @tool(execution="thread", timeout_seconds=0.02)
     def dig(context: ToolContext) -> None:

@@ -344,7 +344,7 @@ async def test_a_container_without_tools_is_told() -> None:
         tool = providers.List()
 
     (finding,) = await findings_of(Container())
-    assert finding.startswith("The container has no role tools: write tools = providers.List(")
+    assert finding.startswith("The container has no role tools, prompts or resources: write tools = providers.List(")
 
 
 async def test_dependencies_that_were_not_given_are_told() -> None:
