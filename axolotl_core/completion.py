@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, cast
 
 from axolotl_core.errors import ConfigurationError
@@ -39,16 +39,23 @@ Completer: TypeAlias = Callable[..., CompletionOutput | Awaitable[CompletionOutp
 
 
 def completion_of(output: CompletionOutput) -> Completion:
-    """Cut an answer to what the protocol allows, and say that there was more."""
-    completion = output if isinstance(output, Completion) else Completion(tuple(output))
-    if len(completion.values) <= MAX_VALUES:
-        return completion
-    total = len(completion.values) if completion.total is None else completion.total
-    return Completion(completion.values[:MAX_VALUES], total, has_more=True)
+    """Cut an answer to what the protocol allows, and say that there was more.
+
+    Raises:
+        TypeError: if it is one text, which would be taken for a list of letters.
+    """
+    completion = output if isinstance(output, Completion) else Completion(output)
+    if isinstance(completion.values, str):
+        raise TypeError("a completer gives a list of texts, not one text")
+    values = tuple(completion.values)
+    if len(values) <= MAX_VALUES:
+        return replace(completion, values=values)
+    total = len(values) if completion.total is None else completion.total
+    return Completion(values[:MAX_VALUES], total, has_more=True)
 
 
 def choices_in(schema: JsonSchema, value: str) -> Sequence[str]:
-    """Suggest from what a schema admits: the members of an enumeration, or true and false."""
+    """Suggest from what a schema admits: the members of an enumeration, or true and false; for a list, its items."""
     wanted = value.casefold()
     choices = [choice for choice in _choices(schema) if wanted in choice.casefold()]
     return sorted(choices, key=lambda choice: not choice.casefold().startswith(wanted))
@@ -69,7 +76,8 @@ def check_completer(completer: Completer, argument: str, known: Sequence[str]) -
     """
     if argument not in known:
         has = ", ".join(known) or "none"
-        raise ConfigurationError(f"{completer.__name__} completes {argument!r}, which is no argument; there are: {has}")
+        name = getattr(completer, "__name__", repr(completer))
+        raise ConfigurationError(f"{name} completes {argument!r}, which is no argument; there are: {has}")
 
 
 def bound_to(instance: object, completer: Completer) -> Completer:
@@ -79,11 +87,12 @@ def bound_to(instance: object, completer: Completer) -> Completer:
 
 
 def _choices(schema: JsonSchema) -> list[str]:
-    if "enum" in schema:
-        return [str(choice) for choice in schema["enum"]]
-    if "const" in schema:
-        return [str(schema["const"])]
+    if "enum" in schema or "const" in schema:
+        choices = schema.get("enum", [schema.get("const")])
+        return [choice for choice in choices if isinstance(choice, str)]
     if schema.get("type") == "boolean":
         return ["true", "false"]
+    if schema.get("type") == "array":
+        return _choices(schema.get("items", {}))
     alternatives: list[Any] = schema.get("anyOf", [])
     return [choice for alternative in alternatives for choice in _choices(alternative)]

@@ -41,6 +41,8 @@ class FunctionFeature(IFeature, Generic[P, R]):
     """The name of the function that collects the decorated methods of an object."""
 
     def __init__(self, function: Callable[P, R], options: Mapping[str, Any], *, bound: bool = True) -> None:
+        if isinstance(function, staticmethod):
+            function = function.__func__
         self.function = function
         self._options = options
         self._bound = bound
@@ -97,10 +99,14 @@ def check_function(function: Any, kind: str) -> None:
     """Refuse what is decorated in the wrong place.
 
     Raises:
-        ConfigurationError: for a class method.
+        ConfigurationError: for anything but a function or a method.
     """
+    if isinstance(function, IFeature):
+        raise ConfigurationError(f"@{kind} on {function.name!r}, which is a feature already: write a function for each")
     if isinstance(function, classmethod):
         raise ConfigurationError(f"{function.__qualname__}: a class method is no {kind}; make it a method or static")
+    if inspect.isclass(function) or not hasattr(function, "__qualname__"):
+        raise ConfigurationError(f"@{kind} goes on a function or a method, not on {function!r}")
 
 
 def is_method(function: Callable[..., Any]) -> bool:

@@ -28,10 +28,15 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
 
     collector = "prompts_of"
 
+    def __init__(self, function: Callable[P, R], options: FeatureOptions, *, bound: bool = True) -> None:
+        super().__init__(function, options, bound=bound)
+        if self._streams:
+            self.returned = list  # each text that a generator yields is a message, not a piece of one
+
     def __get__(self, instance: object | None, owner: type) -> "FunctionPrompt[..., R]":
         if instance is None or self._bound:
             return self
-        method = FunctionPrompt(self.function.__get__(instance, owner), self._options)
+        method = FunctionPrompt(self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
         method.completers = self.completers_for(instance)
         return method
 

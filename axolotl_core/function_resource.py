@@ -62,7 +62,7 @@ class FunctionResource(CompletableFunction[P, R], IResource):
 
     async def read(self, context: ToolContext) -> ResourceOutput:
         """Call the function."""
-        return await CompletableFunction.execute(self, {}, context)
+        return _joined(await CompletableFunction.execute(self, {}, context), self.returned)
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Call the function, and bring whatever comes into one form."""
@@ -98,7 +98,7 @@ class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict
 
     async def read(self, variables: dict[str, Any], context: ToolContext) -> ResourceOutput:
         """Call the function."""
-        return await CompletableFunction.execute(self, variables, context)
+        return _joined(await CompletableFunction.execute(self, variables, context), self.returned)
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Call the function, and bring whatever comes into one form."""
@@ -116,6 +116,9 @@ def resource(
     if not isinstance(uri, str):
         raise ConfigurationError('@resource needs the URI: write @resource("config://app")')
     check_options("resource", options, ResourceOptions.__annotations__)
+    misplaced, where = ("size", "without") if has_variables(uri) else ("unscreened", "with")
+    if misplaced in options:
+        raise ConfigurationError(f"@resource({uri!r}): {misplaced} is for a URI {where} variables")
 
     def decorate(target: Callable[P, R]) -> FunctionResource[P, R] | FunctionResourceTemplate[P, R]:
         check_function(target, "resource")
@@ -129,3 +132,8 @@ def resources_of(instance: object) -> tuple[FunctionResource[..., Any] | Functio
     """Collect the `@resource` methods of an object, bound to it, in the order of their definition."""
     found = features_of(instance, CompletableFunction)
     return tuple(one for one in found if isinstance(one, FunctionResource | FunctionResourceTemplate))
+
+
+def _joined(output: Any, returned: Any) -> Any:
+    """Put the bytes together that a generator yielded, as its texts are."""
+    return b"".join(output) if returned == list[bytes] else output

@@ -14,7 +14,7 @@ from axolotl_core.function_feature import (
 )
 from axolotl_core.parameters import parameters_schema
 from axolotl_core.schema import JsonSchema
-from axolotl_core.tool import ITool, ToolAnnotations
+from axolotl_core.tool import ITool, TaskSupport, ToolAnnotations
 
 __all__ = ["FunctionTool", "ToolOptions", "tool", "tools_of"]
 
@@ -27,6 +27,7 @@ class ToolOptions(FeatureOptions, total=False):
 
     annotations: ToolAnnotations
     app: str | AppLink
+    task_support: TaskSupport
     coerce_arguments: bool
 
 

@@ -3,7 +3,7 @@
 import inspect
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from pydantic import BaseModel
@@ -15,13 +15,17 @@ from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.feature import IFeature, check_name_of
 from axolotl_core.output import BLOCKS
-from axolotl_core.schema import JsonSchema, schema_of
+from axolotl_core.schema import JsonSchema, admits_extra, schema_of
 from axolotl_core.text_arguments import check_textual, property_of
 from axolotl_core.type_arguments import open_parameters, type_arguments
 
 __all__ = ["ArgumentsT", "IPrompt", "PromptMessage", "PromptOutput", "PromptResult", "check_prompt", "prompt_result"]
 
 ArgumentsT = TypeVar("ArgumentsT")
+_ROLES: Final = ("user", "assistant")
+
+_SINGLE: Final = (str, bytes, bytearray, memoryview)
+"""Sequences that are one thing, right or wrong, and not several."""
 
 
 class PromptMessage(msgspec.Struct, frozen=True):
@@ -81,7 +85,8 @@ class IPrompt(IFeature, Generic[ArgumentsT]):
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
         """Compile what turns texts into `ArgumentsT`."""
-        return model_parser(self.input_model, strict=not coerce, forbid_extra=True)
+        forbid_extra = not admits_extra(self.arguments_schema)
+        return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
 
     async def execute(self, arguments: Any, context: ToolContext) -> PromptResult:
         """Render, and bring whatever comes into one form."""
@@ -95,8 +100,8 @@ def prompt_result(output: Any) -> PromptResult:
         TypeError: if it gave something that is no message.
     """
     if isinstance(output, PromptResult):
-        return output
-    parts = output if isinstance(output, Sequence) and not isinstance(output, str) else (output,)
+        return msgspec.structs.replace(output, messages=tuple(map(_message, output.messages)))
+    parts = output if isinstance(output, Sequence) and not isinstance(output, _SINGLE) else (output,)
     return PromptResult(tuple(map(_message, parts)))
 
 
@@ -120,9 +125,17 @@ def check_prompt(prompt: Any) -> None:
 
 def _message(part: Any) -> PromptMessage:
     if isinstance(part, PromptMessage):
-        return part
+        return _checked(part)
     if isinstance(part, str):
         return PromptMessage("user", TextContent(part))
     if isinstance(part, BLOCKS):
         return PromptMessage("user", part)
     raise TypeError(f"a prompt gives texts, content blocks or messages, not {type(part).__name__}")
+
+
+def _checked(message: PromptMessage) -> PromptMessage:
+    if message.role not in _ROLES:
+        raise TypeError(f"a message of a prompt is from {' or '.join(_ROLES)}, not from {message.role!r}")
+    if not isinstance(message.content, BLOCKS):
+        raise TypeError(f"a message of a prompt holds a content block, not {type(message.content).__name__}")
+    return message

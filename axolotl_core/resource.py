@@ -1,9 +1,10 @@
 """The abstract resource and the abstract template of resources: what clients read by URI."""
 
 import inspect
+import re
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from pydantic import BaseModel
@@ -19,7 +20,7 @@ from axolotl_core.protocol.wire import json_text
 from axolotl_core.schema import JsonSchema, schema_of
 from axolotl_core.text_arguments import check_textual, property_of
 from axolotl_core.type_arguments import open_parameters, type_arguments
-from axolotl_core.uri_template import UriTemplate
+from axolotl_core.uri_template import UriTemplate, has_variables
 
 __all__ = [
     "CacheHint",
@@ -33,6 +34,8 @@ __all__ = [
 ]
 
 VariablesT = TypeVar("VariablesT")
+
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^ ]+")
 
 ResourceContents: TypeAlias = tuple[TextResource | BlobResource, ...]
 ResourceOutput: TypeAlias = Any
@@ -154,10 +157,14 @@ def check_resource(resource: Any) -> None:
     Raises:
         ConfigurationError: if something is missing; the text says what to write.
     """
+    if isinstance(resource, IResourceTemplate) and isinstance(resource, IResource):
+        raise ConfigurationError(f"{type(resource).__name__} is a resource and a template: make it one of them")
     if isinstance(resource, IResourceTemplate):
         _check_template(resource)
+        _check_mime_type(resource, resource.uri_template)
     elif isinstance(resource, IResource):
         _check_fixed(resource)
+        _check_mime_type(resource, resource.uri)
     else:
         hint = (
             "register an instance, not the class"
@@ -170,8 +177,13 @@ def check_resource(resource: Any) -> None:
 
 def _check_fixed(resource: IResource) -> None:
     kind, uri = type(resource).__name__, getattr(resource, "uri", None)
-    if not isinstance(uri, str) or ":" not in uri or not uri.isprintable() or " " in uri:
+    if not isinstance(uri, str) or not _URI.fullmatch(uri) or not uri.isprintable():
         raise ConfigurationError(f'{kind} has the URI {uri!r}: give it one with a scheme, as uri = "config://app"')
+    if has_variables(uri):
+        raise ConfigurationError(f"{kind} has the URI {uri!r}: subclass IResourceTemplate for one with variables")
+
+
+def _check_mime_type(resource: _Readable, uri: str) -> None:
     if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
         raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
 
@@ -184,14 +196,25 @@ def _check_template(template: IResourceTemplate[Any]) -> None:
     derived = template.argument_parser.__func__ is IResourceTemplate.argument_parser  # type: ignore[attr-defined]
     if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
         raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
-    schema = template.arguments_schema
-    check_textual(f"Resource template {text!r}", schema, lists=True)
-    variables, fields = set(UriTemplate(text).variables), set(schema.get("properties", {}))
-    for name in sorted((variables - fields) | (set(schema.get("required", ())) - variables)):
-        where = (
-            "the template, but not in the variables" if name in variables else "the variables, but not in the template"
-        )
-        raise ConfigurationError(f"Resource template {text!r}: {name} is in {where}")
+    form, schema, owner = UriTemplate(text), template.arguments_schema, f"Resource template {text!r}"
+    check_textual(owner, schema, lists=form.exploded)
+    for finding in _findings_about(form, schema, template.unscreened):
+        raise ConfigurationError(f"{owner}: {finding}")
+
+
+def _findings_about(form: UriTemplate, schema: JsonSchema, unscreened: Iterable[str]) -> Iterator[str]:
+    """Compare the variables of a template with what its code takes, and yield what does not fit."""
+    variables, fields, required = (
+        set(form.variables),
+        set(schema.get("properties", {})),
+        set(schema.get("required", ())),
+    )
+    if not variables:
+        yield "it has no variables; subclass IResource for one fixed URI"
+    yield from (f"{name} is in the template, but not in the variables" for name in sorted(variables - fields))
+    yield from (f"{name} is in the variables, but not in the template" for name in sorted(required - variables))
+    yield from (f"{name} may be absent from a URI; give it a default" for name in sorted(required & form.optional))
+    yield from (f"unscreened names {name}, which is no variable" for name in sorted(set(unscreened) - variables))
 
 
 def _nothing(raw: bytes) -> None:

@@ -204,5 +204,5 @@ def _written_preferences(preferences: ModelPreferences | None) -> Mapping[str, A
 
 def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
     """Write blocks and models as plain JSON, bytes as base64."""
-    plain: dict[str, Any] = to_jsonable_python(msgspec.to_builtins(params, str_keys=True, enc_hook=to_jsonable_python))
+    plain: dict[str, Any] = to_jsonable_python(msgspec.to_builtins(params, enc_hook=to_jsonable_python))
     return plain

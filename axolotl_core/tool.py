@@ -2,7 +2,7 @@
 
 import inspect
 from abc import abstractmethod
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from pydantic import BaseModel, TypeAdapter
@@ -16,7 +16,9 @@ from axolotl_core.output import is_structured
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
 from axolotl_core.type_arguments import open_parameters, type_arguments
 
-__all__ = ["ITool", "InputT", "OutputT", "ToolAnnotations", "check_definition"]
+__all__ = ["ITool", "InputT", "OutputT", "TaskSupport", "ToolAnnotations", "check_definition"]
+
+TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
 
 InputT = TypeVar("InputT")
 OutputT = TypeVar("OutputT")
@@ -42,6 +44,8 @@ class ITool(IFeature, Generic[InputT, OutputT]):
     annotations: ToolAnnotations = ToolAnnotations()
     app: str | AppLink | None = None
     """The `ui://` resource that shows the tool's results, for clients with MCP Apps."""
+    task_support: TaskSupport = "forbidden"
+    """Whether a call may, or must, run as a task whose result the caller fetches later."""
     coerce_arguments: bool | None = None
     """Accept `"5"` for 5; the server's default (no) where it is None."""
 

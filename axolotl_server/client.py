@@ -1,114 +1,274 @@
 """A client in the same process: the real pipeline without a wire, for tests and the command line."""
 
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, Literal, TypeAlias
 
-import msgspec
 from dependency_injector import containers
 
+from axolotl_core.completion import Completion
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
-from axolotl_core.protocol.wire import encode
+from axolotl_server.client_answers import ACCEPT, CANCEL, DECLINE, EVERYTHING, Answer, Answering, Inquiry, answers_to
+from axolotl_server.client_conversation import Conversation, Listening
+from axolotl_server.client_outcomes import (
+    CallOutcome,
+    Change,
+    PromptOutcome,
+    RemoteError,
+    ResourceOutcome,
+    UnansweredQuestion,
+)
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
 
-__all__ = ["CallOutcome", "InProcessClient", "RemoteError", "connect"]
+__all__ = [
+    "ACCEPT",
+    "CANCEL",
+    "DECLINE",
+    "Answer",
+    "Answering",
+    "CallOutcome",
+    "Change",
+    "InProcessClient",
+    "Inquiry",
+    "Listening",
+    "OnTold",
+    "PromptOutcome",
+    "RemoteError",
+    "ResourceOutcome",
+    "UnansweredQuestion",
+    "connect",
+]
 
+OnTold: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Takes the params of a notification; what it raises is raised where the request is awaited."""
 
-class RemoteError(Exception):
-    """The server answered with a JSON-RPC error."""
+_Listed: TypeAlias = Literal["tools", "prompts", "resources"]
 
-    def __init__(self, code: int, message: str, data: Any = None) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.data = data
-
-
-@dataclass(frozen=True, slots=True)
-class CallOutcome:
-    """What a tool answered."""
-
-    content: Sequence[Mapping[str, Any]]
-    structured: Any
-    is_error: bool
-    meta: Mapping[str, Any]
-
-    @property
-    def text(self) -> str:
-        """All text of the answer."""
-        return "\n".join(block["text"] for block in self.content if block["type"] == "text")
+_MAX_ROUNDS: Final = 50
 
 
 class InProcessClient:
-    """Speaks the stateless revision to a handler, one request at a time."""
+    """Speaks the stateless revision to a handler; any number of requests may run at once.
 
-    def __init__(self, handler: DefaultHandler, principal: Principal = ANONYMOUS) -> None:
-        self._transport = MemoryTransport(handler, principal)
+    A request whose task is cancelled is cancelled at the server too. `answer` is given every question that the server
+    asks, as an `Inquiry`, and gives an `Answer`; `capabilities` says what may be asked, which is everything unless it
+    says less, and nothing where there is no `answer`.
+    """
+
+    def __init__(
+        self,
+        handler: DefaultHandler,
+        principal: Principal = ANONYMOUS,
+        *,
+        answer: Answering | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._handler = handler
+        self._principal = principal
+        self._answer = answer
+        said = {} if answer is None else EVERYTHING
+        self._capabilities = said if capabilities is None else capabilities
         self._ids = itertools.count(1)
+        self._open: set[Conversation] = set()
+        self._closed = False
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """List all tools, page by page."""
-        tools: list[dict[str, Any]] = []
-        params: dict[str, Any] = {}
-        while True:
-            result = await self.request("tools/list", params)
-            tools += result["tools"]
-            if "nextCursor" not in result:
-                return tools
-            params = {"cursor": result["nextCursor"]}
+        return await self._list("tools/list", "tools")
+
+    async def list_prompts(self) -> list[dict[str, Any]]:
+        """List all prompts, page by page."""
+        return await self._list("prompts/list", "prompts")
+
+    async def list_resources(self) -> list[dict[str, Any]]:
+        """List all resources with a fixed URI, page by page."""
+        return await self._list("resources/list", "resources")
+
+    async def list_resource_templates(self) -> list[dict[str, Any]]:
+        """List all resource templates, page by page."""
+        return await self._list("resources/templates/list", "resourceTemplates")
 
     async def call(
         self,
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        on_progress: Callable[[Mapping[str, Any]], object] | None = None,
+        on_progress: OnTold | None = None,
+        on_log: OnTold | None = None,
     ) -> CallOutcome:
         """Call a tool.
 
         Raises:
             RemoteError: if the server refuses the request itself, as for a name that no tool has.
+            UnansweredQuestion: if the tool asks and there is nobody to answer.
         """
         params = {"name": name, "arguments": arguments or {}}
-        result = await self.request("tools/call", params, on_progress=on_progress)
-        return CallOutcome(
-            result["content"], result.get("structuredContent"), result.get("isError", False), result["_meta"]
+        return CallOutcome.of(await self._finish("tools/call", params, on_progress, on_log))
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, str] | None = None,
+        *,
+        on_progress: OnTold | None = None,
+        on_log: OnTold | None = None,
+    ) -> PromptOutcome:
+        """Have a prompt rendered.
+
+        Raises:
+            RemoteError: if there is no such prompt, its arguments are wrong, or it fails.
+            UnansweredQuestion: if the prompt asks and there is nobody to answer.
+        """
+        params = {"name": name, "arguments": arguments or {}}
+        return PromptOutcome.of(await self._finish("prompts/get", params, on_progress, on_log))
+
+    async def read_resource(
+        self, uri: str, *, on_progress: OnTold | None = None, on_log: OnTold | None = None
+    ) -> ResourceOutcome:
+        """Read what is behind a URI.
+
+        Raises:
+            RemoteError: if there is nothing, or reading it fails.
+            UnansweredQuestion: if the resource asks and there is nobody to answer.
+        """
+        return ResourceOutcome.of(await self._finish("resources/read", {"uri": uri}, on_progress, on_log))
+
+    async def complete(
+        self,
+        argument: str,
+        value: str = "",
+        *,
+        prompt: str | None = None,
+        template: str | None = None,
+        known: Mapping[str, str] | None = None,
+    ) -> Completion:
+        """Suggest values for an argument of a prompt, or a variable of a template, of which `value` was typed.
+
+        Raises:
+            RemoteError: if there is no such prompt, template or argument.
+            ValueError: unless either a prompt or a template is named.
+        """
+        if (prompt is None) == (template is None):
+            raise ValueError("Name the prompt or the template whose argument is to be completed")
+        reference = (
+            {"type": "ref/resource", "uri": template} if prompt is None else {"type": "ref/prompt", "name": prompt}
         )
+        params = {
+            "ref": reference,
+            "argument": {"name": argument, "value": value},
+            "context": {"arguments": known or {}},
+        }
+        found = (await self.request("completion/complete", params))["completion"]
+        return Completion(found["values"], found.get("total"), found.get("hasMore"))
+
+    @asynccontextmanager
+    async def listen(
+        self, *uris: str, lists: Collection[_Listed] = ("tools", "prompts", "resources")
+    ) -> AsyncIterator[Listening]:
+        """Hear of changes of these resources, and of the lists, for as long as the block lasts.
+
+        Raises:
+            RemoteError: if the server refuses.
+        """
+        wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in lists}
+        if uris:
+            wanted["resourceSubscriptions"] = uris
+        async with self._conversation() as (conversation, _):
+            conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._meta({})})
+            acknowledged = await conversation.hear()
+            accepted = {} if acknowledged is None else acknowledged[1]["notifications"]
+            yield Listening(conversation, accepted)
 
     async def request(
         self,
         method: str,
         params: Mapping[str, Any],
         *,
-        on_progress: Callable[[Mapping[str, Any]], object] | None = None,
+        on_progress: OnTold | None = None,
+        on_log: OnTold | None = None,
     ) -> Any:
-        """Send a request and wait for its result.
+        """Send a request of any kind and wait for its result; what the server asks meanwhile is answered.
+
+        Where the client has no `answer`, the result may be the questions. A `_meta` of the params is kept.
 
         Raises:
             RemoteError: if the answer is an error.
+            UnansweredQuestion: if the server never stops asking.
+            ConnectionError: if the client is closed.
         """
-        number = next(self._ids)
-        meta: dict[str, Any] = {PROTOCOL_VERSION_KEY: LATEST_STATELESS_REVISION.name, CLIENT_CAPABILITIES_KEY: {}}
-        if on_progress is not None:
-            meta["progressToken"] = number
-        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
-        self._transport.send(encode(message))
-        while True:
-            reply = msgspec.json.decode(await self._transport.receive())
-            if reply.get("method") == "notifications/progress" and on_progress is not None:
-                on_progress(reply["params"])
-            elif reply.get("id") == number:
-                return _result_of(reply)
+        result, sent = await self._exchange(method, params, on_progress, on_log), params
+        rounds = 0
+        while self._answer is not None and _is_asking(result):
+            rounds += 1
+            if rounds > _MAX_ROUNDS:
+                raise _unanswered(f"The server still asks after {_MAX_ROUNDS} answers, which it may not like", result)
+            sent = {**params, **await answers_to(result, self._answer)}
+            result = await self._exchange(method, sent, on_progress, on_log)
+        return result
 
     async def close(self) -> None:
-        """End the connection."""
-        await self._transport.close()
+        """End the connection; requests that still run are cancelled."""
+        self._closed = True
+        for conversation in tuple(self._open):
+            await conversation.close()
+
+    async def _list(self, method: str, field: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        params: dict[str, Any] = {}
+        while True:
+            result = await self.request(method, params)
+            items += result[field]
+            if "nextCursor" not in result:
+                return items
+            params = {"cursor": result["nextCursor"]}
+
+    async def _finish(
+        self, method: str, params: Mapping[str, Any], on_progress: OnTold | None, on_log: OnTold | None
+    ) -> Any:
+        """Send a request that may ask, and see to it that its result is complete."""
+        result = await self.request(method, params, on_progress=on_progress, on_log=on_log)
+        if _is_asking(result):
+            raise _unanswered("The server asks, and nobody answers: give connect() an answer", result)
+        return result
+
+    async def _exchange(
+        self, method: str, params: Mapping[str, Any], on_progress: OnTold | None, on_log: OnTold | None
+    ) -> Any:
+        """Send one request and hear what is said until it is answered."""
+        told = {"notifications/progress": on_progress, "notifications/message": on_log}
+        async with self._conversation() as (conversation, number):
+            meta = self._meta(params.get("_meta", {}))
+            if on_progress is not None:
+                meta.setdefault("progressToken", number)
+            if on_log is not None:
+                meta.setdefault(LOG_LEVEL_KEY, "debug")
+            conversation.begin(method, {**params, "_meta": meta})
+            while (heard := await conversation.hear()) is not None:
+                tell = told.get(heard[0])
+                if tell is not None:
+                    tell(heard[1])
+            return conversation.result
+
+    def _meta(self, own: Mapping[str, Any]) -> dict[str, Any]:
+        version = LATEST_STATELESS_REVISION.name
+        return {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: self._capabilities, **own}
+
+    @asynccontextmanager
+    async def _conversation(self) -> AsyncIterator[tuple[Conversation, int]]:
+        if self._closed:
+            raise ConnectionError("The client is closed")
+        number = next(self._ids)
+        conversation = Conversation(self._handler, self._principal, number)
+        self._open.add(conversation)
+        try:
+            yield conversation, number
+        finally:
+            await conversation.close()
+            self._open.discard(conversation)
 
 
 @asynccontextmanager
@@ -118,18 +278,22 @@ async def connect(
     settings: Mapping[str, Any] | None = None,
     toolsets: Sequence[str] = (),
     principal: Principal = ANONYMOUS,
+    answer: Answering | None = None,
+    capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[InProcessClient]:
     """Start a container's server and talk to it; `settings` has the form of the settings file."""
     async with ServerHost(container, flags=settings, toolsets=toolsets) as host:
-        client = InProcessClient(host.handler, principal)
+        client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities)
         try:
             yield client
         finally:
             await client.close()
 
 
-def _result_of(reply: Mapping[str, Any]) -> Any:
-    if "error" in reply:
-        error = reply["error"]
-        raise RemoteError(error["code"], error["message"], error.get("data"))
-    return reply["result"]
+def _is_asking(result: Mapping[str, Any]) -> bool:
+    return result.get("resultType") == "input_required"
+
+
+def _unanswered(problem: str, result: Mapping[str, Any]) -> UnansweredQuestion:
+    keys = tuple(result.get("inputRequests", {}))
+    return UnansweredQuestion(f"{problem}: {', '.join(keys)}", keys)

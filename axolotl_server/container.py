@@ -10,7 +10,7 @@ from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatal
 from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.deadlines import DeadlineTable
 from axolotl_server.execution.threads import ThreadRunner
-from axolotl_server.generations import generations
+from axolotl_server.generations import Parts, generations
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.inflight import InFlight
 from axolotl_server.layers.defaults import default_layers
@@ -18,6 +18,7 @@ from axolotl_server.roles import Roles
 from axolotl_server.sealing import StateSealer
 from axolotl_server.settings import ServerSettings
 from axolotl_server.subscriptions import Subscriptions
+from axolotl_server.tasks.store import TaskStore
 
 __all__ = ["ServerContainer"]
 
@@ -54,6 +55,10 @@ def _sealer(settings: ServerSettings) -> StateSealer:
     return StateSealer(keys, settings.protocol.state_ttl_seconds)
 
 
+def _tasks(settings: ServerSettings) -> TaskStore:
+    return TaskStore(settings.tasks)
+
+
 def _subscriptions(settings: ServerSettings) -> Subscriptions:
     return Subscriptions(settings.subscriptions.maximum)
 
@@ -69,6 +74,7 @@ class ServerContainer(containers.DeclarativeContainer):
     inflight = providers.Singleton(_inflight, settings)
     subscriptions = providers.Singleton(_subscriptions, settings)
     sealer = providers.Singleton(_sealer, settings)
+    tasks = providers.Singleton(_tasks, settings)
     layers = providers.Singleton(_layers, deadlines, roles)
     binder = providers.Singleton(Binder, settings, layers, threads)
 
@@ -80,8 +86,8 @@ class ServerContainer(containers.DeclarativeContainer):
     resources = providers.Singleton(ResourceCatalogue, resource_registry, binder, settings)
     templates = providers.Singleton(TemplateCatalogue, resource_registry, binder, settings)
 
-    eras = providers.Singleton(
-        generations,
+    parts = providers.Singleton(
+        Parts,
         settings=settings,
         roles=roles,
         tools=tools,
@@ -93,5 +99,7 @@ class ServerContainer(containers.DeclarativeContainer):
         subscriptions=subscriptions,
         deadlines=deadlines,
         sealer=sealer,
+        tasks=tasks,
     )
+    eras = providers.Singleton(generations, parts)
     handler = providers.Singleton(DefaultHandler, eras, inflight, subscriptions)

@@ -1,18 +1,19 @@
 """All generations of the protocol with their tables of methods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from axolotl_core.resource import CacheHint
 from axolotl_server.binding import Binder
-from axolotl_server.capabilities import capabilities_of
+from axolotl_server.capabilities import capabilities_of, runs_tasks
 from axolotl_server.catalogues.prompts import PromptCatalogue
 from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatalogue
 from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.deadlines import DeadlineTable
 from axolotl_server.eras.asking import AskingByRequest, AskingInRounds
-from axolotl_server.eras.base import Method
+from axolotl_server.eras.base import Method, Methods
 from axolotl_server.eras.legacy import LegacyEra
 from axolotl_server.eras.modern import ModernEra
 from axolotl_server.eras.select import Eras
@@ -29,60 +30,62 @@ from axolotl_server.roles import Roles
 from axolotl_server.sealing import StateSealer
 from axolotl_server.settings import ServerSettings
 from axolotl_server.subscriptions import Subscriptions
+from axolotl_server.tasks.directed import DirectedTasks
+from axolotl_server.tasks.requested import RequestedTasks
+from axolotl_server.tasks.store import TaskStore
 
-__all__ = ["generations"]
+__all__ = ["Parts", "generations"]
 
 
-def generations(
-    *,
-    settings: ServerSettings,
-    roles: Roles,
-    tools: ToolCatalogue,
-    prompts: PromptCatalogue,
-    resources: ResourceCatalogue,
-    templates: TemplateCatalogue,
-    binder: Binder,
-    inflight: InFlight,
-    subscriptions: Subscriptions,
-    deadlines: DeadlineTable,
-    sealer: StateSealer,
-) -> Eras:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the methods are made of."""
+
+    settings: ServerSettings
+    roles: Roles
+    tools: ToolCatalogue
+    prompts: PromptCatalogue
+    resources: ResourceCatalogue
+    templates: TemplateCatalogue
+    binder: Binder
+    inflight: InFlight
+    subscriptions: Subscriptions
+    deadlines: DeadlineTable
+    sealer: StateSealer
+    tasks: TaskStore
+
+
+def generations(parts: Parts) -> Eras:
     """Give each generation the methods that it has, as far as the server offers what they are about."""
+    settings, roles = parts.settings, parts.roles
     capabilities = capabilities_of(roles.offers, roles.extensions, roles.tools)
-    tool_methods = ToolMethods(tools, inflight, settings.protocol.invalid_arguments)
-    prompt_methods = PromptMethods(prompts, inflight)
-    resource_methods = ResourceMethods(resources, templates, inflight, settings.subscriptions.maximum_resources)
-    completion = CompletionMethods(prompts, templates, inflight)
-    listening = SubscriptionMethods(subscriptions, capabilities, settings.subscriptions.maximum_resources)
+    tools = ToolMethods(parts.tools, parts.inflight, settings.protocol.invalid_arguments)
+    shared = _shared(parts, tools, capabilities)
     handshake = Handshake(settings.server, capabilities)
-    discovery = Discovery(settings.server, capabilities)
-    shared = {
-        "tools/list": tool_methods.list,
-        "tools/call": tool_methods.call,
-        "prompts/list": prompt_methods.list,
-        "prompts/get": prompt_methods.call,
-        "resources/list": resource_methods.list,
-        "resources/templates/list": resource_methods.list_templates,
-        "resources/read": resource_methods.call,
-        "completion/complete": completion.call,
-    }
-    watching = {
-        "resources/subscribe": resource_methods.subscribe,
-        "resources/unsubscribe": resource_methods.unsubscribe,
-    }
-    offered = dict(_offered({**shared, **watching}, capabilities))
-    added = ExtensionMethods(roles.extensions, binder, inflight)
-    offered.update((name, added.call) for name in added.names)
-    legacy = {**offered, "initialize": handshake.initialize, "ping": ping, "logging/setLevel": set_level}
-    modern = {name: method for name, method in offered.items() if name not in watching}
-    modern |= {"server/discover": discovery.discover, "subscriptions/listen": listening.listen}
-    by_request = AskingByRequest(deadlines, settings.limits.ask_timeout_seconds)
-    in_rounds = AskingInRounds(sealer)
+    legacy = {**shared, "initialize": handshake.initialize, "ping": ping, "logging/setLevel": set_level}
+    tasked: Methods = {}
+    directed: DirectedTasks | None = None
+    if runs_tasks(roles.tools):
+        tasked = RequestedTasks(tools, parts.tools, parts.tasks, settings.tasks).methods
+        directed = DirectedTasks(
+            tools,
+            parts.tools,
+            parts.tasks,
+            settings.tasks,
+            deadlines=parts.deadlines,
+            subscriptions=parts.subscriptions,
+        )
+    modern = _modern(parts, shared, capabilities, directed)
+    by_request = AskingByRequest(parts.deadlines, settings.limits.ask_timeout_seconds)
+    in_rounds = AskingInRounds(parts.sealer)
     identity = identity_of(settings.server)
     hint = CacheHint(settings.caching.list_ttl_seconds, settings.caching.scope)
     eras = Eras(
         [
-            *(LegacyEra(one, legacy, settings.protocol, by_request) for one in HANDSHAKE_REVISIONS),
+            *(
+                LegacyEra(one, {**legacy, **tasked} if one.tasks else legacy, settings.protocol, by_request)
+                for one in HANDSHAKE_REVISIONS
+            ),
             *(
                 ModernEra(one, modern, settings.protocol, in_rounds, identity=identity, list_hint=hint)
                 for one in STATELESS_REVISIONS
@@ -93,7 +96,39 @@ def generations(
     return eras
 
 
-def _offered(methods: dict[str, Method], capabilities: dict[str, Any]) -> Iterator[tuple[str, Method]]:
+def _shared(parts: Parts, tools: ToolMethods, capabilities: Mapping[str, Any]) -> dict[str, Method]:
+    """Make the methods that revisions with a handshake have in common; most of them the stateless one has too."""
+    prompts = PromptMethods(parts.prompts, parts.inflight)
+    maximum = parts.settings.subscriptions.maximum_resources
+    resources = ResourceMethods(parts.resources, parts.templates, parts.inflight, maximum)
+    methods: dict[str, Method] = {
+        "tools/list": tools.list,
+        "tools/call": tools.call,
+        "prompts/list": prompts.list,
+        "prompts/get": prompts.call,
+        "resources/list": resources.list,
+        "resources/templates/list": resources.list_templates,
+        "resources/read": resources.call,
+        "resources/subscribe": resources.subscribe,
+        "resources/unsubscribe": resources.unsubscribe,
+        "completion/complete": CompletionMethods(parts.prompts, parts.templates, parts.inflight).call,
+    }
+    added = ExtensionMethods(parts.roles.extensions, parts.binder, parts.inflight)
+    return {**dict(_offered(methods, capabilities)), **dict.fromkeys(added.names, added.call)}
+
+
+def _modern(
+    parts: Parts, shared: Methods, capabilities: Mapping[str, Any], tasks: DirectedTasks | None
+) -> dict[str, Method]:
+    maximum = parts.settings.subscriptions.maximum_resources
+    watched = ("resources/subscribe", "resources/unsubscribe")
+    modern = {name: method for name, method in shared.items() if name not in watched}
+    modern["server/discover"] = Discovery(parts.settings.server, capabilities).discover
+    modern["subscriptions/listen"] = SubscriptionMethods(parts.subscriptions, capabilities, maximum, tasks).listen
+    return modern if tasks is None else {**modern, **tasks.methods}
+
+
+def _offered(methods: Mapping[str, Method], capabilities: Mapping[str, Any]) -> Iterator[tuple[str, Method]]:
     """Leave out the methods of what the server does not have."""
     for name, method in methods.items():
         kind = name.partition("/")[0]

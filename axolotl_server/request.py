@@ -20,6 +20,7 @@ from axolotl_server.peer import Connection, IExchange
 from axolotl_server.throttle import TokenBucket
 
 if TYPE_CHECKING:
+    from axolotl_server.eras.asking import IAsking
     from axolotl_server.eras.base import IEra
     from axolotl_server.rounds import Rounds
 
@@ -40,6 +41,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
     exchange: IExchange
     connection: Connection | None
     finished: bool = False
+    asking: "IAsking | None" = None
+    """How to ask the caller, where it differs from the way of the revision."""
     rounds: "Rounds | None" = None
     """What was asked and answered, where the revision asks in rounds."""
     held: dict[str, object] | None = None
@@ -128,7 +131,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Ask in the way of the request's revision, whatever thread the code runs in."""
-        asking = self.era.asking.ask(self, context, question, read, key)
+        asking = (self.asking or self.era.asking).ask(self, context, question, read, key)
         if asyncio.get_running_loop() is self.exchange.loop:
             return await asking
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking, self.exchange.loop))

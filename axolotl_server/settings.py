@@ -28,6 +28,7 @@ __all__ = [
     "SessionSettings",
     "StdioSettings",
     "SubscriptionSettings",
+    "TaskSettings",
     "ToolOverrides",
     "ToolsSettings",
 ]
@@ -160,6 +161,17 @@ class SubscriptionSettings(_Section):
     """How many resources one client may watch."""
 
 
+class TaskSettings(_Section):
+    """Calls that run as tasks, for tools that let them."""
+
+    maximum: PositiveInt = 1000
+    """How many tasks are kept at once."""
+    ttl_seconds: PositiveFloat = 3600.0
+    """How long a task, and its result, is kept after it began."""
+    poll_interval_seconds: PositiveFloat = 1.0
+    """How often a client should look."""
+
+
 class ToolOverrides(_Section):
     """What an operator says about one tool; it beats what the tool says itself."""
 
@@ -212,5 +224,6 @@ class ServerSettings(BaseSettings):
     protocol: ProtocolSettings = ProtocolSettings()
     caching: CachingSettings = CachingSettings()
     subscriptions: SubscriptionSettings = SubscriptionSettings()
+    tasks: TaskSettings = TaskSettings()
     tools: ToolsSettings = ToolsSettings()
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"

@@ -56,6 +56,11 @@ class Listener:
         if not self._watched.isdisjoint(parents):
             self._soon(_UPDATED, {"uri": uri})
 
+    def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
+        """Tell of a task that got on, if it is watched."""
+        if task_id in self._wanted.task_ids:
+            self._soon("notifications/tasks", described)
+
     def _soon(self, method: str, params: dict[str, Any]) -> None:
         self._exchange.loop.call_soon_threadsafe(self._send, method, params)
 
@@ -118,6 +123,11 @@ class Subscriptions:
                 loop.call_soon_threadsafe(connection.send, message)
         for listener in tuple(self._listeners):
             listener.updated(uri, parents)
+
+    def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
+        """Tell everyone who watches a task that it got on."""
+        for listener in tuple(self._listeners):
+            listener.task_changed(task_id, described)
 
 
 def _parents(uri: str) -> Iterator[str]:

@@ -33,6 +33,8 @@ class Revision:
     """Arguments that fail a tool's schema are an `isError` result instead of a JSON-RPC error."""
     any_structured_root: bool = False
     """`structuredContent` may be any JSON value; before, only an object."""
+    tasks: bool = False
+    """A client may ask for a call to be run as a task; later revisions have an extension for it."""
     polling: bool = False
     """A server may end the connection of a stream before its time: the client comes back for the rest."""
     elicitation: bool = False
@@ -69,6 +71,7 @@ _2025_11_25: Final = Revision(
     resource_links=True,
     icons=True,
     argument_errors_as_results=True,
+    tasks=True,
     polling=True,
     elicitation=True,
     rich_forms=True,

@@ -18,7 +18,7 @@ from axolotl_server.request import Request
 from axolotl_server.rounds import Rounds
 from axolotl_server.sealing import StateSealer
 
-__all__ = ["AskingByRequest", "AskingInRounds", "IAsking"]
+__all__ = ["AskingByRequest", "AskingInRounds", "IAsking", "check_capability"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -49,7 +49,7 @@ class AskingByRequest(IAsking):
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Ask once; an answer that cannot be used ends the call."""
-        _check_capability(request, question)
+        check_capability(request, question)
         assert isinstance(call, ToolCall)
         with self._deadlines.paused(call):
             response = await self._response(request, question)
@@ -95,7 +95,7 @@ class AskingInRounds(IAsking):
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Look for the answer, and ask where there is none that can be used."""
-        _check_capability(request, question)
+        check_capability(request, question)
         assert isinstance(call, ToolCall)
         rounds = self.open(request, call)
         key = key or rounds.key_for(question)
@@ -115,7 +115,12 @@ class AskingInRounds(IAsking):
         return self.open(request, call).result(call, self._sealer)
 
 
-def _check_capability(request: Request, question: Question) -> None:
+def check_capability(request: Request, question: Question) -> None:
+    """Make sure that the client can be asked this.
+
+    Raises:
+        MissingCapability: if it did not say so.
+    """
     if not satisfied(question.requires, request.capabilities, request.era.revision):
         what = next(iter(question.requires))
         raise MissingCapability(f"This needs a client with the capability {what}", question.requires)

@@ -18,12 +18,20 @@ __all__ = ["check_mirrored", "check_parameters"]
 _PREFIX: Final = b"=?base64?"
 _SUFFIX: Final = b"?="
 _WHOLE: Final = re.compile(r"-?[0-9]{1,16}(?:\.0+)?")
-_NAMED_BY: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+_NAMED_BY: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "task_id",
+    "tasks/update": "task_id",
+    "tasks/cancel": "task_id",
+}
 
 
-class _Named(msgspec.Struct):
+class _Named(msgspec.Struct, rename="camel"):
     name: str | None = None
     uri: str | None = None
+    task_id: str | None = None
 
 
 class _NamedMessage(msgspec.Struct):

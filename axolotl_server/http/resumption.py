@@ -1,7 +1,9 @@
 """The ids that events have on the wire, and what followed them."""
 
+import asyncio
 import logging
 import re
+import time
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -14,6 +16,8 @@ __all__ = ["Archive", "EventPlace", "place_of"]
 
 _log = logging.getLogger("axolotl")
 
+_STORE_SECONDS = 5.0
+"""How long a store may take for an answer, and how long one that took longer is left alone."""
 _EVENT_ID: Final = re.compile(rb"(?P<stream>[0-9a-f]{16})\.(?P<event>[!-~]{1,64})")
 
 
@@ -42,17 +46,23 @@ def place_of(last_event_id: bytes) -> EventPlace:
 
 
 class Archive:
-    """The events of one session; a store that fails costs resumption and nothing else."""
+    """The events of one session; a store that fails, or does not answer, costs resumption and nothing else."""
 
     def __init__(self, store: IEventStore, session: str) -> None:
         self._store = store
         self._session = session
+        self._trusted_from = 0.0
 
     async def keep(self, stream: str, message: bytes) -> str | None:
         """Keep a message and give its id on the wire, None if it could not be kept."""
+        if time.monotonic() < self._trusted_from:
+            return None
         try:
-            return EventPlace(stream, await self._store.append(self._session, stream, message)).wire_id
+            async with asyncio.timeout(_STORE_SECONDS) as patience:
+                return EventPlace(stream, await self._store.append(self._session, stream, message)).wire_id
         except Exception:
+            if patience.expired():
+                self._trusted_from = time.monotonic() + _STORE_SECONDS
             _log.exception("the event store does not take an event: it is sent without an id")
             return None
 
@@ -74,13 +84,15 @@ class Archive:
     async def forget(self, stream: str | None = None) -> None:
         """Drop the events of a stream, or all."""
         try:
-            await self._store.forget(self._session, stream)
+            async with asyncio.timeout(_STORE_SECONDS):
+                await self._store.forget(self._session, stream)
         except Exception:
             _log.exception("the event store does not forget the events of a session")
 
     async def _after(self, place: EventPlace) -> Sequence[StoredEvent] | None:
         try:
-            return await self._store.after(self._session, place.stream, place.event)
+            async with asyncio.timeout(_STORE_SECONDS):
+                return await self._store.after(self._session, place.stream, place.event)
         except Exception:
             _log.exception("the event store does not answer: a stream cannot be resumed")
             raise HttpRefusal(503, "Service unavailable: the stream cannot be resumed now, try again later") from None

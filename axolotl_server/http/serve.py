@@ -46,6 +46,7 @@ class _DrainingServer(uvicorn.Server):
         self._app.sessions.end_streams()
         await self._drain()
         inflight.stop_all(CancelReason.SHUTDOWN)
+        self._app.sessions.end_streams()  # those that were opened meanwhile
         await super().shutdown(sockets)
 
     async def _drain(self) -> None:

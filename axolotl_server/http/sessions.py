@@ -97,6 +97,7 @@ class Sessions:
     def end_streams(self) -> None:
         """Close every stream that waits for news, and open none any more; streams of calls end with their calls."""
         self._closing = True
+        self._handler.subscriptions.end()
         for session in self._by_id.values():
             session.stop_listening()
         for leave in tuple(self._guests):

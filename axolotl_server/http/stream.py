@@ -1,9 +1,9 @@
 """One connection that takes server-sent events: messages in, bytes out, comments while nothing happens."""
 
 import asyncio
+import re
 from typing import Final
 
-from axolotl_core.protocol.wire import notification
 from axolotl_server.http.asgi import Send
 from axolotl_server.http.backlog import Backlog
 from axolotl_server.http.event_source import KEEP_ALIVE, event
@@ -11,12 +11,12 @@ from axolotl_server.http.reply import EVENT_STREAM_HEADERS, Headers
 
 __all__ = ["EventStream", "is_losable"]
 
-_NOTIFICATION: Final = notification("notifications/").removesuffix(b'"}')
+_LOSABLE: Final = re.compile(rb'\{"jsonrpc":"2\.0","method":"notifications/(?!cancelled"|subscriptions/)')
 
 
 def is_losable(message: bytes) -> bool:
-    """Tell notifications, which a slow reader may lose, from responses and requests, which somebody waits for."""
-    return message.startswith(_NOTIFICATION)
+    """Tell what a slow reader may lose: notifications, save those that begin or end something."""
+    return _LOSABLE.match(message) is not None
 
 
 class EventStream:

@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.versions import STATELESS_REVISIONS
+from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
+from axolotl_server.capabilities import TASKS_CAPABILITY
 from axolotl_server.eras.base import IEra
 from axolotl_server.eras.select import Eras
 from axolotl_server.methods.params import InitializeParams, read_params
 from axolotl_server.request import Request
 from axolotl_server.settings import ServerIdentity
+from axolotl_server.tasks.directed import TASKS_EXTENSION
 
 __all__ = ["Discovery", "Handshake", "identity_of", "ping"]
 
@@ -51,12 +53,22 @@ class Handshake:
             info["title"] = identity.title
         result: dict[str, Any] = {
             "protocolVersion": revision.name,
-            "capabilities": self._capabilities,
+            "capabilities": self._capabilities_in(revision),
             "serverInfo": identity if revision.icons else info,
         }
         if self._settings.instructions is not None:
             result["instructions"] = self._settings.instructions
         return encode(result)
+
+    def _capabilities_in(self, revision: Revision) -> Mapping[str, Any]:
+        """Name tasks in the way of the revision; only one of those with a handshake has them."""
+        extensions = dict(self._capabilities.get("extensions", {}))
+        if extensions.pop(TASKS_EXTENSION, None) is None:
+            return self._capabilities
+        others = {name: value for name, value in self._capabilities.items() if name != "extensions"}
+        if extensions:
+            others["extensions"] = extensions
+        return {**others, "tasks": TASKS_CAPABILITY} if revision.tasks else others
 
 
 class Discovery:

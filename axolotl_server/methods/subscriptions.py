@@ -11,6 +11,7 @@ from axolotl_core.protocol.wire import notification
 from axolotl_server.methods.params import ListenParams, Wanted, read_params
 from axolotl_server.request import Request
 from axolotl_server.subscriptions import Listener, Subscriptions
+from axolotl_server.tasks.directed import DirectedTasks
 
 __all__ = ["SubscriptionMethods"]
 
@@ -20,7 +21,14 @@ _NOT_ACCEPTABLE = 406
 class SubscriptionMethods:
     """Opens listeners and keeps them until somebody ends them."""
 
-    def __init__(self, subscriptions: Subscriptions, capabilities: Mapping[str, Any], maximum_resources: int) -> None:
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        capabilities: Mapping[str, Any],
+        maximum_resources: int,
+        tasks: DirectedTasks | None,
+    ) -> None:
+        self._tasks = tasks
         self._subscriptions = subscriptions
         self._capabilities = capabilities
         self._maximum_resources = maximum_resources
@@ -28,7 +36,7 @@ class SubscriptionMethods:
     async def listen(self, request: Request) -> bytes | None:
         """Tell of changes until the client leaves; the result says that the server ended it."""
         assert request.head.id is not UNSET
-        wanted = self._accepted(read_params(request.data, ListenParams).notifications)
+        wanted = self._accepted(read_params(request.data, ListenParams).notifications, request)
         if self._subscriptions.full:
             raise InternalError("Too many subscriptions are open; try again later", data={"retryAfterMs": 1000})
         listener = Listener(request.head.id, wanted, request.exchange)
@@ -59,7 +67,7 @@ class SubscriptionMethods:
             request.exchange.loop.call_soon(request.exchange.notify, ended)
         return b"{" + request.era.closing(listener.meta)[1:]
 
-    def _accepted(self, wanted: Wanted) -> Wanted:
+    def _accepted(self, wanted: Wanted, request: Request) -> Wanted:
         """Leave out what the server never tells of."""
         if len(wanted.resource_subscriptions) > self._maximum_resources:
             raise InvalidParams(f"Too many subscriptions: one client may watch {self._maximum_resources} resources")
@@ -69,4 +77,5 @@ class SubscriptionMethods:
             prompts_list_changed=wanted.prompts_list_changed and "prompts" in has,
             resources_list_changed=wanted.resources_list_changed and "resources" in has,
             resource_subscriptions=wanted.resource_subscriptions if "resources" in has else (),
+            task_ids=() if self._tasks is None else self._tasks.owned(request, wanted.task_ids),
         )

@@ -9,6 +9,7 @@ from tests.conformance.prompts import PROMPTS
 from tests.conformance.resources import RESOURCES
 from tests.conformance.settings import SETTINGS
 from tests.conformance.speaking import SPEAKING_TOOLS
+from tests.conformance.tasks import TASK_TOOLS
 from tests.conformance.tools import CONTENT_TOOLS
 
 
@@ -23,6 +24,7 @@ class Container(containers.DeclarativeContainer):
         providers.Object(CONTENT_TOOLS),
         providers.Object(SPEAKING_TOOLS),
         providers.Object(ASKING_TOOLS),
+        providers.Object(TASK_TOOLS),
         providers.Singleton(TriggerToolChange, tool_registry),
         providers.Singleton(TriggerPromptChange, prompt_registry),
     )

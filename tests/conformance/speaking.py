@@ -30,7 +30,7 @@ async def with_logging(context: ToolContext) -> str:
 
 @tool(name="test_logging_tool")
 async def logging_tool(context: ToolContext) -> str:
-    """Log at every level, for whoever wants to hear it."""
+    """Log at three levels, for whoever wants to hear them."""
     context.log("debug", "A detail")
     context.log("info", {"step": 1}, logger="conformance")
     context.log("error", "Something that is not one")

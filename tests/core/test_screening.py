@@ -75,6 +75,7 @@ def test_partly_encoded_values_are_found(value: str) -> None:
         pytest.param("12:30", id="time"),
         pytest.param("100%", id="percent"),
         pytest.param("50%25 off", id="encoded-percent"),
+        pytest.param("a%252520b", id="encoded-thrice"),
         pytest.param("Übung/日本 🦎", id="not-ascii"),
         pytest.param([], id="no-parts"),
         pytest.param([""], id="empty-part"),

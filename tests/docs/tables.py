@@ -23,6 +23,7 @@ _FEATURES: Final = {
     "icons": "icons",
     "argument_errors_as_results": "wrong arguments are a result that the model reads",
     "any_structured_root": "structured content of any JSON type",
+    "polling": "a server may end a stream's connection early; the client comes back for the rest",
 }
 
 

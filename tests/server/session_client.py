@@ -83,9 +83,10 @@ class Client:
         """Send a message and read the whole reply."""
         return await self.http.post(self.url, content=body, headers={**JSON_HEADERS, **self.headers, **headers})
 
-    async def begin(self, version: str = "2025-11-25") -> httpx.Response:
+    async def begin(self, version: str = "2025-11-25", **capabilities: Any) -> httpx.Response:
         """Shake hands."""
-        reply = await self.post(message("initialize", {**INITIALIZE, "protocolVersion": version}))
+        params = {**INITIALIZE, "protocolVersion": version, "capabilities": capabilities}
+        reply = await self.post(message("initialize", params))
         if "mcp-session-id" in reply.headers:
             self.headers = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
             assert (await self.post(INITIALIZED)).status_code == 202

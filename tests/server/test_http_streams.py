@@ -17,7 +17,7 @@ from axolotl_server.http.stream import EventStream, is_losable
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client, EventReader
 from tests.server.tools import Echo, Probe, container_of
-from tests.server.wire import JSON_HEADERS, call, mirrored
+from tests.server.wire import JSON_HEADERS, META, call, message, mirrored
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -164,6 +164,18 @@ async def test_the_end_of_the_server(http: httpx.AsyncClient) -> None:
                 assert (await resumed.rest())[-1].message["result"]["content"][0]["text"] == "done"
 
 
+async def test_the_end_of_the_server_for_listeners(http: httpx.AsyncClient) -> None:
+    """Whoever subscribed without a session is told that it is over."""
+    async with serving(container_of(Echo())) as server:
+        wanted = {"notifications": {"toolsListChanged": True}, "_meta": META}
+        body, headers = message("subscriptions/listen", wanted, id="me"), mirrored("subscriptions/listen")
+        async with http.stream("POST", server.url, content=body, headers=headers) as response:
+            stream = EventReader(response)
+            assert (await stream.take()).message["method"] == "notifications/subscriptions/acknowledged"
+            server.app.sessions.end_streams()
+            assert [event.message["id"] for event in await stream.rest()] == ["me"]
+
+
 def notice(number: int) -> bytes:
     return notification("notifications/progress", {"progress": number})
 
@@ -173,8 +185,11 @@ REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 
 async def test_only_notifications_may_be_lost() -> None:
-    """Somebody waits for a response and for the answer to a request; a notification is the next one's forerunner."""
+    """Somebody waits for a response, for the answer to a request, and for what begins or ends something."""
     assert is_losable(notice(1))
+    assert is_losable(notification("notifications/tools/list_changed"))
+    assert not is_losable(notification("notifications/subscriptions/acknowledged", {}))
+    assert not is_losable(notification("notifications/cancelled", {"requestId": 1}))
     assert not is_losable(RESPONSE)
     assert not is_losable(REQUEST)
     assert not is_losable(b'{"jsonrpc":"2.0","id":1,"method":"notifications/odd"}')

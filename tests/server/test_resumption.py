@@ -1,6 +1,7 @@
 """Clients that lose their connection and come back for what they missed."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -12,17 +13,23 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, SchemaTool, ToolContext
 from axolotl_core.event_store import IEventStore, StoredEvent
+from axolotl_server.http import resumption
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client, Event
-from tests.server.tools import Probe, container_of
+from tests.server.tools import container_of
 from tests.server.wire import JSON_HEADERS, call, message, mirrored
 
 CHANGED = "notifications/tools/list_changed"
+UNTHROTTLED = {"protocol": {"progress_per_second": 1_000_000}}
 
 
 class Told(BaseModel):
     name: str = ""
+
+
+class Name(BaseModel):
+    name: str
 
 
 class Talker(ITool[Told, str]):
@@ -211,20 +218,20 @@ async def test_a_new_stream_begins_anew(server: HttpServer, client: Client, stor
 GARBAGE = ["x", "1", ".", "0123456789abcdef.", ".1", "0" * 16 + ".1", "0123456789ABCDEF.1", "x" * 5000, "\x7f", "a.b.c"]
 
 
-@pytest.mark.parametrize("event_id", GARBAGE)
-async def test_an_unknown_event_is_refused(client: Client, talker: Talker, event_id: str) -> None:
+async def test_an_unknown_event_is_refused(client: Client, talker: Talker) -> None:
     """What is no id of the session is a mistake of the client, costs no stream, and does not mean a lost session."""
     async with client.calling(talk()) as stream:
         known = str((await stream.take()).id)
-        for tried in (event_id, f"{event_id}{known}"):
+        for tried in (*GARBAGE, *(f"{event_id}{known}" for event_id in GARBAGE)):
             async with client.listen(**{"Last-Event-ID": tried}) as response:
-                assert response.status_code == 400
+                assert response.status_code == 400, tried
         await stream.take()
         talker.end()
         assert said(await stream.rest()) == ["done "]
-    for tried in (event_id, f"{event_id}{known}", f"{known}{event_id}", f"{known}999", known.replace(".", ".x")):
+    almost = [f"{known}999", known.replace(".", ".x"), *(f"{known}{event_id}" for event_id in GARBAGE)]
+    for tried in (*GARBAGE, *almost):
         async with client.listen(**{"Last-Event-ID": tried}) as response:
-            assert response.status_code == 400
+            assert response.status_code == 400, tried
             assert b"done" not in await response.aread()
     assert (await client.post(message("ping"))).status_code == 200
 
@@ -373,14 +380,41 @@ async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx.AsyncClient) -
 async def test_the_official_client_comes_back() -> None:
     """The official client is sent away in the middle of a call and gets the answer all the same."""
     shy = Shy()
-    async with serving(container_of(shy), {"sessions": {"retry_seconds": 0.01}}) as server:
-        async with OfficialClient(server.url, mode="legacy", read_timeout_seconds=PATIENCE_SECONDS) as client:
-            running = asyncio.ensure_future(client.call_tool("shy"))
-            (session,) = server.app.sessions._by_id.values()
-            await until(lambda: len(session._streams) == 2 and all(s.connected for s in session._streams.values()))
-            shy.again.set()
-            shy.release.set()
-            assert (await running).content[0].text == "patience"  # type: ignore[union-attr]
+    async with (
+        serving(container_of(shy), {"sessions": {"retry_seconds": 0.01}}) as server,
+        OfficialClient(server.url, mode="legacy", read_timeout_seconds=PATIENCE_SECONDS) as client,
+    ):
+        running = asyncio.ensure_future(client.call_tool("shy"))
+        (session,) = server.app.sessions._by_id.values()
+        await until(lambda: len(session._streams) == 2 and all(s.connected for s in session._streams.values()))
+        shy.again.set()
+        shy.release.set()
+        assert (await running).content[0].text == "patience"  # type: ignore[union-attr]
+
+
+class Curious(ITool[NoArguments, str]):
+    """Wants to know a name."""
+
+    name = "curious"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        return f"Hello, {(await context.ask(Name, 'Who are you?')).name}!"
+
+
+async def test_a_question_waits_for_its_client(http: httpx.AsyncClient) -> None:
+    """What a call asks its client is asked again of one that comes back, and its answer reaches the call."""
+    async with serving(container_of(Curious())) as server:
+        client = Client(http, server.url)
+        await client.begin(elicitation={"form": {}})
+        async with client.calling(call("curious", legacy=True)) as stream:
+            primed = await stream.take()
+        async with client.hearing(primed.id) as stream:
+            assert (await stream.take()).is_priming
+            asked = (await stream.take()).message
+            assert asked["method"] == "elicitation/create"
+            answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"name": "Ada"}}}
+            assert (await client.post(json.dumps(answer).encode())).status_code == 202
+            assert said(await stream.rest()) == ["Hello, Ada!"]
 
 
 class BrokenStore(IEventStore):
@@ -435,6 +469,36 @@ async def test_a_broken_store_costs_resumption_only(
     assert "the event store does not" in caplog.text
 
 
+class SilentStore(MemoryEventStore):
+    """A store that never answers."""
+
+    async def append(self, session: str, stream: str, message: bytes) -> str:
+        await asyncio.Event().wait()
+        return "never"
+
+    async def forget(self, session: str, stream: str | None = None) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_nobody_waits_for_a_silent_store(
+    http: httpx.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that does not answer is asked once in a while; everything goes on without it."""
+    monkeypatch.setattr(resumption, "_STORE_SECONDS", 0.01)
+    async with serving(container_of(talker), event_store=SilentStore(10, 10)) as server:
+        client = Client(http, server.url)
+        await client.begin()
+        async with client.calling(talk()) as stream:
+            first = await stream.take()
+            talker.end()
+            assert said([first, *await stream.rest()]) == [1, "done "]
+            assert first.id is None
+        async with client.hearing():
+            pass
+        await client.end()
+        await until(lambda: not server.app.sessions._forgetting)
+
+
 class SlowStore(MemoryEventStore):
     """A store that takes a few turns of the loop for everything, as one behind a network does."""
 
@@ -457,7 +521,7 @@ class SlowStore(MemoryEventStore):
 
 async def test_replay_and_presence_do_not_race(http: httpx.AsyncClient, talker: Talker) -> None:
     """However often a client comes back while a tool talks, it hears everything once and in order."""
-    async with serving(container_of(talker), event_store=SlowStore(1000, 1_000_000)) as server:
+    async with serving(container_of(talker), UNTHROTTLED, SlowStore(1000, 1_000_000)) as server:
         client = Client(http, server.url)
         await client.begin()
         heard: list[Event] = []
@@ -467,7 +531,8 @@ async def test_replay_and_presence_do_not_race(http: httpx.AsyncClient, talker: 
         async def chatter() -> None:
             for progress in range(2, 200):
                 talker.say(progress)
-                await until(lambda turns=iter(range(4)): next(turns, None) is None)  # type: ignore[misc]
+                for _ in range(4):
+                    await asyncio.sleep(0)
             talker.end()
 
         talking = asyncio.ensure_future(chatter())
@@ -485,8 +550,7 @@ async def test_replay_and_presence_do_not_race(http: httpx.AsyncClient, talker: 
 async def test_a_store_is_told_before_a_session_is_forgotten(http: httpx.AsyncClient, talker: Talker) -> None:
     """Nothing is appended to a session that was forgotten, however slow the store is."""
     store = SlowStore(1000, 1_000_000)
-    probe = Probe(progress=True)
-    async with serving(container_of(talker, probe), event_store=store) as server:
+    async with serving(container_of(talker), UNTHROTTLED, store) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.calling(talk()) as stream, client.hearing() as news:

@@ -17,6 +17,7 @@ from tests.server.wire import INITIALIZE, JSON_HEADERS, call, message, mirrored
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
     """A server with ordinary settings."""

@@ -1,15 +1,18 @@
 """Comparing what was expected with what came."""
 
+import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 ANY = "<any>"
+_KEEPS = re.compile(r"<any:([a-z0-9]+)>")
+_KEPT = re.compile(r'"<the:([a-z0-9]+)>"|<the:([a-z0-9]+)>')
 
 
 def differences(expected: Any, actual: Any, path: str = "$") -> Iterator[str]:
     """Say where two JSON values differ; types count, the order of members does not."""
-    if expected == ANY:
+    if expected == ANY or _kept_name(expected) is not None:
         return
     if isinstance(expected, dict) and isinstance(actual, dict):
         yield from _member_differences(expected, actual, path)
@@ -49,3 +52,31 @@ def paired(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
         same(first, candidate) and paired(rest, [*actual[:index], *actual[index + 1 :]])
         for index, candidate in enumerate(actual)
     )
+
+
+def kept(expected: Any, actual: Any) -> Iterator[tuple[str, Any]]:
+    """Give the values that an expected message keeps of the one that came, by their names."""
+    name = _kept_name(expected)
+    if name is not None:
+        yield name, actual
+    elif isinstance(expected, dict):
+        for key, value in expected.items():
+            yield from kept(value, actual[key])
+    elif isinstance(expected, list):
+        for value, came in zip(expected, actual, strict=True):
+            yield from kept(value, came)
+
+
+def recalled(text: str, values: Mapping[str, Any]) -> str:
+    """Put kept values into the text of a message."""
+
+    def value_of(match: re.Match[str]) -> str:
+        whole, part = match.groups()
+        return json.dumps(values[whole]) if whole else json.dumps(str(values[part]))[1:-1]
+
+    return _KEPT.sub(value_of, text)
+
+
+def _kept_name(expected: Any) -> str | None:
+    match = _KEEPS.fullmatch(expected) if isinstance(expected, str) else None
+    return None if match is None else match[1]

@@ -13,7 +13,7 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_server import ServerHost
 from axolotl_server.transports.memory import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, StdioServer, StdioServers
-from tests.transcripts import tools
+from tests.transcripts.transcript import Act, Transcript
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Received:
 
 
 class Player(ABC):
-    """Speaks for the client."""
+    """Speaks for the client; after the end it still gives the server's last words."""
 
     @abstractmethod
     async def send(self, data: bytes) -> int | None:
@@ -36,20 +36,57 @@ class Player(ABC):
         """Wait for the server's next message."""
 
     @abstractmethod
+    async def do(self, act: Act) -> None:
+        """Do what is no message."""
+
+    @abstractmethod
     async def finish(self) -> list[Received]:
         """End the connection; gives what the server said and nobody asked for."""
 
+    async def give_up(self) -> None:
+        """End a play that failed, whatever still runs."""
+        await self.finish()
 
-class MemoryPlayer(Player):
+
+class StreamPlayer(Player):
+    """Plays over a single stream in each direction."""
+
+    def __init__(self) -> None:
+        self._last_words: list[Received] | None = None
+
+    async def do(self, act: Act) -> None:
+        if act.name == "end":
+            self._last_words = await self.close()
+
+    async def receive(self) -> Received:
+        if self._last_words is None:
+            return await self.next()
+        assert self._last_words, "the server says no more"
+        return self._last_words.pop(0)
+
+    async def finish(self) -> list[Received]:
+        return await self.close() if self._last_words is None else self._last_words
+
+    @abstractmethod
+    async def next(self) -> Received:
+        """Wait for the next message of a connection that is open."""
+
+    @abstractmethod
+    async def close(self) -> list[Received]:
+        """End the connection and give what the server still says."""
+
+
+class MemoryPlayer(StreamPlayer):
     """Plays against a handler in this process."""
 
     def __init__(self, host: ServerHost) -> None:
+        super().__init__()
         self._host = host
         self._transport = MemoryTransport(host.handler)
 
     @classmethod
-    async def start(cls, container: str) -> "MemoryPlayer":
-        host = ServerHost(getattr(tools, container)())
+    async def start(cls, transcript: Transcript) -> "MemoryPlayer":
+        host = ServerHost(transcript.container_class()())
         await host.start()
         return cls(host)
 
@@ -57,34 +94,35 @@ class MemoryPlayer(Player):
         self._transport.send(data)
         return None
 
-    async def receive(self) -> Received:
+    async def next(self) -> Received:
         return Received(json.loads(await self._transport.receive()))
 
-    async def finish(self) -> list[Received]:
+    async def close(self) -> list[Received]:
         rest = await self._transport.close(PATIENCE_SECONDS)
         assert not len(self._host.handler.inflight), "a call is still in flight"
         await self._host.stop()
         return [Received(json.loads(message)) for message in rest]
 
 
-class StdioPlayer(Player):
+class StdioPlayer(StreamPlayer):
     """Plays against a process."""
 
     def __init__(self, process: StdioServer) -> None:
+        super().__init__()
         self._process = process
 
     @classmethod
-    async def start(cls, container: str, servers: StdioServers) -> "StdioPlayer":
-        return cls(await servers.start(f"tests/transcripts/tools.py:{container}"))
+    async def start(cls, transcript: Transcript, servers: StdioServers) -> "StdioPlayer":
+        return cls(await servers.start(f"tests/transcripts/{transcript.module}.py:{transcript.container}"))
 
     async def send(self, data: bytes) -> int | None:
         self._process.send(data)
         return None
 
-    async def receive(self) -> Received:
+    async def next(self) -> Received:
         return Received(json.loads(await self._process.receive()))
 
-    async def finish(self) -> list[Received]:
+    async def close(self) -> list[Received]:
         code, rest = await self._process.close()
         assert code == 0, f"the server ended with {code}"
         return [Received(json.loads(line)) for line in rest.splitlines()]
@@ -99,7 +137,8 @@ class HttpPlayer(Player):
         self._revision = revision
         self._session: dict[str, str] = {}
         self._inbox: asyncio.Queue[Received] = asyncio.Queue()
-        self._posts: list[asyncio.Task[int | None]] = []
+        self._posts: list[tuple[Any, asyncio.Task[int | None]]] = []
+        self._news: asyncio.Task[None] | None = None
 
     async def send(self, data: bytes) -> int | None:
         """Post a message; only requests are answered later, anything else at once."""
@@ -109,19 +148,46 @@ class HttpPlayer(Player):
             message = None
         post = asyncio.ensure_future(self._post(data, message))
         if _is_request(message):
-            self._posts.append(post)
+            self._posts.append((message, post))
             return None
         return await post
 
     async def receive(self) -> Received:
         return await self._inbox.get()
 
+    async def do(self, act: Act) -> None:
+        if act.name == "listen":
+            listening = asyncio.Event()
+            self._news = asyncio.ensure_future(self._listen(listening))
+            await listening.wait()
+        elif act.name == "leave":
+            await self._leave(act.request_id)
+
     async def finish(self) -> list[Received]:
-        await asyncio.gather(*self._posts)
+        await asyncio.gather(*(post for _, post in self._posts))
         if self._session:
             assert (await self._client.delete(self._url, headers=self._session)).status_code == 204
+        if self._news is not None:
+            await self._news
         await self._client.aclose()
         return [self._inbox.get_nowait() for _ in range(self._inbox.qsize())]
+
+    async def give_up(self) -> None:
+        for task in filter(None, (*(post for _, post in self._posts), self._news)):
+            await _ended(task)
+        await self._client.aclose()
+
+    async def _leave(self, request_id: Any) -> None:
+        entry = next(one for one in reversed(self._posts) if isinstance(one[0], dict) and one[0]["id"] == request_id)
+        self._posts.remove(entry)
+        await _ended(entry[1])
+
+    async def _listen(self, listening: asyncio.Event) -> None:
+        headers = {"Accept": "text/event-stream", **self._session}
+        async with self._client.stream("GET", self._url, headers=headers) as response:
+            assert response.status_code == 200, f"GET has the status {response.status_code}"
+            listening.set()
+            await self._read_events(response)
 
     async def _post(self, data: bytes, message: Any) -> int | None:
         headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -129,9 +195,7 @@ class HttpPlayer(Player):
         async with self._client.stream("POST", self._url, content=data, headers=headers) as response:
             self._keep_session(response, message)
             if response.headers.get("content-type") == "text/event-stream":
-                async for line in response.aiter_lines():
-                    if line.startswith("data: "):
-                        self._inbox.put_nowait(Received(json.loads(line[6:]), response.status_code))
+                await self._read_events(response)
                 return None
             body = await response.aread()
             if not body:
@@ -141,6 +205,11 @@ class HttpPlayer(Player):
             self._negotiated(received.message)
             self._inbox.put_nowait(received)
             return None
+
+    async def _read_events(self, response: httpx.Response) -> None:
+        async for line in response.aiter_lines():
+            if line.startswith("data: "):
+                self._inbox.put_nowait(Received(json.loads(line[6:]), response.status_code))
 
     def _keep_session(self, response: httpx.Response, message: Any) -> None:
         begun = response.headers.get("mcp-session-id")
@@ -162,8 +231,10 @@ class HttpPlayer(Player):
             case _:
                 return {}
         match message:
-            case {"method": "tools/call", "params": {"name": str() as name}}:
+            case {"method": "tools/call" | "prompts/get", "params": {"name": str() as name}}:
                 mirrored["Mcp-Name"] = _header_value(name)
+            case {"method": "resources/read", "params": {"uri": str() as uri}}:
+                mirrored["Mcp-Name"] = _header_value(uri)
         match message:
             case {"method": str() as method}:
                 mirrored["Mcp-Method"] = _header_value(method)
@@ -181,3 +252,8 @@ def _is_request(message: Any) -> bool:
     if isinstance(message, list):
         return any(map(_is_request, message))
     return isinstance(message, dict) and "method" in message and "id" in message
+
+
+async def _ended(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -4,14 +4,14 @@ The models of `mcp_types` know two schemas, that of the last handshake revision 
 older revisions do not have yet is stated here as the members that each may show.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any
 
 import jsonschema_rs
 import mcp_types._v2025_11_25 as handshake_models
 import mcp_types._v2026_07_28 as stateless_models
-from mcp_types.methods import SERVER_NOTIFICATIONS, SERVER_RESULTS
+from mcp_types.methods import SERVER_NOTIFICATIONS, SERVER_REQUESTS, SERVER_RESULTS
 from pydantic import TypeAdapter
 
 from axolotl_core.protocol.versions import REVISIONS, Revision
@@ -29,12 +29,20 @@ _SINCE: Mapping[str, Mapping[str, str]] = {
     },
     "call": {"structuredContent": _ORDER[2], "resultType": _ORDER[4]},
     "block": {"_meta": _ORDER[2], "icons": _ORDER[3]},
+    "prompt": {"title": _ORDER[2], "_meta": _ORDER[2], "icons": _ORDER[3]},
+    "argument": {"title": _ORDER[2]},
+    "resource": {"title": _ORDER[2], "_meta": _ORDER[2], "icons": _ORDER[3]},
+    "contents": {"_meta": _ORDER[2]},
+    "form": {"mode": _ORDER[3]},
+    "sample": {"tools": _ORDER[3], "toolChoice": _ORDER[3]},
     "annotations": {"lastModified": _ORDER[2]},
     "progress": {"message": _ORDER[1]},
-    "list": {"resultType": _ORDER[4], "ttlMs": _ORDER[4], "cacheScope": _ORDER[4]},
 }
 _BLOCKS_SINCE = {"text": _ORDER[0], "image": _ORDER[0], "resource": _ORDER[0], "audio": _ORDER[1]}
 _BLOCKS_SINCE |= {"resource_link": _ORDER[2]}
+_NEEDED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+"""The capability that a client must declare to be asked."""
+_MOST_COMPLETIONS = 100
 
 _FREE = {"inputSchema", "outputSchema", "structuredContent", "_meta", "data", "capabilities"}
 """Members whose inside is the business of tools and clients."""
@@ -45,19 +53,20 @@ class WireRules:
 
     def __init__(self, revision: Revision) -> None:
         self._revision = revision
-        self._methods: dict[Any, str] = {}
-        self._names: dict[Any, str] = {}
+        self._requests: dict[Any, Any] = {}
+        self._capabilities: Any = {}
         self._output_schemas: dict[str, Any] = {}
+        self._progress: dict[Any, float] = {}
+        self._listening: set[Any] = set()
 
     def sent(self, message: Any) -> None:
         """Note what the client asked."""
         for one in message if isinstance(message, list) else [message]:
             match one:
                 case {"id": str() | int() as request_id, "method": str() as method}:
-                    self._methods[_key(request_id)] = method
-                    match one:
-                        case {"params": {"name": str() as name}}:
-                            self._names[_key(request_id)] = name
+                    params = one.get("params")
+                    self._requests[_key(request_id)] = method, params if isinstance(params, dict) else {}
+                    self._note_meta(params)
 
     def check(self, message: Any) -> None:
         """Compare a message with its schema.
@@ -74,54 +83,126 @@ class WireRules:
         assert len({"result", "error", "method"} & message.keys()) == 1
         if "error" in message:
             self._check_error(message)
+        elif "method" in message and "id" in message:
+            self._check_question(message)
         elif "method" in message:
             self._check_notification(message)
         else:
             self._check_result(message)
+
+    def _note_meta(self, params: Any) -> None:
+        match params:
+            case {"protocolVersion": str(), "capabilities": dict() as capabilities}:
+                self._capabilities = capabilities
+            case {"_meta": {"progressToken": str() | int() as token}}:
+                self._progress[_key(token)] = float("-inf")
 
     def _check_error(self, message: Any) -> None:
         models: Any = stateless_models if self._revision.stateless else handshake_models
         _compare(models.JSONRPCErrorResponse, message)
         assert message.get("id", 0) is not None, "an id that is not known is left out"
         code = message["error"]["code"]
-        assert code in {-32700, -32600, -32601, -32602, -32603} or (
-            self._revision.stateless and code in {-32020, -32021, -32022}
-        )
+        allowed = {-32020, -32021, -32022} if self._revision.stateless else {-32002}
+        assert code in {-32700, -32600, -32601, -32602, -32603} | allowed
+
+    def _check_question(self, message: Any) -> None:
+        """A server asks in the revisions with a handshake only, and only what the client can be asked."""
+        method, params = message["method"], message.get("params", {})
+        assert not self._revision.stateless, "the server asks nothing"
+        _compare(SERVER_REQUESTS[method, self._revision.name], message)
+        assert method == "ping" or isinstance(self._capabilities.get(_NEEDED[method]), dict), "nobody can answer this"
+        self._check_asked(method, params)
+
+    def _check_asked(self, method: str, params: Any) -> None:
+        if method == "elicitation/create":
+            self._only("form", params)
+            for field in params.get("requestedSchema", {}).get("properties", {}).values():
+                assert self._revision.rich_forms or "default" not in field or field["type"] == "boolean"
+                assert self._revision.rich_forms or not {"oneOf", "items"} & field.keys()
+        elif method == "sampling/createMessage":
+            self._only("sample", params)
+            for said in params["messages"]:
+                assert self._revision.sampling_tools or isinstance(said["content"], dict)
+                self._check_blocks([said["content"]] if isinstance(said["content"], dict) else said["content"])
 
     def _check_notification(self, message: Any) -> None:
-        assert "id" not in message, "the server asks nothing"
-        _compare(SERVER_NOTIFICATIONS[message["method"], self._revision.name], message)
-        if message["method"] == "notifications/progress":
-            self._only("progress", message["params"])
+        method, params = message["method"], message.get("params", {})
+        _compare(SERVER_NOTIFICATIONS[method, self._revision.name], message)
+        if method == "notifications/progress":
+            self._only("progress", params)
+            token = _key(params["progressToken"])
+            assert self._progress[token] < params["progress"], "progress grows"
+            self._progress[token] = params["progress"]
+        elif self._revision.stateless and method not in ("notifications/message", "notifications/cancelled"):
+            self._check_subscribed(method, params)
+
+    def _check_subscribed(self, method: str, params: Any) -> None:
+        """What is told to listeners names one of them, and to each an acknowledgement comes first."""
+        subscription = _key(params["_meta"]["io.modelcontextprotocol/subscriptionId"])
+        assert self._requests[subscription][0] == "subscriptions/listen"
+        if method == "notifications/subscriptions/acknowledged":
+            assert subscription not in self._listening
+            self._listening.add(subscription)
+        assert subscription in self._listening, "an acknowledgement comes first"
 
     def _check_result(self, message: Any) -> None:
-        key = _key(message["id"])
-        method, result = self._methods[key], message["result"]
+        method, params = self._requests[_key(message["id"])]
+        result = message["result"]
         if method == "initialize":
             self._revision = next(one for one in REVISIONS if one.name == result["protocolVersion"])
             self._only("implementation", result["serverInfo"])
-        _compare(SERVER_RESULTS[method, self._revision.name], result)
-        if method == "tools/list":
-            self._check_list(result)
-        elif method == "tools/call":
-            self._check_call(result, self._names[key])
+        models: Any = stateless_models if self._revision.stateless else handshake_models
+        _compare(SERVER_RESULTS.get((method, self._revision.name), models.Result), result)
+        if result.get("resultType") == "input_required":
+            self._check_round(result)
+        elif method in _CHECKS:
+            _CHECKS[method](self, result, params)
 
-    def _check_list(self, result: Any) -> None:
-        self._only("list", result)
+    def _check_round(self, result: Any) -> None:
+        for asked in result.get("inputRequests", {}).values():
+            assert asked.keys() <= {"method", "params"}
+            self._check_asked(asked["method"], asked.get("params", {}))
+
+    def _check_tools(self, result: Any, params: Any) -> None:
         for tool in result["tools"]:
             self._only("tool", tool)
             self._output_schemas[tool["name"]] = tool.get("outputSchema")
             if not self._revision.any_structured_root:
                 assert tool.get("outputSchema", {"type": "object"})["type"] == "object"
 
-    def _check_call(self, result: Any, name: str) -> None:
+    def _check_call(self, result: Any, params: Any) -> None:
         self._only("call", result)
         structured = result.get("structuredContent", {})
         assert self._revision.any_structured_root or isinstance(structured, dict)
-        schema = self._output_schemas.get(name)
+        schema = self._output_schemas.get(params["name"])
         if schema is not None and not result.get("isError"):
             jsonschema_rs.validate(schema, result["structuredContent"])
-        for block in result["content"]:
+        self._check_blocks(result["content"])
+
+    def _check_prompts(self, result: Any, params: Any) -> None:
+        for prompt in result["prompts"]:
+            self._only("prompt", prompt)
+            for argument in prompt.get("arguments", ()):
+                self._only("argument", argument)
+
+    def _check_messages(self, result: Any, params: Any) -> None:
+        self._check_blocks([message["content"] for message in result["messages"]])
+
+    def _check_resources(self, result: Any, params: Any) -> None:
+        for resource in result.get("resources", result.get("resourceTemplates")):
+            self._only("resource", resource)
+            self._only("annotations", resource.get("annotations", {}))
+
+    def _check_contents(self, result: Any, params: Any) -> None:
+        assert result["contents"], "what is there has contents"
+        for contents in result["contents"]:
+            self._only("contents", contents)
+
+    def _check_completion(self, result: Any, params: Any) -> None:
+        assert len(result["completion"]["values"]) <= _MOST_COMPLETIONS
+
+    def _check_blocks(self, blocks: Any) -> None:
+        for block in blocks:
             assert _ORDER.index(_BLOCKS_SINCE[block["type"]]) <= _ORDER.index(self._revision.name)
             self._only("block", block)
             self._only("block", block.get("resource", {}))
@@ -132,6 +213,18 @@ class WireRules:
         for member in members:
             since = _SINCE[kind].get(member, _ORDER[0])
             assert _ORDER.index(since) <= _ORDER.index(self._revision.name), f"{kind} has no {member!r} yet"
+
+
+_CHECKS: Mapping[str, Callable[[WireRules, Any, Any], None]] = {
+    "tools/list": WireRules._check_tools,
+    "tools/call": WireRules._check_call,
+    "prompts/list": WireRules._check_prompts,
+    "prompts/get": WireRules._check_messages,
+    "resources/list": WireRules._check_resources,
+    "resources/templates/list": WireRules._check_resources,
+    "resources/read": WireRules._check_contents,
+    "completion/complete": WireRules._check_completion,
+}
 
 
 def _compare(model: Any, data: Any) -> None:

@@ -9,7 +9,7 @@ from tests.transcripts.matching import differences, paired, same
 from tests.transcripts.players import Player, Received
 from tests.transcripts.rules import WireRules
 from tests.transcripts.test_transcripts import play
-from tests.transcripts.transcript import Expect, Expected, Send, TranscriptError, parse_transcript
+from tests.transcripts.transcript import Act, Expect, Expected, Send, TranscriptError, parse_transcript
 
 FIRST, SECOND, THIRD, FOURTH, STATELESS = REVISIONS
 
@@ -26,6 +26,9 @@ class Scripted(Player):
 
     async def receive(self) -> Received:
         return Received(self._messages.pop(0), 200)
+
+    async def do(self, act: Act) -> None:
+        self._messages.append({"jsonrpc": "2.0", "method": act.name, "params": {"id": act.request_id}})
 
     async def finish(self) -> list[Received]:
         return []

@@ -2,19 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import pytest
 
 from axolotl_core.protocol.versions import Revision
 from tests.server.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
-from tests.transcripts import tools
-from tests.transcripts.matching import differences, paired, same
+from tests.transcripts.matching import differences, kept, paired, recalled, same
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, Received, StdioPlayer
 from tests.transcripts.rules import WireRules
-from tests.transcripts.transcript import Expect, Expected, Send, Step, Transcript, read_transcript
+from tests.transcripts.transcript import Act, Expect, Expected, Send, Step, Transcript, read_transcript
 
 TRANSCRIPTS = [read_transcript(path) for path in sorted(Path(__file__).parent.glob("*.transcript"))]
 PLAYS = [
@@ -36,46 +36,58 @@ async def test_transcript(
     """The server says what the transcript expects, in the form of the revision's schema, and nothing else."""
     player: Player
     if transport == "memory":
-        player = await MemoryPlayer.start(transcript.container)
+        player = await MemoryPlayer.start(transcript)
     elif transport == "stdio":
-        player = await StdioPlayer.start(transcript.container, stdio_servers)
+        player = await StdioPlayer.start(transcript, stdio_servers)
     else:
-        player = HttpPlayer(http_servers.url(getattr(tools, transcript.container)), revision)
-    rules = WireRules(revision)
+        player = HttpPlayer(http_servers.url(transcript.container_class()), revision)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await play(transcript.steps(revision, transport), player, rules)
-    finally:
-        rest = await player.finish()
+            await play(transcript.steps(revision, transport), player, WireRules(revision))
+            rest = await player.finish()
+    except BaseException:
+        await player.give_up()
+        raise
     assert not rest, f"the server also said {rest}"
 
 
 async def play(steps: Sequence[Step], player: Player, rules: WireRules) -> None:
     """Play the client's part and compare the server's."""
     bodiless: int | None = None
+    values: dict[str, Any] = {}
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if isinstance(step, Send):
-            rules.sent(_decoded(step.data))
-            bodiless = await player.send(step.data)
+            data = _recall(step.data, values)
+            rules.sent(_decoded(data))
+            bodiless = await player.send(data)
             if bodiless is not None and not _is_bodiless(following):
                 assert bodiless == 202, f"line {step.line}: HTTP status {bodiless}"
+        elif isinstance(step, Act):
+            await player.do(step)
         elif _is_bodiless(step):
             if isinstance(player, HttpPlayer):
                 assert bodiless == step.messages[0].status, f"line {step.line}: HTTP status {bodiless}"
         else:
-            await _expect(step, player, rules)
+            await _expect(step, player, rules, values)
 
 
-async def _expect(step: Expect, player: Player, rules: WireRules) -> None:
+async def _expect(step: Expect, player: Player, rules: WireRules, values: dict[str, Any]) -> None:
     received = [await player.receive() for _ in step.messages]
     for one in received:
         rules.check(one.message)
+    expected = [replace(one, message=json.loads(recalled(json.dumps(one.message), values))) for one in step.messages]
     if len(received) == 1:
-        _compare(step.messages[0], received[0])
+        _compare(expected[0], received[0])
+        values.update(kept(expected[0].message, received[0].message))
     else:
         came = [one.message for one in received]
-        assert paired([one.message for one in step.messages], came), f"line {step.line}: got {came}"
+        assert paired([one.message for one in expected], came), f"line {step.line}: got {came}"
         assert all(one.status in (None, 200) for one in received), f"line {step.line}: got {received}"
+
+
+def _recall(data: bytes, values: Mapping[str, Any]) -> bytes:
+    """Put kept values into a message of the client, which need not be text."""
+    return recalled(data.decode(), values).encode() if b"<the:" in data else data
 
 
 def _compare(expected: Expected, received: Received) -> None:

@@ -2,12 +2,16 @@
 
     revisions: 2025-06-18 .. 2025-11-25     which revisions it is played in: names, `a .. b`, `.. b`, `a ..` or all
     transports: memory, stdio, http         left out: all of them
-    container: Container                    a container of tests/transcripts/tools.py
+    container: Container                    a container of tests/transcripts/tools.py, or module.Name of another file
+    capabilities: {"sampling":{}}           what the client declares; left out: nothing
     handshake: no                           left out: the player shakes hands first, in revisions that do
     ---
     # a comment
     > {"jsonrpc":"2.0","id":1,"method":"ping"}       a message of the client; a line need not be JSON
     >b \\xff\\x00                                      bytes of the client, with escapes
+    >listen                                          the client opens the stream for news of its HTTP session
+    >leave 1                                         the client closes the HTTP stream of its request 1
+    >end                                             the client ends a connection; what follows are last words
     < {"jsonrpc":"2.0","id":1,"result":{}}           the next message of the server
     < 400 {"jsonrpc":"2.0","error":"<any>"}          the same, with its HTTP status (200 where none is given)
     < 202                                            an HTTP reply without a body; nothing on other transports
@@ -16,25 +20,35 @@
     [all]                                            what follows is for all again
 
 A line that begins with blanks continues the one before it. `"<any>"` stands for any value, `<any>` inside a string for
-any part of it. `$VERSION` is the revision; `$META` are the members of the envelope that a stateless request carries in
-`_meta` (and a harmless member elsewhere), `$TAIL` what a stateless result has at its end, `$LIST_TAIL` the same for
-results that may be kept, `$INFO` the server's entry in a result's `_meta`.
+any part of it. `"<any:name>"` in a single expected message stands for any value and keeps it: from then on
+`"<the:name>"` is that value, in messages of both sides, and `<the:name>` inside a string its text.
+
+`$VERSION` is the revision; `$META` are the members of the envelope that a stateless request carries in `_meta` (and a
+harmless member elsewhere), `$ENVELOPE` the same without the client's capabilities; `$TAIL` is what a stateless result
+has at its end, `$LIST_TAIL` the same for results that may be kept, `$INFO` the server's entry in a result's `_meta`.
 """
 
 import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+from dependency_injector import containers
 
 from axolotl_core.protocol.versions import REVISIONS, Revision
+
+Filling: TypeAlias = Sequence[tuple[str, str]]
 
 TRANSPORTS = ("memory", "stdio", "http")
 CLIENT = {"name": "player", "version": "1"}
 
 _BY_NAME = {revision.name: revision for revision in REVISIONS}
 _HEADER = re.compile(r"(?P<key>[a-z]+): *(?P<value>.*)")
+_HEADER_KEYS = {"revisions", "transports", "container", "capabilities", "handshake"}
+_ACTS = re.compile(r">(?P<name>listen|leave|end)(?: (?P<id>\S+))?")
 _EXPECTED = re.compile(r"< *(?P<status>[0-9]{3})? *(?P<message>.*)", re.DOTALL)
 _SERVER_INFO = '"io.modelcontextprotocol/serverInfo":{"name":"transcripts","version":"1"}'
 
@@ -49,6 +63,15 @@ class Send:
 
     line: int
     data: bytes
+
+
+@dataclass(frozen=True)
+class Act:
+    """The client does something that is no message: it listens, leaves a request, or ends the connection."""
+
+    line: int
+    name: str
+    request_id: Any = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +91,7 @@ class Expect:
     messages: Sequence[Expected]
 
 
-Step = Send | Expect
+Step = Send | Act | Expect
 
 
 @dataclass(frozen=True)
@@ -86,15 +109,25 @@ class Transcript:
     name: str
     revisions: Sequence[Revision]
     transports: Sequence[str]
+    module: str
     container: str
+    capabilities: str
     handshake: bool
     lines: Sequence[_Line]
+
+    def container_class(self) -> type[containers.DeclarativeContainer]:
+        """Find the container that it is played against."""
+        found: type[containers.DeclarativeContainer] = getattr(
+            import_module(f"tests.transcripts.{self.module}"), self.container
+        )
+        return found
 
     def steps(self, revision: Revision, transport: str) -> Sequence[Step]:
         """Give what is to be played in a revision over a transport."""
         chosen = [line for line in self.lines if revision.name in line.revisions and transport in line.transports]
-        opening = _handshake(revision) if self.handshake and not revision.stateless else []
-        return tuple(_steps([*opening, *chosen], revision))
+        opening = _handshake(revision, self.capabilities) if self.handshake and not revision.stateless else []
+        filling = _filling(revision, self.capabilities)
+        return tuple(_steps([*opening, *chosen], filling))
 
 
 def read_transcript(path: Path) -> Transcript:
@@ -118,16 +151,19 @@ def parse_transcript(name: str, text: str) -> Transcript:
     said = {}
     for line in filter(None, (line.partition("#")[0].rstrip() for line in header.splitlines())):
         match = _HEADER.fullmatch(line)
-        if match is None or match["key"] not in {"revisions", "transports", "container", "handshake"}:
+        if match is None or match["key"] not in _HEADER_KEYS:
             raise TranscriptError(f"{name}: {line!r} is no line of a header")
         said[match["key"]] = match["value"]
     transports = _transports(said.get("transports", ", ".join(TRANSPORTS)))
     revisions = _revisions(said.get("revisions", "all"))
+    module, _, container = said.get("container", "Container").rpartition(".")
     return Transcript(
         name,
         tuple(revision for revision in REVISIONS if revision.name in revisions),
         tuple(transport for transport in TRANSPORTS if transport in transports),
-        said.get("container", "Container"),
+        module or "tools",
+        container,
+        said.get("capabilities", "{}"),
         said.get("handshake", "yes") == "yes",
         tuple(_lines(name, text, header.count("\n") + 2)),
     )
@@ -185,9 +221,9 @@ def _revisions(text: str) -> frozenset[str]:
     return named
 
 
-def _handshake(revision: Revision) -> list[_Line]:
+def _handshake(revision: Revision, capabilities: str) -> list[_Line]:
     """Begin a connection as every well-behaved client does."""
-    params = {"protocolVersion": revision.name, "capabilities": {}, "clientInfo": CLIENT}
+    params = {"protocolVersion": revision.name, "capabilities": json.loads(capabilities), "clientInfo": CLIENT}
     initialize = {"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": params}
     texts = (
         "> " + json.dumps(initialize),
@@ -197,7 +233,7 @@ def _handshake(revision: Revision) -> list[_Line]:
     return [_Line(0, text, frozenset(), frozenset()) for text in texts]
 
 
-def _steps(lines: Sequence[_Line], revision: Revision) -> Iterator[Step]:
+def _steps(lines: Sequence[_Line], filling: Filling) -> Iterator[Step]:
     group: list[Expected] | None = None
     for line in lines:
         if line.text == "any order:":
@@ -205,20 +241,27 @@ def _steps(lines: Sequence[_Line], revision: Revision) -> Iterator[Step]:
         elif line.text == "end":
             yield Expect(line.number, tuple(group or ()))
             group = None
-        elif line.text.startswith(">b "):
-            yield Send(line.number, line.text[3:].encode("latin-1").decode("unicode_escape").encode("latin-1"))
         elif line.text.startswith(">"):
-            yield Send(line.number, _filled(line.text[1:].strip(), revision).encode())
+            yield _said(line, filling)
         elif group is not None:
-            group.append(_expected(line, revision))
+            group.append(_expected(line, filling))
         else:
-            yield Expect(line.number, (_expected(line, revision),))
+            yield Expect(line.number, (_expected(line, filling),))
 
 
-def _expected(line: _Line, revision: Revision) -> Expected:
+def _said(line: _Line, filling: Filling) -> Step:
+    act = _ACTS.fullmatch(line.text)
+    if act is not None:
+        return Act(line.number, act["name"], json.loads(act["id"]) if act["id"] else None)
+    if line.text.startswith(">b "):
+        return Send(line.number, line.text[3:].encode("latin-1").decode("unicode_escape").encode("latin-1"))
+    return Send(line.number, _filled(line.text[1:].strip(), filling).encode())
+
+
+def _expected(line: _Line, filling: Filling) -> Expected:
     match = _EXPECTED.fullmatch(line.text)
     assert match is not None
-    text = _filled(match["message"], revision)
+    text = _filled(match["message"], filling)
     try:
         message = json.loads(text) if text else None
     except ValueError as error:
@@ -226,23 +269,29 @@ def _expected(line: _Line, revision: Revision) -> Expected:
     return Expected(line.number, int(match["status"]) if match["status"] else None, message)
 
 
-def _filled(text: str, revision: Revision) -> str:
+def _filling(revision: Revision, capabilities: str) -> Filling:
+    """Say what stands for the words with a dollar sign, the longer ones first."""
     info = _SERVER_INFO if revision.stateless else ""
     tail = f',"resultType":"complete","_meta":{{{info}}}' if revision.stateless else ""
     list_tail = ',"ttlMs":0,"cacheScope":"private"' + tail if revision.stateless else ""
-    meta = (
+    envelope = (
         f'"io.modelcontextprotocol/protocolVersion":"{revision.name}",'
-        '"io.modelcontextprotocol/clientCapabilities":{},'
         f'"io.modelcontextprotocol/clientInfo":{json.dumps(CLIENT)}'
         if revision.stateless
         else '"example.com/unknown":true'
     )
-    for name, value in (
+    declared = f',"io.modelcontextprotocol/clientCapabilities":{capabilities}' if revision.stateless else ""
+    return (
         ("$VERSION", revision.name),
-        ("$META", meta),
+        ("$ENVELOPE", envelope),
+        ("$META", envelope + declared),
         ("$LIST_TAIL", list_tail),
         ("$TAIL", tail),
         ("$INFO", f",{info}" if info else ""),
-    ):
+    )
+
+
+def _filled(text: str, filling: Filling) -> str:
+    for name, value in filling:
         text = text.replace(name, value)
     return text

@@ -1,0 +1,3 @@
+"""Calls that outlive their request: the caller gets a task and comes back for the result."""
+
+__all__: list[str] = []

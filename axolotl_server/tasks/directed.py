@@ -1,0 +1,169 @@
+"""Tasks as an extension of the stateless revision has them: the server decides, for clients that know them."""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from axolotl_core.errors import MissingCapability, Overloaded
+from axolotl_core.protocol.wire import encode
+from axolotl_server.catalogues.tools import ToolCatalogue
+from axolotl_server.deadlines import DeadlineTable
+from axolotl_server.eras.base import IEra, Methods
+from axolotl_server.methods.params import read_params
+from axolotl_server.methods.tools import ToolMethods
+from axolotl_server.request import Request
+from axolotl_server.settings import TaskSettings
+from axolotl_server.subscriptions import Subscriptions
+from axolotl_server.tasks.asking import AskingByUpdate
+from axolotl_server.tasks.detached import DetachedExchange, detach
+from axolotl_server.tasks.store import TaskStore
+from axolotl_server.tasks.task import Owner, Task, owner_of
+
+__all__ = ["TASKS_EXTENSION", "DirectedTasks"]
+
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+
+
+class _TaskParams(msgspec.Struct, rename="camel"):
+    task_id: str
+
+
+class _UpdateParams(msgspec.Struct, rename="camel"):
+    task_id: str
+    input_responses: dict[str, Raw]
+
+
+class DirectedTasks:
+    """`tools/call` that may answer with a task, and the methods that follow such a task."""
+
+    def __init__(
+        self,
+        tools: ToolMethods,
+        catalogue: ToolCatalogue,
+        store: TaskStore,
+        settings: TaskSettings,
+        *,
+        deadlines: DeadlineTable,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._tools = tools
+        self._catalogue = catalogue
+        self._store = store
+        self._settings = settings
+        self._deadlines = deadlines
+        self._subscriptions = subscriptions
+
+    @property
+    def methods(self) -> Methods:
+        """What the extension puts instead of, and adds to, the ordinary methods."""
+        return {
+            "tools/call": self.call,
+            "tasks/get": self.get,
+            "tasks/update": self.update,
+            "tasks/cancel": self.cancel,
+        }
+
+    async def call(self, request: Request) -> bytes | None:
+        """Call a tool, as a task if the tool lets it and the client knows tasks."""
+        name = request.head.params.name
+        if name is UNSET:
+            return await self._tools.call(request)
+        support = self._catalogue.by_name[name].spec.tool.task_support
+        if support == "forbidden":
+            return await self._tools.call(request)
+        if request.extension(TASKS_EXTENSION) is not None:
+            return self._begin(request)
+        if support == "required":
+            raise _unknown_to_client()
+        return await self._tools.call(request)
+
+    async def get(self, request: Request) -> bytes:
+        """Tell the state of a task, with what is asked or what came of it."""
+        task = self._find(request, read_params(request.data, _TaskParams).task_id)
+        return encode(self.detail(task, request.era))[:-1] + request.era.tail
+
+    async def update(self, request: Request) -> bytes:
+        """Take answers to what a task asked; those that it does not wait for are of no use."""
+        params = read_params(request.data, _UpdateParams)
+        task = self._find(request, params.task_id)
+        for key, response in params.input_responses.items():
+            question = task.questions.pop(key, None)
+            if question is not None and not question[1].done():
+                question[1].set_result(msgspec.json.decode(response))
+        return _acknowledgement(request.era)
+
+    async def cancel(self, request: Request) -> bytes:
+        """End a task; one that has ended stays as it is."""
+        self._find(request, read_params(request.data, _TaskParams).task_id).cancel()
+        return _acknowledgement(request.era)
+
+    def owned(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
+        """Choose the tasks that a caller may hear of."""
+        if task_ids and request.extension(TASKS_EXTENSION) is None:
+            raise _unknown_to_client()
+        own = {task.id for task in self._store.of(_owner(request))}
+        return tuple(task_id for task_id in task_ids if task_id in own)
+
+    def detail(self, task: Task, era: IEra) -> dict[str, Any]:
+        """Describe a task with what goes with its state."""
+        described = self._describe(task)
+        if task.status == "input_required":
+            described["inputRequests"] = {
+                key: {"method": question.method, "params": question.params}
+                for key, (question, _) in task.questions.items()
+            }
+        if task.result is not None:
+            described["result"] = task.result
+        if task.error is not None:
+            described["error"] = {"code": era.code_of(task.error), "message": task.error.message}
+        return described
+
+    def _begin(self, request: Request) -> bytes:
+        def tell(task: Task) -> None:
+            self._subscriptions.task_changed(task.id, self.detail(task, era))
+
+        era = request.era
+        try:
+            task = self._store.create(_owner(request), None, tell)
+        except Overloaded as error:
+            return self._tools.tell(error, request)
+        exchange = DetachedExchange(task, request.exchange, speak=False)
+        asking = AskingByUpdate(task, self._deadlines)
+        detach(request, task, exchange, asking=asking, run=self._tools.call, finish=_finish)
+        return encode(self._describe(task))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
+
+    def _find(self, request: Request, task_id: str) -> Task:
+        if request.extension(TASKS_EXTENSION) is None:
+            raise _unknown_to_client()
+        return self._store.find(task_id, _owner(request))
+
+    def _describe(self, task: Task) -> dict[str, Any]:
+        described: dict[str, Any] = {
+            "taskId": task.id,
+            "status": task.status,
+            "createdAt": task.created_at,
+            "lastUpdatedAt": task.updated_at,
+            "ttlMs": round(task.ttl_seconds * 1000),
+            "pollIntervalMs": round(self._settings.poll_interval_seconds * 1000),
+        }
+        return described if task.message is None else {**described, "statusMessage": task.message}
+
+
+def _owner(request: Request) -> Owner:
+    """A stateless caller is known by what it proves, not by its connection."""
+    return owner_of(request.exchange.principal, None)
+
+
+def _finish(task: Task, result: bytes) -> None:
+    """Here a tool that failed has completed: its result says so."""
+    task.end("completed", result=result)
+
+
+def _acknowledgement(era: IEra) -> bytes:
+    return b"{" + era.tail.removeprefix(b",")
+
+
+def _unknown_to_client() -> MissingCapability:
+    message = f"This needs a client with the extension {TASKS_EXTENSION}"
+    return MissingCapability(message, {"extensions": {TASKS_EXTENSION: {}}})

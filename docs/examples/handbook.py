@@ -1,0 +1,23 @@
+from dependency_injector import containers, providers
+
+from axolotl_core import ResourceNotFound, ToolContext, resource
+
+PAGES = {1: "Wash your hands.", 2: "Feed the axolotls."}
+
+
+@resource("handbook://contents", mime_type="application/json")
+def contents() -> list[int]:
+    """The numbers of all pages."""
+    return list(PAGES)
+
+
+@resource("handbook://pages/{number}", mime_type="text/plain")
+def page(number: int, context: ToolContext) -> str:
+    """One page."""
+    if number not in PAGES:
+        raise ResourceNotFound(context.uri)
+    return PAGES[number]
+
+
+class Container(containers.DeclarativeContainer):
+    resources = providers.List(providers.Object(contents), providers.Object(page))

@@ -1,0 +1,66 @@
+"""Tools that run as tasks, for the scenarios of the tasks extension."""
+
+import asyncio
+from typing import Final
+
+from pydantic import BaseModel
+
+from axolotl_core import ProtocolError, ToolContext, ToolError, tool
+from axolotl_core.registry import AnyTool
+
+
+class Decision(BaseModel):
+    """Whether to go on."""
+
+    confirm: bool
+
+
+@tool
+async def greet(name: str) -> str:
+    """Greet somebody, at once."""
+    return f"Hello, {name}!"
+
+
+@tool(task_support="optional", timeout_seconds=120)
+async def slow_compute(seconds: float, label: str = "") -> str:
+    """Take a while."""
+    await asyncio.sleep(seconds)
+    return f"Computed {label} in {seconds:g} seconds"
+
+
+@tool(task_support="required")
+async def failing_job() -> str:
+    """Fail in a way that the model is told."""
+    raise ToolError("The job failed")
+
+
+@tool(task_support="optional")
+async def protocol_error_job() -> str:
+    """Fail in a way that the protocol tells."""
+    raise ProtocolError("The job broke")
+
+
+@tool(task_support="optional")
+async def confirm_delete(filename: str, context: ToolContext) -> str:
+    """Ask before anything is done."""
+    answer = await context.ask(Decision, f"Delete {filename}?", key="confirm")
+    return f"Deleted {filename}" if answer.confirm else f"Kept {filename}"
+
+
+@tool(task_support="optional")
+async def multi_input(context: ToolContext) -> str:
+    """Ask two things at once."""
+    first, second = await asyncio.gather(
+        context.ask(Decision, "The first?", key="first"), context.ask(Decision, "The second?", key="second")
+    )
+    return f"{first.confirm} and {second.confirm}"
+
+
+TASK_TOOLS: Final[tuple[AnyTool, ...]] = (
+    greet,
+    slow_compute,
+    failing_job,
+    protocol_error_job,
+    confirm_delete,
+    multi_input,
+)
