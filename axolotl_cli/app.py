@@ -14,7 +14,9 @@ from axolotl_cli.codes import ExitCode
 from axolotl_cli.ending import leave
 from axolotl_cli.failures import report_findings
 from axolotl_cli.inspect import inspect
-from axolotl_cli.list import list_tools
+from axolotl_cli.list import list_offer
+from axolotl_cli.prompt import prompt
+from axolotl_cli.read import read
 from axolotl_cli.serve import serve
 
 __all__ = ["app", "main"]
@@ -56,14 +58,16 @@ def start(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
     ] = False,
 ) -> None:
-    """Serve typed tools over the Model Context Protocol, and look at them before you do."""
+    """Serve typed tools, prompts and resources over the Model Context Protocol, and look at them before you do."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 app.command("serve")(serve)
-app.command("list")(list_tools)
+app.command("list")(list_offer)
 app.command("call")(call)
+app.command("prompt")(prompt)
+app.command("read")(read)
 app.command("inspect")(inspect)
 app.command("check")(check)
 

@@ -1,21 +1,30 @@
-"""A tool as the commands show it: what it is, and what holds for it after everything was weighed."""
+"""What a server offers as the commands show it: each feature, and what holds for it after everything was weighed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from axolotl_core.layer import ILayer
+from axolotl_core.app_link import app_link
 from axolotl_core.schema import JsonSchema
 from axolotl_core.spec import Limits
-from axolotl_server.binding import ToolBinding
+from axolotl_server.binding import Binding
 from axolotl_server.host import ServerHost
+from axolotl_server.roles import FeatureSet
 
-__all__ = ["ToolDescription", "describe_tools"]
+__all__ = [
+    "FeatureDescription",
+    "Offer",
+    "PromptDescription",
+    "ResourceDescription",
+    "TemplateDescription",
+    "ToolDescription",
+    "describe",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class ToolDescription:
-    """One tool of a started server."""
+class FeatureDescription:
+    """What can be said of every feature of a started server."""
 
     name: str
     title: str | None
@@ -23,8 +32,6 @@ class ToolDescription:
     toolset: str | None
     limits: Limits
     layers: tuple[str, ...]
-    input_schema: JsonSchema
-    output_schema: JsonSchema | None
 
     @property
     def headline(self) -> str:
@@ -34,26 +41,106 @@ class ToolDescription:
         return sentence + stop.strip() or self.title or ""
 
 
-def describe_tools(host: ServerHost) -> list[ToolDescription]:
-    """Describe everything that can be called, in its order."""
-    toolsets = {id(tool): toolset.name for toolset in host.roles.toolsets for tool in toolset.items}
-    return [_describe(binding, toolsets) for binding in host.catalogue.bindings()]
+@dataclass(frozen=True, slots=True)
+class ToolDescription(FeatureDescription):
+    """A tool."""
+
+    input_schema: JsonSchema
+    output_schema: JsonSchema | None
+    app: str | None
+    """The page that shows its results."""
 
 
-def _describe(binding: ToolBinding, toolsets: Mapping[int, str | None]) -> ToolDescription:
-    spec = binding.spec
-    return ToolDescription(
-        spec.name,
-        spec.tool.title,
-        spec.tool.description,
-        toolsets.get(id(spec.tool)),
-        spec.limits,
-        tuple(map(_name_of, binding.layers)),
-        spec.input_schema,
-        spec.output_schema,
+@dataclass(frozen=True, slots=True)
+class PromptDescription(FeatureDescription):
+    """A prompt."""
+
+    arguments_schema: JsonSchema
+
+    @property
+    def arguments(self) -> list[str]:
+        """The names of the arguments; those that may be left out have a question mark."""
+        required = self.arguments_schema.get("required", ())
+        names = self.arguments_schema.get("properties", {})
+        return [name if name in required else f"{name}?" for name in names]
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceDescription(FeatureDescription):
+    """A resource with a fixed URI."""
+
+    uri: str
+    mime_type: str | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateDescription(FeatureDescription):
+    """A template of resources."""
+
+    uri_template: str
+    mime_type: str | None
+    variables_schema: JsonSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Everything that a server offers, in its order."""
+
+    tools: tuple[ToolDescription, ...]
+    prompts: tuple[PromptDescription, ...]
+    resources: tuple[ResourceDescription, ...]
+    templates: tuple[TemplateDescription, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much there is of each kind."""
+        kinds = {"tool": self.tools, "prompt": self.prompts, "resource": self.resources, "template": self.templates}
+        return {kind: len(features) for kind, features in kinds.items()}
+
+
+def describe(host: ServerHost) -> Offer:
+    """Describe everything that a client can ask for."""
+    tools, prompts = _sets(host.roles.toolsets), _sets(host.roles.promptsets)
+    resources = _sets(host.roles.resourcesets)
+    return Offer(
+        tuple(_tool(binding, tools) for binding in host.catalogue.bindings()),
+        tuple(
+            PromptDescription(*_common(binding, prompts), binding.prompt.arguments_schema)
+            for binding in host.prompts.bindings()
+        ),
+        tuple(
+            ResourceDescription(
+                *_common(binding, resources), binding.resource.uri, binding.resource.mime_type, binding.resource.size
+            )
+            for binding in host.resources.bindings()
+        ),
+        tuple(
+            TemplateDescription(
+                *_common(binding, resources),
+                binding.resource.uri_template,
+                binding.resource.mime_type,
+                binding.resource.arguments_schema,
+            )
+            for binding in host.templates.bindings()
+        ),
     )
 
 
-def _name_of(layer: ILayer) -> str:
-    kind: Any = type(layer)
-    return f"{kind.__module__}.{kind.__qualname__}"
+def _sets(sets: Iterable[FeatureSet]) -> dict[int, str | None]:
+    return {id(item): one.name for one in sets for item in one.items}
+
+
+def _tool(binding: Any, toolsets: dict[int, str | None]) -> ToolDescription:
+    spec = binding.spec
+    app = app_link(spec.tool.app)
+    page = None if app is None else app.resource_uri
+    return ToolDescription(*_common(binding, toolsets), spec.input_schema, spec.output_schema, page)
+
+
+def _common(
+    binding: Binding[Any], sets: dict[int, str | None]
+) -> tuple[str, str | None, str, str | None, Limits, tuple[str, ...]]:
+    spec, feature = binding.spec, binding.spec.feature
+    layers = tuple(f"{type(layer).__module__}.{type(layer).__qualname__}" for layer in binding.layers)
+    return feature.name, feature.title, feature.description, sets.get(id(feature)), spec.limits, layers

@@ -12,7 +12,7 @@ __all__ = ["inspect"]
 
 
 def inspect(target: Target = None, toolset: ToolSets = None, as_json: AsJson = False) -> None:
-    """Show a server as it would start: its identity, settings, tools, schemas, layers and limits."""
+    """Show a server as it would start: its identity and settings, and what it offers with schemas, layers and limits."""
     from axolotl_cli.running import with_host
     from axolotl_cli.targets import choose
 
@@ -29,7 +29,7 @@ def inspect(target: Target = None, toolset: ToolSets = None, as_json: AsJson = F
 
 
 async def _inspect(host: "ServerHost") -> dict[str, Any]:
-    from axolotl_cli.description import describe_tools
+    from axolotl_cli.description import describe
     from axolotl_core.protocol.versions import REVISIONS
 
     settings = host.settings.model_dump(mode="json")
@@ -37,5 +37,6 @@ async def _inspect(host: "ServerHost") -> dict[str, Any]:
         "server": settings.pop("server"),
         "revisions": [revision.name for revision in REVISIONS],
         "settings": settings,
-        "tools": [asdict(tool) for tool in describe_tools(host)],
+        "extensions": {extension.identifier: dict(extension.settings) for extension in host.roles.extensions},
+        **asdict(describe(host)),
     }

@@ -1,53 +1,89 @@
-"""`axolotl list`: the tools of a container, a line each."""
+"""`axolotl list`: what a container offers, a line each."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from axolotl_cli.options import AsJson, Target, ToolSets
 
 if TYPE_CHECKING:
-    from axolotl_cli.description import ToolDescription
+    from axolotl_cli.description import FeatureDescription, Offer, ResourceDescription, TemplateDescription
     from axolotl_server.host import ServerHost
 
-__all__ = ["list_tools"]
+__all__ = ["list_offer"]
 
 
-def list_tools(target: Target = None, toolset: ToolSets = None, as_json: AsJson = False) -> None:
-    """List the tools of a container."""
+def list_offer(target: Target = None, toolset: ToolSets = None, as_json: AsJson = False) -> None:
+    """List the tools, prompts and resources of a container."""
     from axolotl_cli.render import print_json
     from axolotl_cli.running import with_host
     from axolotl_cli.targets import choose
 
-    tools = with_host(choose(target, toolset), _describe)
+    offer = with_host(choose(target, toolset), _describe)
     if as_json:
-        print_json([_summary(tool) for tool in tools])
+        print_json(_summaries(offer))
     else:
-        _print_table(tools)
+        _print_tables(offer)
 
 
-async def _describe(host: "ServerHost") -> "list[ToolDescription]":
-    from axolotl_cli.description import describe_tools
+async def _describe(host: "ServerHost") -> "Offer":
+    from axolotl_cli.description import describe
 
-    return describe_tools(host)
+    return describe(host)
 
 
-def _summary(tool: "ToolDescription") -> dict[str, Any]:
+def _summaries(offer: "Offer") -> dict[str, list[dict[str, Any]]]:
     return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "toolset": tool.toolset,
-        "execution": tool.limits.execution,
-        "timeout_seconds": tool.limits.timeout_seconds,
+        "tools": [_summary(tool) for tool in offer.tools],
+        "prompts": [_summary(prompt, {"arguments": _arguments(prompt.arguments_schema)}) for prompt in offer.prompts],
+        "resources": [_summary(one, {"uri": one.uri, "mime_type": one.mime_type}) for one in offer.resources],
+        "templates": [
+            _summary(one, {"uri_template": one.uri_template, "mime_type": one.mime_type}) for one in offer.templates
+        ],
     }
 
 
-def _print_table(tools: "list[ToolDescription]") -> None:
-    from axolotl_cli.render import number, seconds, show, table
+def _summary(feature: "FeatureDescription", more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "name": feature.name,
+        **(more or {}),
+        "title": feature.title,
+        "description": feature.description,
+        "toolset": feature.toolset,
+        "execution": feature.limits.execution,
+        "timeout_seconds": feature.limits.timeout_seconds,
+    }
 
-    rows = [
-        (tool.name, tool.headline, tool.toolset or "–", tool.limits.execution, seconds(tool.limits.timeout_seconds))
-        for tool in tools
+
+def _arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    required = schema.get("required", ())
+    return [{"name": name, "required": name in required} for name in schema.get("properties", {})]
+
+
+def _print_tables(offer: "Offer") -> None:
+    from axolotl_cli.counts import counted
+    from axolotl_cli.render import show, table
+
+    ending = ("Tool set", "Runs in", "Timeout")
+    sections = [
+        (("Tool", "Description", *ending), [(one.name, one.headline, *_ending(one)) for one in offer.tools]),
+        (
+            ("Prompt", "Description", "Arguments", *ending),
+            [(one.name, one.headline, ", ".join(one.arguments) or "–", *_ending(one)) for one in offer.prompts],
+        ),
+        (("Resource", "Description", "Type", *ending), [(one.uri, *_readable(one)) for one in offer.resources]),
+        (("Template", "Description", "Type", *ending), [(one.uri_template, *_readable(one)) for one in offer.templates]),
     ]
-    if rows:
-        show(table(("Tool", "Description", "Tool set", "Runs in", "Timeout"), rows), "")
-    show(number(len(rows), "tool"))
+    for columns, rows in sections:
+        if rows:
+            show(table(columns, rows), "")
+    show(", ".join(counted(offer.counts)))
+
+
+def _readable(one: "ResourceDescription | TemplateDescription") -> tuple[str, ...]:
+    return (one.headline or one.name, one.mime_type or "–", *_ending(one))
+
+
+def _ending(feature: "FeatureDescription") -> tuple[str, str, str]:
+    from axolotl_cli.render import seconds
+
+    return feature.toolset or "–", feature.limits.execution, seconds(feature.limits.timeout_seconds)

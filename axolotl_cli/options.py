@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["AsJson", "Level", "LogLevel", "Target", "ToolSets"]
+__all__ = ["Answers", "AsJson", "FirstTarget", "Level", "LogLevel", "Target", "ToolSets"]
 
 Target = Annotated[
     str | None,
@@ -17,6 +17,11 @@ Target = Annotated[
     ),
 ]
 
+FirstTarget = Annotated[
+    str, typer.Argument(metavar="TARGET", help="The container, as for serve; - for the default target.")
+]
+"""The target of commands that have more arguments behind it, so that it cannot be left out."""
+
 ToolSets = Annotated[
     list[str] | None,
     typer.Option(
@@ -24,6 +29,16 @@ ToolSets = Annotated[
         metavar="NAME",
         envvar="AXOLOTL_TOOLSETS",
         help="Take only this tool set; repeat it, or separate several by commas.",
+    ),
+]
+
+Answers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--answer",
+        metavar="KEY=JSON",
+        help="Answer the question of that key, if it is asked; repeat it for others. Questions without an answer are "
+        "asked at the terminal.",
     ),
 ]
 

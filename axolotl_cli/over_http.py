@@ -35,7 +35,7 @@ async def _serve(host: ServerHost) -> None:
         settle()
         with listen(host.settings.http) as listener, _ended_by_signals():
             invite(host, url_of(host.settings.http, listener))
-            await serve_http(host.handler, host.settings, listener)
+            await serve_http(host.handler, host.settings, listener, host.roles.event_store)
         logging.getLogger("axolotl").info("stopped")
 
 

@@ -10,7 +10,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["number", "print_json", "seconds", "show", "table"]
+__all__ = ["print_json", "seconds", "show", "table"]
 
 _WIDE = 10_000
 """The width of an output that is no terminal: programs that read lines want them whole."""
@@ -52,8 +52,3 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 def seconds(duration: float) -> str:
     """Write a duration."""
     return f"{duration:g} s"
-
-
-def number(count: int, noun: str) -> str:
-    """Write how many there are."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -46,11 +46,15 @@ from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.name_rule import INameRule
 from axolotl_core.prompt import IPrompt, PromptMessage, PromptResult
 from axolotl_core.protocol.identity import Icon, Implementation, Principal
+from axolotl_core.protocol.levels import LogLevel
 from axolotl_core.protocol.tracing import TraceContext
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_core.resource import CacheHint, IResource, IResourceTemplate
 from axolotl_core.roots import Root
-from axolotl_core.scanning import scan
+from axolotl_core.sampling import ModelPreferences, Sample
+from axolotl_core.sampling_messages import SamplingMessage, ToolOutcome, ToolUse
+from axolotl_core.sampling_tools import SamplingTool
+from axolotl_core.scanning import scan, scan_prompts, scan_resources
 from axolotl_core.schema_tool import SchemaTool
 from axolotl_core.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.stream_tool import IStreamTool
@@ -95,7 +99,9 @@ __all__ = [
     "InvalidArguments",
     "Invoke",
     "Limits",
+    "LogLevel",
     "MissingCapability",
+    "ModelPreferences",
     "NoArguments",
     "Overloaded",
     "Principal",
@@ -109,6 +115,9 @@ __all__ = [
     "ResourceNotFound",
     "ResourceRegistry",
     "Root",
+    "Sample",
+    "SamplingMessage",
+    "SamplingTool",
     "SchemaTool",
     "StoredEvent",
     "TextContent",
@@ -120,16 +129,20 @@ __all__ = [
     "ToolContext",
     "ToolError",
     "ToolNotFound",
+    "ToolOutcome",
     "ToolRegistry",
     "ToolResult",
     "ToolSpec",
     "ToolTimeout",
+    "ToolUse",
     "TraceContext",
     "prompt",
     "prompts_of",
     "resource",
     "resources_of",
     "scan",
+    "scan_prompts",
+    "scan_resources",
     "tool",
     "tools_of",
 ]

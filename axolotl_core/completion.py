@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.schema import JsonSchema
@@ -94,5 +94,5 @@ def _choices(schema: JsonSchema) -> list[str]:
         return ["true", "false"]
     if schema.get("type") == "array":
         return _choices(schema.get("items", {}))
-    alternatives: list[Any] = schema.get("anyOf", [])
+    alternatives = schema.get("anyOf") or schema.get("oneOf") or ()
     return [choice for alternative in alternatives for choice in _choices(alternative)]

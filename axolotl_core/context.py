@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import msgspec
 from pydantic import BaseModel
@@ -15,9 +15,7 @@ from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal,
 from axolotl_core.protocol.levels import LogLevel
 from axolotl_core.protocol.tracing import TraceContext
 from axolotl_core.roots import Root, read_roots, roots_question
-
-if TYPE_CHECKING:
-    from axolotl_core.sampling import Sample, SamplingMessage, SamplingOptions
+from axolotl_core.sampling import Sample, SamplingMessage, SamplingOptions, read_sample, sampling_question
 
 __all__ = ["ToolContext"]
 
@@ -113,19 +111,17 @@ class ToolContext(msgspec.Struct, eq=False):
 
     async def sample(
         self,
-        messages: "str | Sequence[SamplingMessage]",
+        messages: str | Sequence[SamplingMessage],
         *,
         key: str | None = None,
-        **options: "Unpack[SamplingOptions]",
-    ) -> "Sample":
+        **options: Unpack[SamplingOptions],
+    ) -> Sample:
         """Have the client's model write something.
 
         Raises:
             Declined: if the user or the client refuses.
             MissingCapability: if the client lends no model.
         """
-        from axolotl_core.sampling import read_sample, sampling_question  # few tools sample
-
         return await self.caller.ask(self, sampling_question(messages, **options), read_sample, key)
 
     async def roots(self, *, key: str | None = None) -> tuple[Root, ...]:

@@ -47,11 +47,12 @@ class FunctionFeature(IFeature, Generic[P, R]):
         self._options = options
         self._bound = bound
         self._signature = Signature.of(function, skip_first=not bound)
-        self._streams = inspect.isasyncgenfunction(function)
+        self.streams = inspect.isasyncgenfunction(function)
+        """Whether a call yields its output piece by piece."""
         returned = self._signature.returned
-        self.returned = buffered_type(returned) if self._streams else returned
+        self.returned = buffered_type(returned) if self.streams else returned
         """The type of what a call gives."""
-        self._is_async = inspect.iscoroutinefunction(function) or self._streams
+        self._is_async = inspect.iscoroutinefunction(function) or self.streams
         self.name = function.__name__
         self.description = self._signature.description
         self.execution = "loop" if self._is_async else "thread"
@@ -79,7 +80,7 @@ class FunctionFeature(IFeature, Generic[P, R]):
         for name in self._signature.context_parameters:
             arguments[name] = context
         result: Any = self.function(**arguments)  # type: ignore[call-arg]
-        if self._streams:
+        if self.streams:
             return await buffer(cast(AsyncIterator[Any], result), context, self.returned)
         return await cast(Awaitable[Any], result) if self._is_async else result
 

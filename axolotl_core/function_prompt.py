@@ -30,7 +30,7 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
 
     def __init__(self, function: Callable[P, R], options: FeatureOptions, *, bound: bool = True) -> None:
         super().__init__(function, options, bound=bound)
-        if self._streams:
+        if self.streams:
             self.returned = list  # each text that a generator yields is a message, not a piece of one
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionPrompt[..., R]":

@@ -62,7 +62,7 @@ class FunctionResource(CompletableFunction[P, R], IResource):
 
     async def read(self, context: ToolContext) -> ResourceOutput:
         """Call the function."""
-        return _joined(await CompletableFunction.execute(self, {}, context), self.returned)
+        return await _read(self, {}, context)
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Call the function, and bring whatever comes into one form."""
@@ -98,7 +98,7 @@ class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict
 
     async def read(self, variables: dict[str, Any], context: ToolContext) -> ResourceOutput:
         """Call the function."""
-        return _joined(await CompletableFunction.execute(self, variables, context), self.returned)
+        return await _read(self, variables, context)
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Call the function, and bring whatever comes into one form."""
@@ -134,6 +134,10 @@ def resources_of(instance: object) -> tuple[FunctionResource[..., Any] | Functio
     return tuple(one for one in found if isinstance(one, FunctionResource | FunctionResourceTemplate))
 
 
-def _joined(output: Any, returned: Any) -> Any:
-    """Put the bytes together that a generator yielded, as its texts are."""
-    return b"".join(output) if returned == list[bytes] else output
+async def _read(resource: CompletableFunction[..., Any], variables: dict[str, Any], context: ToolContext) -> Any:
+    """Call the function; the bytes that a generator yields are put together, as its texts are."""
+    output = await CompletableFunction.execute(resource, variables, context)
+    if not resource.streams or isinstance(output, str):
+        return output
+    binary = resource.returned == list[bytes] or (output and all(isinstance(piece, bytes) for piece in output))
+    return b"".join(output) if binary else output

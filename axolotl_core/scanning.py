@@ -1,17 +1,22 @@
-"""Attribute-driven registration: collect every tool that a package defines."""
+"""Attribute-driven registration: collect every tool, prompt or resource that a package defines."""
 
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.function_tool import FunctionTool
+from axolotl_core.function_feature import FunctionFeature
+from axolotl_core.prompt import IPrompt
+from axolotl_core.resource import IResource, IResourceTemplate
 from axolotl_core.tool import ITool
 
-__all__ = ["scan"]
+__all__ = ["scan", "scan_prompts", "scan_resources"]
+
+_OPTIONAL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
 def scan(package: str, /, **dependencies: Any) -> tuple[ITool[Any, Any], ...]:
@@ -24,53 +29,73 @@ def scan(package: str, /, **dependencies: Any) -> tuple[ITool[Any, Any], ...]:
     Raises:
         ConfigurationError: if the package is not there, or a constructor needs something that was not given.
     """
-    found: list[ITool[Any, Any]] = []
-    for module in _modules(package):
-        found.extend(_tools_in(module, dependencies))
-    return tuple(found)
+    return tuple(_Scan("scan", (ITool,), dependencies).features_in(package))
 
 
-def _modules(package: str) -> Iterator[ModuleType]:
-    try:
-        root = importlib.import_module(package)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{package}.".startswith(f"{error.name}."):
-            raise
-        raise ConfigurationError(f"scan({package!r}): there is no module {error.name!r}") from error
-    yield root
-    for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
-        yield importlib.import_module(entry.name)
+def scan_prompts(package: str, /, **dependencies: Any) -> tuple[IPrompt[Any], ...]:
+    """Collect the `IPrompt` subclasses and `@prompt` functions of a package, as `scan` does with tools.
+
+    Raises:
+        ConfigurationError: if the package is not there, or a constructor needs something that was not given.
+    """
+    return tuple(_Scan("scan_prompts", (IPrompt,), dependencies).features_in(package))
 
 
-def _tools_in(module: ModuleType, dependencies: dict[str, Any]) -> Iterator[ITool[Any, Any]]:
-    once = {id(value): value for value in vars(module).values()}  # a second name is no second tool
-    for value in once.values():
-        if isinstance(value, FunctionTool):
-            if value.function.__module__ == module.__name__:
-                yield value
-        elif _is_tool_class(value) and value.__module__ == module.__name__:
-            yield _build(value, dependencies)
+def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IResourceTemplate[Any], ...]:
+    """Collect the `IResource` and `IResourceTemplate` subclasses and `@resource` functions, as `scan` does with tools.
+
+    Raises:
+        ConfigurationError: if the package is not there, or a constructor needs something that was not given.
+    """
+    return tuple(_Scan("scan_resources", (IResource, IResourceTemplate), dependencies).features_in(package))
 
 
-def _is_tool_class(value: Any) -> bool:
-    """Tell a class that can be made from an abstract one and from one that still lacks type arguments."""
-    if not inspect.isclass(value) or not issubclass(value, ITool):
-        return False
-    return not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
+@dataclass(frozen=True, slots=True)
+class _Scan:
+    """One search: what is asked for, under which name, and what constructors may be given."""
 
+    name: str
+    kinds: tuple[type, ...]
+    dependencies: Mapping[str, Any]
 
-def _build(kind: type[ITool[Any, Any]], dependencies: dict[str, Any]) -> ITool[Any, Any]:
-    parameters = inspect.signature(kind).parameters
-    given = {name: dependencies[name] for name in parameters if name in dependencies}
-    missing = [
-        name
-        for name, parameter in parameters.items()
-        if name not in given and parameter.default is parameter.empty and parameter.kind not in _OPTIONAL
-    ]
-    if missing:
-        needs = ", ".join(f"{name}=…" for name in missing)
-        raise ConfigurationError(f"{kind.__module__}.{kind.__name__} needs {needs}: pass it to scan(…)")
-    return kind(**given)
+    def features_in(self, package: str) -> Iterator[Any]:
+        for module in self._modules(package):
+            once = {id(value): value for value in vars(module).values()}  # a second name is no second feature
+            for value in once.values():
+                if self._is_function(value) and value.function.__module__ == module.__name__:
+                    yield value
+                elif self._is_class(value) and value.__module__ == module.__name__:
+                    yield self._build(value)
 
+    def _modules(self, package: str) -> Iterator[ModuleType]:
+        try:
+            root = importlib.import_module(package)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{package}.".startswith(f"{error.name}."):
+                raise
+            raise ConfigurationError(f"{self.name}({package!r}): there is no module {error.name!r}") from error
+        yield root
+        for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
+            yield importlib.import_module(entry.name)
 
-_OPTIONAL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    def _is_function(self, value: Any) -> bool:
+        return isinstance(value, FunctionFeature) and isinstance(value, self.kinds)
+
+    def _is_class(self, value: Any) -> bool:
+        """Tell a class that can be made from an abstract one and from one that still lacks type arguments."""
+        if not inspect.isclass(value) or not issubclass(value, self.kinds):
+            return False
+        return not inspect.isabstract(value) and not getattr(value, "__parameters__", ())
+
+    def _build(self, kind: type) -> Any:
+        parameters = inspect.signature(kind).parameters
+        given = {name: self.dependencies[name] for name in parameters if name in self.dependencies}
+        missing = [
+            name
+            for name, parameter in parameters.items()
+            if name not in given and parameter.default is parameter.empty and parameter.kind not in _OPTIONAL
+        ]
+        if missing:
+            needs = ", ".join(f"{name}=…" for name in missing)
+            raise ConfigurationError(f"{kind.__module__}.{kind.__name__} needs {needs}: pass it to {self.name}(…)")
+        return kind(**given)

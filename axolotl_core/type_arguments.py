@@ -9,7 +9,7 @@ __all__ = ["open_parameters", "type_arguments"]
 
 def type_arguments(cls: Any, root: type) -> tuple[Any, ...] | None:
     """Find the type arguments that a class gives to `root`; None where it leaves one of them open."""
-    for base in getattr(cls, "__orig_bases__", ()):
+    for base in vars(cls).get("__orig_bases__", ()):
         found = _arguments_of(base, root)
         if found is not None and not any(open_parameters(argument) for argument in found):
             return found

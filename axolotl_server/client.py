@@ -1,18 +1,15 @@
 """A client in the same process: the real pipeline without a wire, for tests and the command line."""
 
-import itertools
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from dependency_injector import containers
 
 from axolotl_core.completion import Completion
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
-from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
-from axolotl_server.client_answers import ACCEPT, CANCEL, DECLINE, EVERYTHING, Answer, Answering, Inquiry, answers_to
-from axolotl_server.client_conversation import Conversation, Listening
+from axolotl_server.client_answers import ACCEPT, CANCEL, DECLINE, EVERYTHING, Answer, Answering, Inquiry
+from axolotl_server.client_conversation import Listening
 from axolotl_server.client_outcomes import (
     CallOutcome,
     Change,
@@ -21,6 +18,7 @@ from axolotl_server.client_outcomes import (
     ResourceOutcome,
     UnansweredQuestion,
 )
+from axolotl_server.client_requests import OnTold, Requests, is_asking, unanswered
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
 
@@ -43,12 +41,7 @@ __all__ = [
     "connect",
 ]
 
-OnTold: TypeAlias = Callable[[Mapping[str, Any]], object]
-"""Takes the params of a notification; what it raises is raised where the request is awaited."""
-
 _Listed: TypeAlias = Literal["tools", "prompts", "resources"]
-
-_MAX_ROUNDS: Final = 50
 
 
 class InProcessClient:
@@ -67,14 +60,9 @@ class InProcessClient:
         answer: Answering | None = None,
         capabilities: Mapping[str, Any] | None = None,
     ) -> None:
-        self._handler = handler
-        self._principal = principal
-        self._answer = answer
-        said = {} if answer is None else EVERYTHING
-        self._capabilities = said if capabilities is None else capabilities
-        self._ids = itertools.count(1)
-        self._open: set[Conversation] = set()
-        self._closed = False
+        if capabilities is None:
+            capabilities = {} if answer is None else EVERYTHING
+        self._requests = Requests(handler, principal, answer, capabilities)
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """List all tools, page by page."""
@@ -177,8 +165,8 @@ class InProcessClient:
         wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in lists}
         if uris:
             wanted["resourceSubscriptions"] = uris
-        async with self._conversation() as (conversation, _):
-            conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._meta({})})
+        async with self._requests.conversation() as conversation:
+            conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._requests.meta()})
             acknowledged = await conversation.hear()
             accepted = {} if acknowledged is None else acknowledged[1]["notifications"]
             yield Listening(conversation, accepted)
@@ -200,21 +188,11 @@ class InProcessClient:
             UnansweredQuestion: if the server never stops asking.
             ConnectionError: if the client is closed.
         """
-        result, sent = await self._exchange(method, params, on_progress, on_log), params
-        rounds = 0
-        while self._answer is not None and _is_asking(result):
-            rounds += 1
-            if rounds > _MAX_ROUNDS:
-                raise _unanswered(f"The server still asks after {_MAX_ROUNDS} answers, which it may not like", result)
-            sent = {**params, **await answers_to(result, self._answer)}
-            result = await self._exchange(method, sent, on_progress, on_log)
-        return result
+        return await self._requests.finish(method, params, on_progress, on_log)
 
     async def close(self) -> None:
         """End the connection; requests that still run are cancelled."""
-        self._closed = True
-        for conversation in tuple(self._open):
-            await conversation.close()
+        await self._requests.close()
 
     async def _list(self, method: str, field: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []
@@ -231,44 +209,9 @@ class InProcessClient:
     ) -> Any:
         """Send a request that may ask, and see to it that its result is complete."""
         result = await self.request(method, params, on_progress=on_progress, on_log=on_log)
-        if _is_asking(result):
-            raise _unanswered("The server asks, and nobody answers: give connect() an answer", result)
+        if is_asking(result):
+            raise unanswered("The server asks, and nobody answers: give connect() an answer", result)
         return result
-
-    async def _exchange(
-        self, method: str, params: Mapping[str, Any], on_progress: OnTold | None, on_log: OnTold | None
-    ) -> Any:
-        """Send one request and hear what is said until it is answered."""
-        told = {"notifications/progress": on_progress, "notifications/message": on_log}
-        async with self._conversation() as (conversation, number):
-            meta = self._meta(params.get("_meta", {}))
-            if on_progress is not None:
-                meta.setdefault("progressToken", number)
-            if on_log is not None:
-                meta.setdefault(LOG_LEVEL_KEY, "debug")
-            conversation.begin(method, {**params, "_meta": meta})
-            while (heard := await conversation.hear()) is not None:
-                tell = told.get(heard[0])
-                if tell is not None:
-                    tell(heard[1])
-            return conversation.result
-
-    def _meta(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        version = LATEST_STATELESS_REVISION.name
-        return {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: self._capabilities, **own}
-
-    @asynccontextmanager
-    async def _conversation(self) -> AsyncIterator[tuple[Conversation, int]]:
-        if self._closed:
-            raise ConnectionError("The client is closed")
-        number = next(self._ids)
-        conversation = Conversation(self._handler, self._principal, number)
-        self._open.add(conversation)
-        try:
-            yield conversation, number
-        finally:
-            await conversation.close()
-            self._open.discard(conversation)
 
 
 @asynccontextmanager
@@ -288,12 +231,3 @@ async def connect(
             yield client
         finally:
             await client.close()
-
-
-def _is_asking(result: Mapping[str, Any]) -> bool:
-    return result.get("resultType") == "input_required"
-
-
-def _unanswered(problem: str, result: Mapping[str, Any]) -> UnansweredQuestion:
-    keys = tuple(result.get("inputRequests", {}))
-    return UnansweredQuestion(f"{problem}: {', '.join(keys)}", keys)

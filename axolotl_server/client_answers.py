@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
 
 import msgspec
 from pydantic import BaseModel
@@ -46,7 +46,7 @@ class Inquiry:
         return str(self.params.get("message", ""))
 
 
-Answer: TypeAlias = "Mapping[str, Any] | BaseModel | Sample | str | Sequence[Root]"
+Answer: TypeAlias = Union[Mapping[str, Any], BaseModel, "Sample", str, Sequence[Root]]
 """An answer to any question.
 
 To a form: the model, filled in, or the content as a mapping. To a form or a page: `ACCEPT`, `DECLINE` or `CANCEL`. To

@@ -21,7 +21,7 @@ class Conversation:
     def __init__(self, handler: DefaultHandler, principal: Principal, request_id: int) -> None:
         self._inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._peer = StreamPeer(handler, self._inbox.put_nowait, principal)
-        self._id = request_id
+        self.request_id = request_id
         self._begun = False
         self._ended = False
         self.result: Any = None
@@ -29,7 +29,7 @@ class Conversation:
     def begin(self, method: str, params: Mapping[str, Any]) -> None:
         """Send the request."""
         self._begun = True
-        self._peer.receive(request_message(self._id, method, params))
+        self._peer.receive(request_message(self.request_id, method, params))
 
     async def hear(self) -> tuple[str, Mapping[str, Any]] | None:
         """Wait for a notification, its method and its params; None when there is a result.
@@ -40,6 +40,7 @@ class Conversation:
         """
         message = None if self._ended else await self._inbox.get()
         if message is None:
+            self._ended = True
             raise ConnectionError("The client was closed before the server answered")
         reply = msgspec.json.decode(message)
         if "method" in reply:
@@ -54,7 +55,7 @@ class Conversation:
     async def close(self) -> None:
         """End it; a request that is not answered yet is cancelled, and its code has a moment to end."""
         if self._begun and not self._ended:
-            self._peer.receive(notification("notifications/cancelled", {"requestId": self._id}))
+            self._peer.receive(notification("notifications/cancelled", {"requestId": self.request_id}))
         await self._peer.close(0.0)
         self._inbox.put_nowait(None)
 

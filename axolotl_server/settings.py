@@ -103,6 +103,8 @@ class SessionSettings(_Section):
     idle_seconds: PositiveFloat = 600.0
     resumable: bool = True
     """Whether messages are kept for clients that lose their connection."""
+    stream_replies: bool = False
+    """Whether every reply is an event, so that one that got lost can be fetched again too."""
     max_events: PositiveInt = 1000
     max_event_bytes: PositiveInt = 4 * 1024 * 1024
     """How much is kept of each session."""

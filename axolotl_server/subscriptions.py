@@ -77,11 +77,12 @@ class Subscriptions:
         self._maximum = maximum
         self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
         self._listeners: dict[Listener, Connection | None] = {}
+        self._closing = False
 
     @property
     def full(self) -> bool:
         """Whether no further listener is taken."""
-        return len(self._listeners) >= self._maximum
+        return self._closing or len(self._listeners) >= self._maximum
 
     def connect(self, connection: Connection) -> None:
         """Tell a connection of changes from now on."""
@@ -101,6 +102,7 @@ class Subscriptions:
 
     def end(self, connection: Connection | None = None) -> None:
         """End all listeners, or those of a connection, because the server ends."""
+        self._closing = self._closing or connection is None
         for listener, owner in tuple(self._listeners.items()):
             if connection is None or owner is connection:
                 listener.stop(CancelReason.SHUTDOWN)

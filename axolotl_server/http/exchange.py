@@ -53,6 +53,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     def connection(self) -> Connection:
         """Find the session that the header names."""
         self._session = self._surroundings.sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
+        self.plain = self.plain and not self._surroundings.sessions.stream_replies
         return self._session
 
     def open_connection(self) -> Connection:
@@ -88,6 +89,8 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
         """End an exchange that is not answered by plain JSON and nothing else."""
         if self._watcher is not None:
             self._watcher.cancel()
+        if reply is not None and self._streams_reply:
+            self._open_stream()
         if self._stream is not None and self._outlet is not None:
             if reply is not None:
                 self._stream.put(reply)
@@ -97,6 +100,12 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
             await send_json(self._send, self.status, reply, self._session_header())
         else:
             await send_empty(self._send, self.status if self.status != 200 else 204)
+
+    @property
+    def _streams_reply(self) -> bool:
+        """Whether a reply that could be plain JSON is to be an event, so that it can be fetched again."""
+        in_session = self._session is not None and not self._begins
+        return in_session and self.status == 200 and self._stream is None and self._surroundings.sessions.stream_replies
 
     def _open_stream(self) -> EventStream | SessionStream | None:
         if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):

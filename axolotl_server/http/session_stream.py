@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias
 
-from axolotl_server.http.backlog import Backlog
+from axolotl_server.backlog import Backlog, is_losable
 from axolotl_server.http.event_source import priming, retry
 from axolotl_server.http.refusals import HttpRefusal
 from axolotl_server.http.resumption import Archive, EventPlace
-from axolotl_server.http.stream import EventStream, is_losable
+from axolotl_server.http.stream import EventStream
 
 __all__ = ["SessionStream"]
 

@@ -27,6 +27,7 @@ class Sessions:
         self._forgetting: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closing = False
+        self.stream_replies = settings.stream_replies and store is not None
 
     def __len__(self) -> int:
         return len(self._by_id) + len(self._guests)

@@ -7,9 +7,9 @@ from urllib.parse import parse_qs
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_server.backlog import MAX_WAITING
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import Receive, Scope, Send
-from axolotl_server.http.backlog import MAX_WAITING
 from axolotl_server.http.body import read_rest
 from axolotl_server.http.checks import HeaderChecks, accepts
 from axolotl_server.http.event_source import endpoint

@@ -1,22 +1,13 @@
 """One connection that takes server-sent events: messages in, bytes out, comments while nothing happens."""
 
 import asyncio
-import re
-from typing import Final
 
+from axolotl_server.backlog import Backlog, is_losable
 from axolotl_server.http.asgi import Send
-from axolotl_server.http.backlog import Backlog
 from axolotl_server.http.event_source import KEEP_ALIVE, event
 from axolotl_server.http.reply import EVENT_STREAM_HEADERS, Headers
 
-__all__ = ["EventStream", "is_losable"]
-
-_LOSABLE: Final = re.compile(rb'\{"jsonrpc":"2\.0","method":"notifications/(?!cancelled"|subscriptions/)')
-
-
-def is_losable(message: bytes) -> bool:
-    """Tell what a slow reader may lose: notifications, save those that begin or end something."""
-    return _LOSABLE.match(message) is not None
+__all__ = ["EventStream"]
 
 
 class EventStream:

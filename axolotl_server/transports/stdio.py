@@ -2,6 +2,7 @@
 
 import asyncio
 
+from axolotl_server.backlog import Backlog, is_losable
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.settings import ServerSettings
 from axolotl_server.shutdown import StopSignal
@@ -13,14 +14,27 @@ __all__ = ["serve_stdio"]
 
 
 class _Outbox:
-    """Collects the lines of one turn of the event loop and writes them together."""
+    """Collects the lines of one turn of the event loop and writes them together.
+
+    While the client does not read, what it may lose waits in a backlog that holds so much and no more.
+    """
 
     def __init__(self, writer: IWriter) -> None:
         self._loop = asyncio.get_running_loop()
         self._writer = writer
         self._lines: list[bytes] = []
+        self._waiting: Backlog[bytes] = Backlog()
+        self._full = False
+
+    def hold(self, full: bool) -> None:
+        self._full = full
+        while not self._full and self._waiting:
+            self.put(self._waiting.take())
 
     def put(self, message: bytes) -> None:
+        if self._full:
+            self._waiting.put(message, losable=is_losable(message))
+            return
         if not self._lines:
             self._loop.call_soon(self.flush)
         self._lines.append(message)
@@ -40,6 +54,7 @@ async def serve_stdio(
 
     def hold_back(full: bool) -> None:
         valve.hold(full)
+        outbox.hold(full)
 
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
@@ -56,5 +71,6 @@ async def serve_stdio(
         peer.receive(line)
     valve.close()
     await stop.unless_hastened(peer.close(settings.stdio.drain_seconds), otherwise=lambda: peer.close(0))
+    outbox.hold(False)
     outbox.flush()
     await stop.unless_hastened(writer.close())

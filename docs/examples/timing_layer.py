@@ -5,7 +5,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from greeter import Greet
 
-from axolotl_core import ILayer, Invoke, ToolAnnotations, ToolCall, ToolSpec, tool
+from axolotl_core import FeatureSpec, ILayer, Invoke, ToolAnnotations, ToolCall, ToolSpec, prompt, tool
 
 log = logging.getLogger("acme.timing")
 
@@ -14,8 +14,8 @@ log = logging.getLogger("acme.timing")
 class TimingLayer(ILayer):
     """Logs how long calls take; tools that only read are left alone."""
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
-        if spec.tool.annotations.read_only:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        if isinstance(spec, ToolSpec) and spec.tool.annotations.read_only:
             return call_next
 
         async def timed(call: ToolCall) -> Any:
@@ -23,7 +23,7 @@ class TimingLayer(ILayer):
             try:
                 return await call_next(call)
             finally:
-                log.info("%s took %.1f ms", spec.name, 1000 * (time.perf_counter() - begin))
+                log.info("%s %s took %.1f ms", spec.kind, spec.name, 1000 * (time.perf_counter() - begin))
 
         return timed
 
@@ -37,10 +37,17 @@ async def shout(text: str) -> str:
     return text.upper()
 
 
+@prompt
+async def ask_for_poem(topic: str) -> str:
+    """Ask for a poem."""
+    return f"Write a poem about {topic}."
+
+
 # region container
 class Container(containers.DeclarativeContainer):
     layers = providers.List(providers.Singleton(TimingLayer))
     tools = providers.List(providers.Singleton(Greet), providers.Object(shout))
+    prompts = providers.List(providers.Object(ask_for_poem))
 
 
 # endregion container

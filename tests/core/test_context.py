@@ -1,28 +1,47 @@
-"""ToolContext and ToolCall: what a tool and the layers know about a call."""
+"""ToolContext and ToolCall: what a tool and the layers know about a call, and how a tool speaks to its caller."""
 
 import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
-from axolotl_core import CancelReason, Implementation, Principal, ToolCall, ToolCancelled, ToolContext
+from axolotl_core import (
+    CancelReason,
+    Declined,
+    Implementation,
+    MissingCapability,
+    Principal,
+    Root,
+    ToolCall,
+    ToolCancelled,
+    ToolContext,
+    TraceContext,
+)
 from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_core.question import InvalidAnswer
 from axolotl_core.spec import Limits, ToolSpec
+from tests.core.callers import Caller
 from tests.core.samples import Add
 
 LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
 SPEC = ToolSpec.of(Add(), LIMITS)
 
 
-class Caller:
-    """The other side of a call."""
+FORM: dict[str, Any] = {"elicitation": {"form": {}}}
+URL: dict[str, Any] = {"elicitation": {"url": {}}}
+SAMPLING: dict[str, Any] = {"sampling": {}}
+ROOTS: dict[str, Any] = {"roots": {}}
+HELLO = {"role": "assistant", "content": {"type": "text", "text": "hello"}, "model": "m"}
 
-    client: Implementation | None = Implementation("inspector", "1")
+Asking = Callable[[ToolContext], Awaitable[object]]
 
-    def __init__(self) -> None:
-        self.progress: list[tuple[float, float | None, str | None]] = []
 
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self.progress.append((progress, total, message))
+class Who(BaseModel):
+    """Asked of the user."""
+
+    name: str
 
 
 class Task:
@@ -109,3 +128,141 @@ def test_a_broken_callback_does_not_keep_a_call_running() -> None:
     call.cancellation.on_cancel(lambda _: 1 / 0)
     call.stop(CancelReason.TIMEOUT)
     assert task.cancelled == 1
+
+
+def test_log_messages_go_to_the_caller() -> None:
+    """Level, data and logger are passed on as they are; the logger may be missing."""
+    caller = Caller()
+    context = ToolContext(caller=caller)
+    context.log("info", {"a": 1})
+    context.log("emergency", None, "db")
+    assert caller.logged == [("info", {"a": 1}, None), ("emergency", None, "db")]
+
+
+async def test_a_form_is_asked_and_read() -> None:
+    """The question shows the model, the answer is one."""
+    caller = Caller(elicitation={"action": "accept", "content": {"name": "Ada"}})
+    context = ToolContext(caller=caller)
+    assert await context.ask(Who, "Who are you?", key="who") == Who(name="Ada")
+    [(asker, question, key)] = caller.asked
+    assert (asker, key, question.method, question.requires) == (context, "who", "elicitation/create", FORM)
+    assert question.params["message"] == "Who are you?"
+    assert list(question.params["requestedSchema"]["properties"]) == ["name"]
+
+
+async def test_a_page_is_asked_to_be_opened() -> None:
+    """The question has the URL, and agreement is all the answer there is."""
+    caller = Caller(elicitation={"action": "accept"})
+    await ToolContext(caller=caller).ask_url("https://example.com/pay", "Pay here")
+    [(_, question, key)] = caller.asked
+    assert (question.params["url"], question.requires, key) == ("https://example.com/pay", URL, None)
+
+
+async def test_a_sample_is_asked_and_read() -> None:
+    """Options reach the question, and the answer has its text."""
+    caller = Caller(sampling=HELLO)
+    sample = await ToolContext(caller=caller).sample("Greet", max_tokens=5, system_prompt="Be brief", key="greeting")
+    assert (sample.text, sample.model) == ("hello", "m")
+    [(_, question, key)] = caller.asked
+    assert (question.method, question.requires, key) == ("sampling/createMessage", SAMPLING, "greeting")
+    assert (question.params["maxTokens"], question.params["systemPrompt"]) == (5, "Be brief")
+
+
+async def test_roots_are_asked_and_read() -> None:
+    """The answer is a tuple of roots."""
+    caller = Caller(roots={"roots": [{"uri": "file:///home", "name": "Home"}]})
+    assert await ToolContext(caller=caller).roots(key="r") == (Root("file:///home", "Home"),)
+    [(_, question, key)] = caller.asked
+    assert (question.method, question.requires, key) == ("roots/list", ROOTS, "r")
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_user_may_leave_a_question_unanswered(action: str) -> None:
+    """The tool learns how it was refused."""
+    context = ToolContext(caller=Caller(elicitation={"action": action}))
+    with pytest.raises(Declined) as of_form:
+        await context.ask(Who, "Who?")
+    with pytest.raises(Declined) as of_page:
+        await context.ask_url("https://example.com", "Look")
+    assert (of_form.value.action, of_page.value.action) == (action, action)
+
+
+async def test_an_answer_of_another_shape_is_no_answer() -> None:
+    """What the client made up does not reach the tool."""
+    context = ToolContext(caller=Caller(elicitation={"action": "accept", "content": {"name": 5}}, roots=[], sampling=1))
+    with pytest.raises(InvalidAnswer, match="name"):
+        await context.ask(Who, "Who?")
+    with pytest.raises(InvalidAnswer):
+        await context.roots()
+    with pytest.raises(InvalidAnswer):
+        await context.sample("x", max_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("asking", "required"),
+    [
+        pytest.param(lambda context: context.ask(Who, "Who?"), FORM, id="form"),
+        pytest.param(lambda context: context.ask_url("https://example.com", "x"), URL, id="url"),
+        pytest.param(lambda context: context.sample("x", max_tokens=1), SAMPLING, id="sample"),
+        pytest.param(lambda context: context.roots(), ROOTS, id="roots"),
+    ],
+)
+async def test_nobody_can_be_asked(asking: Asking, required: Mapping[str, Any]) -> None:
+    """A context made by hand has nobody behind it, and says what a client would have to declare."""
+    with pytest.raises(MissingCapability, match="Nobody is there to be asked") as refused:
+        await asking(ToolContext())
+    assert refused.value.data == {"requiredCapabilities": required}
+
+
+def test_nobody_can_be_told_anything() -> None:
+    """Everything that needs no answer is allowed, and lost."""
+    context = ToolContext()
+    context.log("error", object(), "x")
+    context.hang_up()
+    assert (context.trace, context.uri, context.client_extension("com.example/x")) == (None, "", None)
+    assert not any((context.can_ask, context.can_ask_url, context.can_sample, context.can_list_roots))
+
+
+@pytest.mark.parametrize(
+    ("capability", "can"),
+    [
+        pytest.param(FORM, "can_ask", id="form"),
+        pytest.param(URL, "can_ask_url", id="url"),
+        pytest.param(SAMPLING, "can_sample", id="sample"),
+        pytest.param(ROOTS, "can_list_roots", id="roots"),
+    ],
+)
+def test_a_tool_can_look_before_it_asks(capability: Mapping[str, Any], can: str) -> None:
+    """What the client declares can be asked for, and nothing else."""
+    caller = Caller()
+    caller.capabilities = [capability]
+    able = [
+        name
+        for name in ("can_ask", "can_ask_url", "can_sample", "can_list_roots")
+        if getattr(ToolContext(caller=caller), name)
+    ]
+    assert able == [can]
+
+
+def test_trace_and_extensions_are_those_of_the_caller() -> None:
+    """A tool hands on the trace, and reads what the client says of an extension."""
+    caller = Caller()
+    caller.trace = TraceContext("00-" + "a" * 32 + "-" + "b" * 16 + "-01")
+    caller.extensions = {"com.example/x": {"version": 2}}
+    context = ToolContext(caller=caller)
+    assert context.trace is caller.trace
+    assert context.client_extension("com.example/x") == {"version": 2}
+    assert context.client_extension("com.example/y") is None
+
+
+def test_hanging_up_is_up_to_the_caller() -> None:
+    """The caller is told once for each time."""
+    caller = Caller()
+    ToolContext(caller=caller).hang_up()
+    assert caller.hung_up == 1
+
+
+def test_a_call_is_a_context_of_its_uri() -> None:
+    """What reads a resource is told which URI was asked for."""
+    call = ToolCall(request_id=1, uri="a://b", spec=SPEC, raw=b"{}", task=Task())
+    assert (call.uri, call.can_ask) == ("a://b", False)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 
@@ -9,24 +10,31 @@ from axolotl_core import errors
 from axolotl_core.errors import (
     AxolotlError,
     ConfigurationError,
+    Declined,
     Forbidden,
     HeaderMismatch,
+    InputRequired,
     InternalError,
     InvalidArguments,
     InvalidEnvelope,
     InvalidParams,
     InvalidRequest,
+    InvalidToolName,
     MethodNotFound,
     MissingCapability,
     Overloaded,
     ParseError,
+    PromptNotFound,
     ProtocolError,
+    ResourceNotFound,
     ToolError,
     ToolNotFound,
     UnsupportedVersion,
 )
 
 Edge = tuple[str, str]
+ROOT = "(root)"
+"""Stands above what has nothing above it in the drawing."""
 
 
 def drawn_edges(drawing: str) -> Iterator[Edge]:
@@ -38,7 +46,7 @@ def drawn_edges(drawing: str) -> Iterator[Edge]:
             continue
         depth, names = len(found.group(1)), found.group(2)
         above = [(other, name) for other, name in above if other < depth]
-        parent = above[-1][1] if above else "Exception"
+        parent = above[-1][1] if above else ROOT
         for part in names.split(" ─ "):
             siblings = part.split(" · ")
             yield from ((parent, name) for name in siblings)
@@ -46,24 +54,36 @@ def drawn_edges(drawing: str) -> Iterator[Edge]:
         above.append((depth, names.split(" ")[0]))
 
 
-def real_edges(kind: type[BaseException]) -> Iterator[Edge]:
-    """Walk the classes."""
+def real_edges(kind: type[BaseException], parent: str = ROOT) -> Iterator[Edge]:
+    """Walk the classes of the module, from one of them down."""
+    yield parent, kind.__name__
     for child in kind.__subclasses__():
         if child.__module__ == errors.__name__:
-            yield kind.__name__, child.__name__
-            yield from real_edges(child)
+            yield from real_edges(child, kind.__name__)
+
+
+def all_edges() -> list[Edge]:
+    """Walk both trees: that of the errors, and what is no error."""
+    return sorted([*real_edges(AxolotlError), *real_edges(InputRequired)])
 
 
 def test_the_drawn_tree_is_the_real_one() -> None:
     """Every class stands in the drawing, under its parent, and no other does."""
     drawn = sorted(drawn_edges(errors.__doc__ or ""))
-    assert drawn == sorted([("Exception", "AxolotlError"), *real_edges(AxolotlError)])
+    assert drawn == all_edges()
     assert len(drawn) == len(set(drawn))
 
 
 def test_every_error_is_exported() -> None:
-    """The list of exports names the whole tree."""
-    assert sorted(child for _, child in [("", "AxolotlError"), *real_edges(AxolotlError)]) == sorted(errors.__all__)
+    """The list of exports names both trees, and nothing else."""
+    assert sorted(child for _, child in all_edges()) == sorted(errors.__all__)
+
+
+def test_a_question_in_the_air_is_no_error() -> None:
+    """Code that handles every error lets it pass, as it does a cancellation; all others are errors."""
+    assert issubclass(InputRequired, BaseException)
+    assert not issubclass(InputRequired, Exception)
+    assert issubclass(AxolotlError, Exception)
 
 
 @pytest.mark.parametrize(
@@ -76,6 +96,9 @@ def test_every_error_is_exported() -> None:
         pytest.param(InvalidEnvelope("x"), -32602, id="envelope"),
         pytest.param(InternalError("x"), -32603, id="internal"),
         pytest.param(ToolNotFound("x"), -32601, id="tool"),
+        pytest.param(InvalidToolName("x"), -32602, id="tool-name"),
+        pytest.param(PromptNotFound("x"), -32602, id="prompt"),
+        pytest.param(ResourceNotFound("x://y"), -32002, id="resource"),
         pytest.param(HeaderMismatch("x"), -32020, id="header"),
         pytest.param(MissingCapability("x", {}), -32021, id="capability"),
         pytest.param(UnsupportedVersion("x", []), -32022, id="version"),
@@ -115,3 +138,25 @@ def test_a_tool_error_carries_its_text_and_its_meta() -> None:
     assert (str(error), error.message, error.meta) == ("no such file", "no such file", {"a": 1})
     assert isinstance(Forbidden("x"), ToolError)
     assert not isinstance(InvalidArguments("x"), ProtocolError)
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel", "refuse"])
+def test_an_unanswered_question_says_why(action: Literal["decline", "cancel", "refuse"]) -> None:
+    """Each way has a text for the model, which may be replaced; the code sees which way it was."""
+    plain, said = Declined(action), Declined(action, "Not today")
+    assert (plain.action, said.action) == (action, action)
+    assert (said.message, isinstance(plain, ToolError)) == ("Not today", True)
+    assert plain.message != Declined("refuse" if action == "decline" else "decline").message
+
+
+def test_a_resource_that_is_not_there_is_named() -> None:
+    """The data has the URI, for clients that read it."""
+    error = ResourceNotFound("users://5")
+    assert (error.message, error.data) == ("Resource not found: users://5", {"uri": "users://5"})
+
+
+@pytest.mark.parametrize("kind", [ToolNotFound, PromptNotFound])
+def test_a_name_that_is_nearly_right_is_suggested(kind: type[ToolNotFound] | type[PromptNotFound]) -> None:
+    """The text has the nearest name, where there is one."""
+    assert str(kind("revew", "review")).endswith("not found: revew (did you mean 'review'?)")
+    assert str(kind("revew")).endswith("not found: revew")

@@ -8,7 +8,6 @@ from pydantic import BaseModel
 
 from axolotl_core import (
     ImageContent,
-    Implementation,
     IStreamTool,
     NoArguments,
     TextContent,
@@ -17,6 +16,7 @@ from axolotl_core import (
     tool,
 )
 from axolotl_core.registry import AnyTool
+from tests.core.callers import Caller
 from tests.core.samples import call
 
 
@@ -26,18 +26,6 @@ class Word(BaseModel):
 
 class Items(BaseModel):
     items: list[str] = []
-
-
-class Listener:
-    """Writes down the progress that is reported."""
-
-    client: Implementation | None = None
-
-    def __init__(self) -> None:
-        self.seen: list[float] = []
-
-    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self.seen.append(progress)
 
 
 class Chat(IStreamTool[Items, str]):
@@ -176,9 +164,9 @@ def test_only_structured_items_have_a_schema(streaming: AnyTool, has_schema: boo
 
 async def test_every_item_is_reported_as_progress() -> None:
     """A caller that listens learns of each item."""
-    listener = Listener()
-    await call(Chat(), ToolContext(caller=listener), items=["a", "b", "c"])
-    assert listener.seen == [1, 2, 3]
+    caller = Caller()
+    await call(Chat(), ToolContext(caller=caller), items=["a", "b", "c"])
+    assert caller.progress == [(1, None, None), (2, None, None), (3, None, None)]
 
 
 async def test_a_failing_stream_answers_with_its_error() -> None:

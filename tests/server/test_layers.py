@@ -12,12 +12,12 @@ from axolotl_core import (
     ILayer,
     Invoke,
     ITool,
+    Limits,
     NoArguments,
     Overloaded,
     Refused,
     ToolCall,
     ToolContext,
-    Limits,
     ToolSpec,
 )
 from axolotl_server import ServerHost, connect

@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema_rs
 import mcp_types._v2025_11_25 as handshake_models
 import mcp_types._v2026_07_28 as stateless_models
-from mcp_types.methods import SERVER_NOTIFICATIONS, SERVER_REQUESTS, SERVER_RESULTS
+from mcp_types.methods import CACHEABLE_METHODS, SERVER_NOTIFICATIONS, SERVER_REQUESTS, SERVER_RESULTS
 from pydantic import TypeAdapter
 
 from axolotl_core.protocol.versions import REVISIONS, Revision
@@ -153,6 +153,9 @@ class WireRules:
             self._only("implementation", result["serverInfo"])
         models: Any = stateless_models if self._revision.stateless else handshake_models
         _compare(SERVER_RESULTS.get((method, self._revision.name), models.Result), result)
+        assert self._revision.stateless or "resultType" not in result
+        kept = self._revision.stateless and method in CACHEABLE_METHODS and result["resultType"] == "complete"
+        assert ({"ttlMs", "cacheScope"} & result.keys()) == ({"ttlMs", "cacheScope"} if kept else set())
         if result.get("resultType") == "input_required":
             self._check_round(result)
         elif method in _CHECKS:

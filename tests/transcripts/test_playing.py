@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 
 from axolotl_core.protocol.versions import REVISIONS
-from tests.transcripts.matching import differences, paired, same
+from tests.transcripts.matching import differences, kept, paired, recalled, same
 from tests.transcripts.players import Player, Received
 from tests.transcripts.rules import WireRules
 from tests.transcripts.test_transcripts import play
 from tests.transcripts.transcript import Act, Expect, Expected, Send, TranscriptError, parse_transcript
 
 FIRST, SECOND, THIRD, FOURTH, STATELESS = REVISIONS
+ABLE: Any = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 
 class Scripted(Player):
@@ -139,6 +140,47 @@ async def test_playing_compares_statuses() -> None:
         await play(unannotated.steps(FIRST, "http"), Scripted(bodiless=400), WireRules(FIRST))
 
 
+async def test_values_are_kept() -> None:
+    """A value of a message can be expected again and sent back, whole or as a part of a text."""
+    text = (
+        'handshake: no\n---\n< {"jsonrpc":"2.0","method":"notifications/message","params":"<any:first>"}\n'
+        '< {"jsonrpc":"2.0","method":"notifications/message","params":"<the:first>"}\n'
+        '< {"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"<the:data>!"}}'
+    )
+
+    def said(data: str) -> Any:
+        params = {"level": "info", "data": data}
+        return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+
+    first, second, _ = parse_transcript("kept", text).steps(FIRST, "http")
+    await play((first, second), Scripted(said("one"), said("one")), WireRules(FIRST))
+    with pytest.raises(pytest.fail.Exception, match="one"):
+        await play((first, second), Scripted(said("one"), said("other")), WireRules(FIRST))
+    assert list(kept({"a": ["<any:x>", 1]}, {"a": [[2], 1]})) == [("x", [2])]
+    assert recalled('{"a":"<the:x>","b":"<the:y>!"}', {"x": [2], "y": 'q"'}) == '{"a":[2],"b":"q\\"!"}'
+
+
+async def test_acts_are_done() -> None:
+    """What is no message is done by the player, with the id it names."""
+    text = 'handshake: no\n---\n>leave "x"\n< {"jsonrpc":"2.0","method":"leave","params":{"id":"x"}}'
+    leave, expected = parse_transcript("acts", text).steps(FIRST, "http")
+    assert leave == Act(3, "leave", "x")
+    player = Scripted()
+    await play((leave,), player, WireRules(FIRST))
+    assert isinstance(expected, Expect)
+    assert (await player.receive()).message == expected.messages[0].message
+
+
+def test_capabilities_are_declared() -> None:
+    """What a transcript says of its client is said in the handshake, or with every request."""
+    transcript = parse_transcript("able", 'capabilities: {"roots":{}}\n---\n> {$META}')
+    handshake, request = transcript.steps(FIRST, "http")[0], transcript.steps(STATELESS, "http")[0]
+    assert isinstance(handshake, Send)
+    assert b'"capabilities": {"roots": {}}' in handshake.data
+    assert isinstance(request, Send)
+    assert b'"io.modelcontextprotocol/clientCapabilities":{"roots":{}}' in request.data
+
+
 def listing(**tool: Any) -> Any:
     return {"tools": [{"name": "t", "description": "", "inputSchema": {"type": "object"}, **tool}]}
 
@@ -166,6 +208,19 @@ def listing(**tool: Any) -> Any:
             {"content": [{"type": "resource_link", "uri": "a:b", "name": "b"}]},
             id="link too early",
         ),
+        pytest.param(SECOND, "prompts/list", {"prompts": [{"name": "p", "title": "P"}]}, id="title of a prompt"),
+        pytest.param(FOURTH, "prompts/get", {"messages": [{"role": "user", "content": []}]}, id="several blocks"),
+        pytest.param(THIRD, "resources/list", {"resources": [{"uri": "a:b", "name": "b", "icons": []}]}, id="icons"),
+        pytest.param(SECOND, "resources/read", {"contents": [{"uri": "a:b", "text": "", "_meta": {}}]}, id="meta"),
+        pytest.param(FOURTH, "resources/read", {"contents": []}, id="nothing to read"),
+        pytest.param(
+            STATELESS,
+            "prompts/list",
+            {"resultType": "input_required", "requestState": "x"},
+            id="a question instead of a list",
+        ),
+        pytest.param(FOURTH, "logging/setLevel", {"resultType": "complete"}, id="a type before its time"),
+        pytest.param(FOURTH, "completion/complete", {"completion": {"values": ["v"] * 101}}, id="too many completions"),
     ],
 )
 def test_rules_find_what_the_schema_forbids(revision: Any, method: str, result: Any) -> None:
@@ -185,7 +240,8 @@ def test_rules_find_what_the_schema_forbids(revision: Any, method: str, result: 
         pytest.param({"jsonrpc": "2.0", "id": 1, "result": {}, "error": {}}, id="both result and error"),
         pytest.param({"id": 1, "result": {}}, id="no version"),
         pytest.param([{"jsonrpc": "2.0", "id": 1, "result": {}}], id="a batch"),
-        pytest.param({"jsonrpc": "2.0", "id": 1, "method": "ping"}, id="a question"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}, id="a question that nobody can answer"),
+        pytest.param({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, id="a question that no server asks"),
         pytest.param({"jsonrpc": "2.0", "method": "notifications/unheard"}, id="an unknown notification"),
     ],
 )
@@ -195,6 +251,44 @@ def test_rules_find_malformed_messages(message: Any) -> None:
     rules.sent({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     with pytest.raises((AssertionError, ValueError, KeyError)):
         rules.check(message)
+
+
+def test_rules_find_news_for_nobody() -> None:
+    """What a listener hears carries its id and comes after the acknowledgement; progress grows and has a token."""
+    rules = WireRules(STATELESS)
+    rules.sent({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {}})
+    meta = {"io.modelcontextprotocol/subscriptionId": 1}
+    news = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}}
+    with pytest.raises(AssertionError):
+        rules.check(news)
+    acknowledged = "notifications/subscriptions/acknowledged"
+    rules.check({"jsonrpc": "2.0", "method": acknowledged, "params": {"notifications": {}, "_meta": meta}})
+    rules.check(news)
+    meta["io.modelcontextprotocol/subscriptionId"] = 2
+    with pytest.raises(KeyError):
+        rules.check(news)
+    progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}}
+    with pytest.raises(KeyError):
+        rules.check(progress)
+    rules.sent({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"_meta": {"progressToken": 1}}})
+    rules.check(progress)
+    with pytest.raises(AssertionError):
+        rules.check(progress)
+
+
+def test_rules_find_questions_that_a_revision_lacks() -> None:
+    """A form shows what the revision has, and a stateless server asks nothing."""
+    schema = {"type": "object", "properties": {"name": {"type": "string", "default": "x"}}}
+    params = {"message": "Who?", "requestedSchema": schema}
+    question = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
+    for revision in (THIRD, STATELESS):
+        rules = WireRules(revision)
+        rules.sent({"id": 1, "method": "initialize", "params": {"protocolVersion": "", "capabilities": ABLE}})
+        with pytest.raises((AssertionError, KeyError)):
+            rules.check(question)
+    rules = WireRules(FOURTH)
+    rules.sent({"id": 1, "method": "initialize", "params": {"protocolVersion": "", "capabilities": ABLE}})
+    rules.check(question)
 
 
 def test_rules_hold_outputs_to_their_listed_schema() -> None:

@@ -27,13 +27,20 @@ FEATURES = {
     "argument_errors_as_results": [R4, R5],
     "stateless": [R5],
     "any_structured_root": [R5],
+    "tasks": [R4],
+    "polling": [R4],
+    "elicitation": [R3, R4, R5],
+    "rich_forms": [R4, R5],
+    "url_elicitation": [R4, R5],
+    "elicitation_ids": [R4],
+    "sampling_tools": [R4, R5],
 }
 
 
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.name)
 def test_a_revision_has_the_features_of_its_time(revision: Revision, feature: str) -> None:
-    """Each feature is known from its first revision on; batches came and went with one."""
+    """Each feature is known from its first revision on; some came with one and went with the next."""
     assert getattr(revision, feature) is (revision.name in FEATURES[feature])
 
 

@@ -1,14 +1,21 @@
 """What waits for somebody slow."""
 
+import re
 from collections import deque
 from typing import Final, Generic, TypeVar
 
-__all__ = ["MAX_WAITING", "Backlog"]
+__all__ = ["MAX_WAITING", "Backlog", "is_losable"]
 
 ItemT = TypeVar("ItemT")
 
 MAX_WAITING: Final = 1000
 """How many items may wait; those that must not be lost are kept beyond it."""
+_LOSABLE: Final = re.compile(rb'\{"jsonrpc":"2\.0","method":"notifications/(?!cancelled"|subscriptions/)')
+
+
+def is_losable(message: bytes) -> bool:
+    """Tell what a slow reader may lose: notifications, save those that begin or end something."""
+    return _LOSABLE.match(message) is not None
 
 
 class Backlog(Generic[ItemT]):

@@ -1,0 +1,119 @@
+"""Requests of the client in the same process: sent, heard to their end, and sent again with answers."""
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, TypeAlias
+
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
+from axolotl_server.client_answers import Answering, answers_to
+from axolotl_server.client_conversation import Conversation
+from axolotl_server.client_outcomes import UnansweredQuestion
+from axolotl_server.handler import DefaultHandler
+
+__all__ = ["OnTold", "Requests", "is_asking", "unanswered"]
+
+OnTold: TypeAlias = Callable[[Mapping[str, Any]], object]
+"""Takes the params of a notification; what it raises is raised where the request is awaited."""
+
+_MAX_ROUNDS: Final = 50
+
+
+class Requests:
+    """Sends requests, any number at once, and knows those that are open."""
+
+    def __init__(
+        self,
+        handler: DefaultHandler,
+        principal: Principal,
+        answer: Answering | None,
+        capabilities: Mapping[str, Any],
+    ) -> None:
+        self._handler = handler
+        self._principal = principal
+        self._answer = answer
+        self._capabilities = capabilities
+        self._ids = itertools.count(1)
+        self._open: set[Conversation] = set()
+        self._closed = False
+
+    async def finish(
+        self, method: str, params: Mapping[str, Any], on_progress: OnTold | None, on_log: OnTold | None
+    ) -> Any:
+        """Send a request, and send it again with answers for as long as the server asks.
+
+        Raises:
+            RemoteError: if the answer is an error.
+            UnansweredQuestion: if the server never stops asking.
+            ConnectionError: if the client is closed.
+        """
+        result = await self._exchange(method, params, on_progress, on_log)
+        rounds = 0
+        while self._answer is not None and is_asking(result):
+            rounds += 1
+            if rounds > _MAX_ROUNDS:
+                raise unanswered(
+                    f"After {_MAX_ROUNDS} rounds the server still asks, as it does after wrong answers", result
+                )
+            again = {**params, **await answers_to(result, self._answer)}
+            result = await self._exchange(method, again, on_progress, on_log)
+        return result
+
+    @asynccontextmanager
+    async def conversation(self) -> AsyncIterator[Conversation]:
+        """Open the stream of one request; it is closed, and the request cancelled if need be, with the block.
+
+        Raises:
+            ConnectionError: if the client is closed.
+        """
+        if self._closed:
+            raise ConnectionError("The client is closed")
+        conversation = Conversation(self._handler, self._principal, next(self._ids))
+        self._open.add(conversation)
+        try:
+            yield conversation
+        finally:
+            self._open.discard(conversation)
+            await conversation.close()
+
+    def meta(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Write the `_meta` that every request needs, beside its own."""
+        version = LATEST_STATELESS_REVISION.name
+        return {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: self._capabilities, **(own or {})}
+
+    async def close(self) -> None:
+        """Cancel what is open and send nothing any more."""
+        self._closed = True
+        for conversation in tuple(self._open):
+            await conversation.close()
+
+    async def _exchange(
+        self, method: str, params: Mapping[str, Any], on_progress: OnTold | None, on_log: OnTold | None
+    ) -> Any:
+        """Send one request and hear what is said until it is answered."""
+        told = {"notifications/progress": on_progress, "notifications/message": on_log}
+        async with self.conversation() as conversation:
+            meta = self.meta(params.get("_meta"))
+            if on_progress is not None:
+                meta.setdefault("progressToken", conversation.request_id)
+            if on_log is not None:
+                meta.setdefault(LOG_LEVEL_KEY, "debug")
+            conversation.begin(method, {**params, "_meta": meta})
+            while (heard := await conversation.hear()) is not None:
+                tell = told.get(heard[0])
+                if tell is not None:
+                    tell(heard[1])
+            return conversation.result
+
+
+def is_asking(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result is no answer but questions."""
+    return result.get("resultType") == "input_required"
+
+
+def unanswered(problem: str, result: Mapping[str, Any]) -> UnansweredQuestion:
+    """Name the questions of a result that nobody answers."""
+    keys = tuple(result.get("inputRequests", {}))
+    return UnansweredQuestion(f"{problem}: {', '.join(keys)}", keys)

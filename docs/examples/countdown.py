@@ -1,0 +1,29 @@
+import asyncio
+
+from dependency_injector import containers, providers
+
+from axolotl_core import ToolContext, tool
+from axolotl_server import connect
+
+
+@tool
+async def count_down(start: int, context: ToolContext) -> str:
+    """Count down, and say so."""
+    context.log("info", {"start": start}, logger="rocket")
+    for done in range(1, start + 1):
+        context.report_progress(done, start, f"{start - done} to go")
+    return "lift-off"
+
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object(count_down))
+
+
+async def main() -> None:
+    async with connect(Container()) as client:
+        answer = await client.call("count_down", {"start": 2}, on_progress=print, on_log=print)
+    print(answer.text)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,126 @@
+"""Tools that ask: the user, the client's model, or where the user works."""
+
+import asyncio
+from typing import Final, Literal
+
+from pydantic import BaseModel, Field
+
+from axolotl_core import Declined, ToolContext, tool
+from axolotl_core.registry import AnyTool
+from axolotl_core.sampling import SamplingMessage, SamplingTool, ToolOutcome
+
+PAYMENT_URL: Final = "https://pay.example.com/invoice/7"
+
+
+class Booking(BaseModel):
+    """A form with a field of every kind."""
+
+    name: str = Field(min_length=1, description="Who comes.")
+    nights: int = Field(ge=1, le=30)
+    room: Literal["single", "double"] = "single"
+    breakfast: bool = False
+
+
+class Word(BaseModel):
+    """A form with one field."""
+
+    word: str
+
+
+class City(BaseModel):
+    """What the tool that a model may use takes."""
+
+    city: str
+
+
+@tool
+async def book(context: ToolContext) -> str:
+    """Ask for a booking."""
+    try:
+        booking = await context.ask(Booking, "Your booking?")
+    except Declined as refusal:
+        return f"no booking: {refusal.action}"
+    return f"{booking.name}, {booking.nights} nights, {booking.room}, breakfast: {booking.breakfast}"
+
+
+@tool
+async def insist(context: ToolContext) -> str:
+    """Ask, and fail if nobody answers."""
+    return (await context.ask(Word, "A word?")).word
+
+
+@tool
+async def pay(context: ToolContext) -> str:
+    """Have the user open a page."""
+    try:
+        await context.ask_url(PAYMENT_URL, "Pay here")
+    except Declined as refusal:
+        return f"not paid: {refusal.action}"
+    return "on the way"
+
+
+@tool
+async def summarise(text: str, context: ToolContext) -> str:
+    """Let the client's model write."""
+    sample = await context.sample(text, max_tokens=50, system_prompt="Be brief", temperature=0.5)
+    return f"{sample.model} wrote: {sample.text} ({sample.stop_reason})"
+
+
+@tool
+async def research(context: ToolContext) -> str:
+    """Let the client's model use a tool before it answers."""
+    forecast = SamplingTool.of("forecast", City, "Tell the weather.")
+    conversation = [SamplingMessage("user", "How is the weather in Oslo?")]
+    sample = await context.sample(conversation, max_tokens=50, tools=[forecast], tool_choice="auto")
+    outcomes = [ToolOutcome(use.id, f"snow in {use.input['city']}") for use in sample.tool_uses]
+    conversation += [sample.message, SamplingMessage("user", outcomes)]
+    return (await context.sample(conversation, max_tokens=50, tools=[forecast])).text
+
+
+@tool
+async def workplaces(context: ToolContext) -> list[str]:
+    """Ask where the user works."""
+    return [f"{root.name}: {root.uri}" for root in await context.roots()]
+
+
+@tool
+async def everything(context: ToolContext) -> str:
+    """Ask three things at once."""
+    answer, sample, roots = await asyncio.gather(
+        context.ask(Word, "A word?"), context.sample("A text?", max_tokens=10), context.roots()
+    )
+    return f"{answer.word}, {sample.text}, {len(roots)} roots"
+
+
+@tool
+async def step_by_step(context: ToolContext) -> str:
+    """Ask one thing, and then another that depends on the first answer."""
+    first = await context.ask(Word, "The first word?")
+    second = await context.ask(Word, f"What comes after {first.word}?")
+    return f"{first.word} {second.word}"
+
+
+@tool(timeout_seconds=0.3)
+async def hurry(context: ToolContext) -> str:
+    """Have little time, and ask somebody who has more."""
+    return (await context.ask(Word, "Take your time")).word
+
+
+@tool
+async def abilities(context: ToolContext) -> list[bool]:
+    """Tell what the client can be asked: a form, a page, a sample, its roots."""
+    return [context.can_ask, context.can_ask_url, context.can_sample, context.can_list_roots]
+
+
+ASKING_TOOLS: Final[tuple[AnyTool, ...]] = (
+    book,
+    insist,
+    pay,
+    summarise,
+    research,
+    workplaces,
+    everything,
+    step_by_step,
+    hurry,
+    abilities,
+)

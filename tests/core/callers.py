@@ -1,0 +1,50 @@
+"""The other side of a call, made by hand."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from axolotl_core import Implementation, MissingCapability, ToolContext, TraceContext
+from axolotl_core.protocol.levels import LogLevel
+from axolotl_core.question import Question
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Caller:
+    """Writes down what it is told, and answers what it was given answers for, by the method of the question."""
+
+    client: Implementation | None = Implementation("inspector", "1")
+    trace: TraceContext | None = None
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.progress: list[tuple[float, float | None, str | None]] = []
+        self.logged: list[tuple[LogLevel, Any, str | None]] = []
+        self.asked: list[tuple[ToolContext, Question, str | None]] = []
+        self.capabilities: list[Mapping[str, Any]] = []
+        self.extensions: dict[str, Mapping[str, Any]] = {}
+        self.hung_up = 0
+
+    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        self.progress.append((progress, total, message))
+
+    def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
+        self.logged.append((level, data, logger))
+
+    def declares(self, capability: Mapping[str, Any]) -> bool:
+        return capability in self.capabilities
+
+    def extension(self, identifier: str) -> Mapping[str, Any] | None:
+        return self.extensions.get(identifier)
+
+    async def ask(
+        self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        self.asked.append((context, question, key))
+        kind = question.method.partition("/")[0]
+        if kind not in self.answers:
+            raise MissingCapability(f"no {kind}", question.requires)
+        return read(self.answers[kind])
+
+    def hang_up(self) -> None:
+        self.hung_up += 1

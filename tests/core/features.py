@@ -1,0 +1,36 @@
+"""How tests of the core call prompts and resources: with texts, as the protocol does."""
+
+from typing import Any
+
+import msgspec
+from pydantic import ValidationError
+
+from axolotl_core import IFeature, PromptResult, TextContent, ToolContext
+from axolotl_core.arguments import explain
+
+URI = "test://asked"
+
+
+def read(feature: IFeature, **texts: Any) -> Any:
+    """Read arguments as a call would: they are texts, or lists of them, and are converted."""
+    try:
+        return feature.argument_parser(coerce=True)(msgspec.json.encode(texts))
+    except ValidationError as error:
+        raise explain(error, feature.input_model) from None
+
+
+async def run(feature: IFeature, **texts: Any) -> Any:
+    """Run a prompt or read a resource."""
+    return await feature.execute(read(feature, **texts), ToolContext(uri=URI))
+
+
+async def told(feature: IFeature, **texts: Any) -> list[str]:
+    """Run a prompt and give the texts of its messages."""
+    return told_by(await run(feature, **texts))
+
+
+def told_by(result: PromptResult) -> list[str]:
+    """Give the texts of messages."""
+    contents = [message.content for message in result.messages]
+    assert all(isinstance(content, TextContent) for content in contents)
+    return [content.text for content in contents if isinstance(content, TextContent)]

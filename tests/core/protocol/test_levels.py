@@ -1,0 +1,29 @@
+"""The levels of log messages, as syslog has them."""
+
+import itertools
+from typing import get_args
+
+import pytest
+
+from axolotl_core.protocol.levels import LEVELS, LogLevel, reaches
+
+ORDER = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+def test_the_levels_are_those_of_the_protocol() -> None:
+    """All eight are there, the least important first, and the type knows the same."""
+    assert list(LEVELS) == ORDER
+    assert set(get_args(LogLevel)) == set(LEVELS)
+
+
+@pytest.mark.parametrize(("level", "wanted"), list(itertools.product(ORDER, ORDER)))
+def test_a_level_reaches_those_who_want_less(level: str, wanted: str) -> None:
+    """A message reaches who wants its level or a less important one."""
+    assert reaches(level, wanted) is (ORDER.index(level) >= ORDER.index(wanted))
+
+
+@pytest.mark.parametrize(("level", "wanted"), [("loud", "info"), ("info", "loud"), ("INFO", "info"), ("info", "")])
+def test_another_word_is_no_level(level: str, wanted: str) -> None:
+    """A word that is no level is not taken for one."""
+    with pytest.raises(ValueError, match="not in tuple"):
+        reaches(level, wanted)

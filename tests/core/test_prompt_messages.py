@@ -1,0 +1,106 @@
+"""What prompts give: texts, blocks and messages, all of which become messages."""
+
+from typing import Any
+
+import pytest
+
+from axolotl_core import (
+    EmbeddedResource,
+    ImageContent,
+    IPrompt,
+    NoArguments,
+    PromptMessage,
+    PromptResult,
+    TextContent,
+    TextResource,
+    ToolContext,
+    ToolResult,
+)
+from axolotl_core.prompt import PromptOutput, prompt_result
+from tests.core.features import run, told_by
+
+IMAGE = ImageContent(b"x", "image/png")
+EMBEDDED = EmbeddedResource(TextResource("a://b", "text"))
+ANSWER = PromptMessage("assistant", TextContent("Well"))
+
+
+class Fixed(IPrompt[NoArguments]):
+    """A prompt that gives what it was made with."""
+
+    name = "fixed"
+
+    def __init__(self, output: Any) -> None:
+        self.output = output
+
+    async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+        output: PromptOutput = self.output
+        return output
+
+
+@pytest.mark.parametrize(
+    ("output", "messages"),
+    [
+        pytest.param("Hi", [("user", TextContent("Hi"))], id="text"),
+        pytest.param("", [("user", TextContent(""))], id="empty-text"),
+        pytest.param(IMAGE, [("user", IMAGE)], id="block"),
+        pytest.param(ANSWER, [("assistant", TextContent("Well"))], id="message"),
+        pytest.param(["a", "b"], [("user", TextContent("a")), ("user", TextContent("b"))], id="texts"),
+        pytest.param(
+            ("Ask", ANSWER, EMBEDDED),
+            [("user", TextContent("Ask")), ("assistant", TextContent("Well")), ("user", EMBEDDED)],
+            id="mixed",
+        ),
+        pytest.param([], [], id="none"),
+    ],
+)
+async def test_whatever_a_prompt_gives_becomes_messages(output: Any, messages: list[tuple[str, Any]]) -> None:
+    """Texts and blocks are the user's, messages say themselves whose they are."""
+    result = await run(Fixed(output))
+    assert [(message.role, message.content) for message in result.messages] == messages
+    assert (result.description, result.meta) == (None, None)
+
+
+async def test_a_whole_result_is_kept() -> None:
+    """Description and meta are those of the prompt; texts among the messages become messages."""
+    result = await run(Fixed(PromptResult(["Ask", ANSWER], "About it", {"a": 1})))  # type: ignore[list-item]
+    assert (result.description, result.meta) == ("About it", {"a": 1})
+    assert told_by(result) == ["Ask", "Well"]
+
+
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        pytest.param(None, "not NoneType", id="nothing"),
+        pytest.param(5, "not int", id="number"),
+        pytest.param(b"bytes", "not bytes", id="bytes"),
+        pytest.param({"role": "user"}, "not dict", id="dict"),
+        pytest.param(["a", None], "not NoneType", id="inside"),
+        pytest.param([["a"]], "not list", id="nested"),
+        pytest.param({"a", "b"}, "not set", id="set"),
+        pytest.param(iter(["a"]), "not list_iterator", id="iterator"),
+        pytest.param(ToolResult(), "not ToolResult", id="result-of-a-tool"),
+        pytest.param(PromptResult([5]), "not int", id="in-a-result"),  # type: ignore[list-item]
+        pytest.param(PromptMessage("user", "Hi"), "holds a content block, not str", id="content"),  # type: ignore[arg-type]
+        pytest.param(
+            PromptMessage("system", TextContent("Hi")),  # type: ignore[arg-type]
+            "from user or assistant, not from 'system'",
+            id="role",
+        ),
+    ],
+)
+def test_what_is_no_message_is_told(output: Any, text: str) -> None:
+    """The author is told what came, before it reaches a client."""
+    with pytest.raises(TypeError, match=text):
+        prompt_result(output)
+
+
+async def test_the_context_reaches_the_prompt() -> None:
+    """A prompt knows its call."""
+
+    class Asking(IPrompt[NoArguments]):
+        name = "asking"
+
+        async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+            return str(context.request_id)
+
+    assert told_by(await Asking().execute(NoArguments(), ToolContext(request_id="r5"))) == ["r5"]
