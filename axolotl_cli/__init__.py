@@ -1,3 +1,3 @@
-"""The command line: serve a container's tools, and look at them before anyone else does."""
+"""The command line: serve what a container offers, and look at it before anyone else does."""
 
 __all__: list[str] = []

@@ -1,14 +1,16 @@
-"""From the words of a command line to the arguments of a tool."""
+"""From the words of a command line to the arguments of a tool or a prompt."""
 
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from axolotl_cli.outline import resolve
 from axolotl_core.errors import ConfigurationError
 
-__all__ = ["as_text", "read_arguments"]
+__all__ = ["as_text", "read_arguments", "read_texts"]
+
+_TEXTS: Final = {"additionalProperties": {"type": "string"}}
 
 
 def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -26,6 +28,16 @@ def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str,
     return arguments
 
 
+def read_texts(words: Sequence[str]) -> dict[str, str]:
+    """Read the same words as texts, which is all that a prompt takes; values of JSON objects are written as JSON.
+
+    Raises:
+        ConfigurationError: if a word is neither, or a key is given twice.
+    """
+    arguments = read_arguments(words, _TEXTS)
+    return {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
+
+
 def as_text(word: str) -> str:
     """Read a word of the command line as UTF-8, whatever the locale made of it."""
     return os.fsencode(word).decode("utf-8", "replace")
@@ -38,7 +50,8 @@ def _read(word: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     key, separator, value = word.partition("=")
     if not separator or not key:
         raise ConfigurationError(f"{word!r} is no argument: write key=value, or a JSON object")
-    yield key, _read_value(value, schema.get("properties", {}).get(key, {}), schema)
+    unnamed = schema.get("additionalProperties", {})
+    yield key, _read_value(value, schema.get("properties", {}).get(key, unnamed), schema)
 
 
 def _read_object(word: str) -> dict[str, Any]:

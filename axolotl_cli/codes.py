@@ -14,4 +14,4 @@ class ExitCode(IntEnum):
     NOT_CONFIGURED = 2
     """The command line, the settings or the container are wrong."""
     REFUSED = 3
-    """The server refused the request itself, as for a tool that is not there."""
+    """The server refused the request itself, as for a tool that is not there, or a prompt or a resource failed."""

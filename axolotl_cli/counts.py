@@ -11,8 +11,12 @@ __all__ = ["counted", "counts_in", "enumeration", "number"]
 
 def counts_in(host: "ServerHost") -> dict[str, int]:
     """Count what a server offers, by kind."""
-    catalogues = {"tool": host.catalogue, "prompt": host.prompts, "resource": host.resources, "template": host.templates}
-    return {kind: len(catalogue.bindings()) for kind, catalogue in catalogues.items()}
+    return {
+        "tool": len(host.catalogue.bindings()),
+        "prompt": len(host.prompts.bindings()),
+        "resource": len(host.resources.bindings()),
+        "template": len(host.templates.bindings()),
+    }
 
 
 def counted(counts: Mapping[str, int]) -> list[str]:

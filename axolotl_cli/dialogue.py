@@ -94,7 +94,11 @@ async def _name_roots() -> list[Root]:
     _say("Which directories do you work in?", bold=True)
     line = await _read_line(f"  directories (with commas between them) [{here}]: ")
     places = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
-    return [Root(Path(place).expanduser().absolute().as_uri()) for place in places]
+    return list(map(_root, places))
+
+
+def _root(place: str) -> Root:
+    return Root(Path(place).expanduser().absolute().as_uri())
 
 
 def _say(text: str, **style: Any) -> None:

@@ -12,7 +12,7 @@ __all__ = ["inspect"]
 
 
 def inspect(target: Target = None, toolset: ToolSets = None, as_json: AsJson = False) -> None:
-    """Show a server as it would start: its identity and settings, and what it offers with schemas, layers and limits."""
+    """Show a server as it would start: identity, settings, and all it offers with schemas, layers and limits."""
     from axolotl_cli.running import with_host
     from axolotl_cli.targets import choose
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import typer
 
+from axolotl_cli.counts import counted, counts_in, enumeration
 from axolotl_cli.listening import is_everywhere
 from axolotl_cli.samples import sample_arguments
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
@@ -23,19 +24,19 @@ _PLAIN: Final = re.compile(r"[\x21-\x7e]+")
 def invite(host: ServerHost, url: str) -> None:
     """Write the invitation to the standard error stream."""
     specs = [binding.spec for binding in host.catalogue.bindings()]
-    tools = "1 tool" if len(specs) == 1 else f"{len(specs)} tools"
+    offer = enumeration(counted(counts_in(host)))
     name = typer.style(host.settings.server.name, bold=True)
-    typer.echo(f"{name} serves {tools} at {typer.style(url, fg='cyan', underline=True)}\n", err=True)
+    typer.echo(f"{name} serves {offer} at {typer.style(url, fg='cyan', underline=True)}\n", err=True)
     if is_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
         typer.echo(
             "Requests for another host than localhost are refused: name yours in http.allowed_hosts.\n", err=True
         )
-    typer.echo(f"Try it:\n\n{curl_call(url, specs)}\n\nPress Ctrl-C to stop.", err=True)
+    typer.echo(f"Try it:\n\n{curl_call(url, specs, _list_of(host))}\n\nPress Ctrl-C to stop.", err=True)
 
 
-def curl_call(url: str, specs: list[ToolSpec]) -> str:
-    """Write a command that calls one of the tools, or lists them where none can be tried."""
-    method, params, extra = _trial(specs)
+def curl_call(url: str, specs: list[ToolSpec], instead: str = "tools/list") -> str:
+    """Write a command that calls one of the tools, or does something else where none can be tried."""
+    method, params, extra = _trial(specs) or (instead, {}, {})
     meta = {PROTOCOL_VERSION_KEY: LATEST_STATELESS_REVISION.name, CLIENT_CAPABILITIES_KEY: {}}
     body = encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}})
     headers = {
@@ -49,14 +50,19 @@ def curl_call(url: str, specs: list[ToolSpec]) -> str:
     return " \\\n    ".join([f"  curl {shlex.quote(url)}", *options, f"-d {shlex.quote(body.decode())}"])
 
 
-def _trial(specs: list[ToolSpec]) -> tuple[str, dict[str, Any], dict[str, str]]:
+def _list_of(host: ServerHost) -> str:
+    """Choose the list to show where no tool can be tried: a server has the methods of what it offers only."""
+    return next(f"{kind}/list" for kind in ("tools", "prompts", "resources") if kind in host.roles.offers)
+
+
+def _trial(specs: list[ToolSpec]) -> tuple[str, dict[str, Any], dict[str, str]] | None:
     """Choose the method to try, its parameters and the headers that repeat them."""
     for spec in sorted(_harmless(specs), key=lambda spec: not spec.tool.annotations.read_only):
         arguments = sample_arguments(spec)
         headers = None if arguments is None else _mirrored(spec, arguments)
         if headers is not None:
             return "tools/call", {"name": spec.name, "arguments": arguments}, headers
-    return "tools/list", {}, {}
+    return None
 
 
 def _harmless(specs: list[ToolSpec]) -> Iterator[ToolSpec]:

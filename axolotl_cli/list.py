@@ -64,14 +64,17 @@ def _print_tables(offer: "Offer") -> None:
     from axolotl_cli.render import show, table
 
     ending = ("Tool set", "Runs in", "Timeout")
-    sections = [
+    sections: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = [
         (("Tool", "Description", *ending), [(one.name, one.headline, *_ending(one)) for one in offer.tools]),
         (
             ("Prompt", "Description", "Arguments", *ending),
             [(one.name, one.headline, ", ".join(one.arguments) or "–", *_ending(one)) for one in offer.prompts],
         ),
         (("Resource", "Description", "Type", *ending), [(one.uri, *_readable(one)) for one in offer.resources]),
-        (("Template", "Description", "Type", *ending), [(one.uri_template, *_readable(one)) for one in offer.templates]),
+        (
+            ("Template", "Description", "Type", *ending),
+            [(one.uri_template, *_readable(one)) for one in offer.templates],
+        ),
     ]
     for columns, rows in sections:
         if rows:

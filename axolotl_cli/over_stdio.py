@@ -6,6 +6,7 @@ from typing import Any
 
 import typer
 
+from axolotl_cli.counts import counted, counts_in, enumeration
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.running import run, settle
 from axolotl_cli.targets import choose
@@ -54,6 +55,6 @@ async def _serve(host: ServerHost, streams: StandardStreams) -> None:
 def _greet_a_person(host: ServerHost, streams: StandardStreams) -> None:
     """Say what happens to someone who started the server in a terminal, where nothing seems to happen."""
     if os.isatty(streams.incoming):
-        count = len(host.catalogue.bindings())
-        typer.echo(f"{host.settings.server.name} serves {count} tools over stdio and waits for a client.", err=True)
+        offer = enumeration(counted(counts_in(host)))
+        typer.echo(f"{host.settings.server.name} serves {offer} over stdio and waits for a client.", err=True)
         typer.echo("Use --transport http to serve over HTTP. Press Ctrl-C to stop.", err=True)

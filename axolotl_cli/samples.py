@@ -1,4 +1,4 @@
-"""Arguments to try a tool with, made from its schema."""
+"""Arguments to try a tool with, and answers to a form, made from their schemas."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,7 +7,7 @@ from axolotl_cli.outline import resolve
 from axolotl_core.protocol.wire import encode
 from axolotl_core.spec import ToolSpec
 
-__all__ = ["sample_arguments"]
+__all__ = ["sample_arguments", "sample_of"]
 
 _BY_TYPE: Final[Mapping[str, Any]] = {"boolean": True, "integer": 1, "null": None, "number": 1, "string": "hello"}
 _DEEPEST: Final = 8
@@ -21,6 +21,11 @@ def sample_arguments(spec: ToolSpec) -> dict[str, Any] | None:
     except Exception:  # a validator of the tool's own may raise anything
         return None
     return arguments if isinstance(arguments, dict) else None
+
+
+def sample_of(form: Mapping[str, Any]) -> Any:
+    """Make an answer to a form: what must be filled in, or all of it where nothing must."""
+    return _sample({**form, "required": form.get("required") or list(form.get("properties", ()))}, form, 0)
 
 
 def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:

@@ -32,7 +32,7 @@ def serve(
     toolset: ToolSets = None,
     log_level: LogLevel = None,
 ) -> None:
-    """Serve the tools of a container."""
+    """Serve the tools, prompts and resources of a container."""
     http = {key: value for key, value in (("host", host), ("port", port), ("path", path)) if value is not None}
     if transport is Transport.STDIO:
         _refuse_unused(http)

@@ -1,5 +1,6 @@
 """What a command works on: a container with its settings, chosen by the command line, the environment or a file."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -54,15 +55,16 @@ class Choice:
 
 
 def choose(target: str | None, toolsets: Sequence[str] | None = None, flags: Mapping[str, Any] | None = None) -> Choice:
-    """Complete what was said on the command line by the settings file of the current directory.
+    """Complete what was said on the command line by the environment and the settings file of the current directory.
 
     Raises:
         ConfigurationError: if that file cannot be read.
     """
     file = find_file(Path.cwd())
-    named = None if target == _DEFAULT else target
+    named = os.environ.get("AXOLOTL_TARGET") if target == _DEFAULT else target
     wanted = toolsets or ([file.toolset] if file.toolset else [])
-    return Choice(named or file.target or _STARTER, file, _separated(wanted), flags or {})
+    chosen = file.target if named in (None, "", _DEFAULT) else named
+    return Choice(chosen or _STARTER, file, _separated(wanted), flags or {})
 
 
 def _separated(names: Sequence[str]) -> tuple[str, ...]:

@@ -57,6 +57,10 @@ class ICaller(Protocol):
         """
         ...
 
+    def url_completed(self, reference: str) -> None:
+        """Say that the user is done with a page, if the caller's revision has a word for it."""
+        ...
+
     def hang_up(self) -> None:
         """End the caller's connection if it can come back for the answer."""
         ...
@@ -84,6 +88,9 @@ class _Nobody:
         self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         raise MissingCapability("Nobody is there to be asked", question.requires)
+
+    def url_completed(self, reference: str) -> None:
+        return
 
     def hang_up(self) -> None:
         return

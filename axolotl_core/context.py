@@ -98,16 +98,21 @@ class ToolContext(msgspec.Struct, eq=False):
         """
         return await self.caller.ask(self, form_question(model, message), partial(read_form, model), key)
 
-    async def ask_url(self, url: str, message: str, *, key: str | None = None) -> None:
+    async def ask_url(self, url: str, message: str, *, key: str | None = None, reference: str | None = None) -> None:
         """Have the user open a page, for what must not pass through the client, such as secrets.
 
-        It returns when the user agreed to open the page, which does not mean that anything was done there.
+        It returns when the user agreed to open the page, which does not mean that anything was done there. A
+        `reference` of your own lets `url_completed` tell the client when something was.
 
         Raises:
             Declined: if the user does not want to.
             MissingCapability: if the client cannot show pages.
         """
-        await self.caller.ask(self, url_question(url, message), read_url, key)
+        await self.caller.ask(self, url_question(url, message, reference), read_url, key)
+
+    def url_completed(self, reference: str) -> None:
+        """Tell a client whose revision has a word for it that the user is done with a page."""
+        self.caller.url_completed(reference)
 
     async def sample(
         self,

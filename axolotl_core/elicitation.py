@@ -42,7 +42,7 @@ def form_question(model: type[BaseModel], message: str) -> Question:
     return Question(method=_METHOD, params=params, requires={"elicitation": {"form": {}}})
 
 
-def url_question(url: str, message: str) -> Question:
+def url_question(url: str, message: str, reference: str | None = None) -> Question:
     """Ask the user to open a web page, where secrets may be asked for; the answer is no proof of what happens there.
 
     Raises:
@@ -56,7 +56,7 @@ def url_question(url: str, message: str) -> Question:
     if parts.username is not None or parts.password is not None:
         raise ValueError("The URL must not carry credentials: the page has to find out itself who opened it")
     params = {"mode": "url", "message": message, "url": url}
-    return Question(method=_METHOD, params=params, requires={"elicitation": {"url": {}}})
+    return Question(method=_METHOD, params=params, requires={"elicitation": {"url": {}}}, reference=reference)
 
 
 def read_form(model: type[_ModelT], response: Any) -> _ModelT:

@@ -21,6 +21,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """Plain JSON in the form of the latest revision; it may be shared, so it is not to be altered."""
     requires: Mapping[str, Any]
     """What the client must have declared, e.g. `{"elicitation": {"form": {}}}`."""
+    reference: str | None = None
+    """What a revision that has ids for visits of web pages should call this one."""
 
 
 class InvalidAnswer(ValueError):

@@ -143,7 +143,8 @@ class DefaultHandler:
 
 def _take_response(message: dict[str, Any], connection: Connection) -> None:
     """Give an answer to the code that waits for it; one that nobody waits for is dropped."""
-    answered = connection.pending.get(usable_id(message) or "")
+    request_id = usable_id(message)
+    answered = None if request_id is None else connection.pending.get(request_id)
     if answered is None or answered.done():
         return
     if "error" not in message:

@@ -136,6 +136,11 @@ class Request(msgspec.Struct, eq=False, gc=False):
             return await asking
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking, self.exchange.loop))
 
+    def url_completed(self, reference: str) -> None:
+        """Say that the user is done with a page, where a visit has an id."""
+        if self.era.revision.elicitation_ids and not self.finished:
+            self._notify(notification("notifications/elicitation/complete", {"elicitationId": reference}))
+
     def hang_up(self) -> None:
         """End the caller's connection if it can come back for the answer."""
         self._on_loop(self.exchange.hang_up)

@@ -23,6 +23,7 @@ __all__ = [
     "HttpSettings",
     "LimitSettings",
     "ProtocolSettings",
+    "ServerIcon",
     "ServerIdentity",
     "ServerSettings",
     "SessionSettings",
@@ -49,6 +50,15 @@ class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class ServerIcon(_Section):
+    """A picture that clients may show beside the server's name."""
+
+    src: str = Field(pattern=r"^(https:|data:)")
+    mime_type: str | None = None
+    sizes: tuple[str, ...] | None = None
+    theme: Literal["light", "dark"] | None = None
+
+
 class ServerIdentity(_Section):
     """What the server says of itself."""
 
@@ -57,6 +67,7 @@ class ServerIdentity(_Section):
     title: str | None = None
     description: str | None = None
     website_url: str | None = None
+    icons: tuple[ServerIcon, ...] = ()
     instructions: str | None = None
     """How a model should use the server as a whole."""
 

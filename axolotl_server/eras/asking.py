@@ -62,7 +62,7 @@ class AskingByRequest(IAsking):
         connection, exchange = request.connection, request.exchange
         assert connection is not None
         number = connection.next_id()
-        params = params_for(question, request.era.revision, secrets.token_hex(16))
+        params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
         answered = connection.pending[number] = exchange.loop.create_future()
         try:
             if not exchange.notify(request_message(number, question.method, params)):

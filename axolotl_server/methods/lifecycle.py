@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from axolotl_core.protocol.identity import Implementation
+from axolotl_core.protocol.identity import Icon, Implementation
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_server.capabilities import TASKS_CAPABILITY
@@ -19,7 +19,9 @@ __all__ = ["Discovery", "Handshake", "identity_of", "ping"]
 
 def identity_of(settings: ServerIdentity) -> Implementation:
     """Say who the server is."""
-    return Implementation(settings.name, settings.version, settings.title, settings.description, settings.website_url)
+    icons = tuple(Icon(icon.src, icon.mime_type, icon.sizes, icon.theme) for icon in settings.icons)
+    said = (settings.title, settings.description, settings.website_url)
+    return Implementation(settings.name, settings.version, *said, icons or None)
 
 
 async def ping(request: Request) -> bytes:

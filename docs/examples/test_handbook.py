@@ -11,9 +11,9 @@ async def test_a_page() -> None:
     assert answer.contents[0]["mimeType"] == "text/plain"
 
 
-@pytest.mark.parametrize("uri", ["handbook://pages/9", "handbook://pages/two", "handbook://page/1"])
-async def test_nothing_there(uri: str) -> None:
+async def test_nothing_there() -> None:
     async with connect(Container()) as client:
-        with pytest.raises(RemoteError, match=f"Resource not found: {uri}") as caught:
-            await client.read_resource(uri)
-    assert caught.value.data == {"uri": uri}
+        for uri in ("handbook://pages/9", "handbook://pages/two", "handbook://page/1"):
+            with pytest.raises(RemoteError, match="Resource not found") as caught:
+                await client.read_resource(uri)
+            assert caught.value.data == {"uri": uri}

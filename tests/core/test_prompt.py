@@ -1,4 +1,4 @@
-"""IPrompt: typed arguments that arrive as text, and messages made of whatever a prompt gives."""
+"""IPrompt: typed arguments that arrive as text, and what is checked before a prompt is registered."""
 
 import re
 from datetime import date

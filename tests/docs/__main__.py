@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from tests.docs.methods import methods_table
 from tests.docs.pages import ROOT, Block, blocks_in, example_text, page_names, read_page, with_region
 from tests.docs.sessions import Shell, refreshed
 from tests.docs.situations import errors_table
@@ -13,6 +14,7 @@ from tests.docs.tables import revisions_table, settings_table
 _TABLES: Final[dict[str, Callable[[str], str]]] = {
     "settings": settings_table,
     "revisions": lambda page: revisions_table(),
+    "methods": lambda page: asyncio.run(methods_table()),
     "errors": lambda page: asyncio.run(errors_table()),
 }
 

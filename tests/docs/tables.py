@@ -23,7 +23,13 @@ _FEATURES: Final = {
     "icons": "icons",
     "argument_errors_as_results": "wrong arguments are a result that the model reads",
     "any_structured_root": "structured content of any JSON type",
+    "tasks": "calls that run as tasks, without an extension",
     "polling": "a server may end a stream's connection early; the client comes back for the rest",
+    "elicitation": "the user may be asked to fill in a form",
+    "rich_forms": "forms with titled and multiple choices, and defaults for all fields",
+    "url_elicitation": "the user may be asked to open a page",
+    "elicitation_ids": "a question to open a page has an id",
+    "sampling_tools": "the client's model may be given tools, and several blocks in a message",
 }
 
 

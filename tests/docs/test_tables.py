@@ -4,7 +4,8 @@ import re
 
 from axolotl_core.protocol.versions import REVISIONS
 from benchmarks.scenarios import SCENARIOS
-from tests.docs.pages import read_page, region_of
+from tests.docs.methods import methods_table
+from tests.docs.pages import page_names, read_page, region_of
 from tests.docs.situations import errors_table
 from tests.docs.tables import described_features, feature_names, revisions_table, settings, settings_table
 
@@ -26,9 +27,16 @@ def test_settings_of_the_first_page() -> None:
 
 
 def test_revisions() -> None:
-    """The page about transports shows what each revision can express."""
+    """The page about the protocol shows what each revision can express, and no other page shows something else."""
     assert described_features() == feature_names()
-    assert region_of(read_page("docs/transports.md"), "revisions") == revisions_table()
+    shown = {name: region_of(read_page(name), "revisions") for name in page_names()}
+    assert shown["docs/protocol.md"]
+    assert {name for name, region in shown.items() if region not in ("", revisions_table())} == set()
+
+
+async def test_methods() -> None:
+    """The table of methods is what a server with everything answers."""
+    assert region_of(read_page("docs/protocol.md"), "methods") == await methods_table()
 
 
 def test_revisions_of_the_first_page() -> None:

@@ -1,0 +1,49 @@
+"""The ways to a server: which client, in which generation of the protocol, over which transport."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import pytest
+
+Library: TypeAlias = Literal["official", "fastmcp"]
+Mode: TypeAlias = Literal["legacy", "auto", "2026-07-28"]
+Transport: TypeAlias = Literal["stdio", "http", "sse"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """One of them."""
+
+    library: Library
+    mode: Mode
+    transport: Transport
+
+    @property
+    def modern(self) -> bool:
+        """Whether it leads to the stateless revision."""
+        return self.mode != "legacy"
+
+    def __str__(self) -> str:
+        return f"{self.library}-{self.mode}-{self.transport}"
+
+
+WAYS = (
+    Way("official", "legacy", "stdio"),
+    Way("official", "legacy", "http"),
+    Way("official", "legacy", "sse"),
+    Way("official", "auto", "stdio"),
+    Way("official", "auto", "http"),
+    Way("official", "2026-07-28", "stdio"),
+    Way("official", "2026-07-28", "http"),
+    Way("fastmcp", "legacy", "stdio"),
+    Way("fastmcp", "legacy", "http"),
+    Way("fastmcp", "legacy", "sse"),
+    Way("fastmcp", "auto", "stdio"),
+    Way("fastmcp", "auto", "http"),
+)
+LEGACY_WAYS = tuple(way for way in WAYS if not way.modern)
+MODERN_WAYS = tuple(way for way in WAYS if way.modern)
+
+by_every_way = pytest.mark.parametrize("peer", WAYS, ids=str, indirect=True)
+by_legacy_ways = pytest.mark.parametrize("peer", LEGACY_WAYS, ids=str, indirect=True)
+by_modern_ways = pytest.mark.parametrize("peer", MODERN_WAYS, ids=str, indirect=True)

@@ -1,0 +1,34 @@
+"""The HTTP below a client, where a test has to look at it."""
+
+import asyncio
+from typing import Any
+
+import httpx2
+
+_TIMEOUT = httpx2.Timeout(30.0, read=300.0)
+
+
+class Wire:
+    """Notes the requests of one connection, and when the server has opened the stream of a session."""
+
+    def __init__(self) -> None:
+        self.requests: list[httpx2.Request] = []
+        self.listening = asyncio.Event()
+
+    def http_client(self, **options: Any) -> httpx2.AsyncClient:
+        """Make what a client sends its requests with."""
+        hooks: dict[str, list[Any]] = {"request": [self._note], "response": [self._look]}
+        return httpx2.AsyncClient(**{"timeout": _TIMEOUT, **options}, event_hooks=hooks)
+
+    @property
+    def returns(self) -> list[str]:
+        """The events after which the client wanted to go on."""
+        ids = [request.headers.get("last-event-id") for request in self.requests if request.method == "GET"]
+        return [last for last in ids if last]
+
+    async def _note(self, request: httpx2.Request) -> None:
+        self.requests.append(request)
+
+    async def _look(self, response: httpx2.Response) -> None:
+        if response.request.method == "GET" and response.status_code == 200:
+            self.listening.set()

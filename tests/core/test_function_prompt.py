@@ -1,0 +1,227 @@
+"""@prompt: a function's parameters become the arguments of a prompt, and the function stays a function."""
+
+import functools
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from datetime import date
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from axolotl_core import (
+    ConfigurationError,
+    Icon,
+    InvalidArguments,
+    PromptMessage,
+    PromptRegistry,
+    TextContent,
+    ToolContext,
+    prompt,
+    tool,
+)
+from axolotl_core.prompt import check_prompt
+from axolotl_core.text_arguments import property_of
+from tests.core.features import read, told
+
+
+class Tone(Enum):
+    WARM = "warm"
+    COLD = "cold"
+
+
+@prompt
+def review(
+    language: str,
+    strict: bool = False,
+    since: date = date(2024, 1, 1),
+    depth: Literal["shallow", "deep"] = "deep",
+    tone: Tone | None = None,
+) -> str:
+    """Review code.
+
+    Args:
+        language: What it is written in
+        tone: How to say it
+    """
+    return f"{language} {strict} {since.year} {depth} {tone}"
+
+
+@prompt(
+    name="greet", title="Greeting", execution="loop", tags=frozenset({"kind"}), meta={"a": 1}, icons=(Icon("i.png"),)
+)
+def hello(context: ToolContext, to: Annotated[str, Field(alias="for", description="Whom")]) -> str:
+    return f"{to} {context.uri}"
+
+
+async def test_texts_become_the_parameters() -> None:
+    """Each parameter receives a value of its own type, or its default."""
+    given = {"language": "py", "strict": "true", "since": "2020-05-05", "depth": "shallow", "tone": "cold"}
+    assert await told(review, **given) == ["py True 2020 shallow Tone.COLD"]
+    assert await told(review, language="py") == ["py False 2024 deep None"]
+
+
+def test_texts_that_do_not_fit_are_refused() -> None:
+    """All that is wrong is told at once."""
+    with pytest.raises(InvalidArguments) as refused:
+        read(review, strict="perhaps", tone="loud", more="x")
+    for finding in ("language: required, but missing", "strict: ", "tone: ", "more: unknown argument"):
+        assert finding in str(refused.value)
+
+
+def test_the_signature_describes_the_prompt() -> None:
+    """Name, description and those of the arguments are read from the function and its docstring."""
+    check_prompt(review)
+    schema = review.arguments_schema
+    assert (review.name, review.description, schema["required"]) == ("review", "Review code.", ["language"])
+    assert property_of(schema, "language")["description"] == "What it is written in"
+    assert property_of(schema, "tone")["description"] == "How to say it"
+
+
+def test_options_are_the_attributes() -> None:
+    """What the decorator is told holds, beside what the function says."""
+    assert (hello.name, hello.title, hello.execution, hello.tags) == ("greet", "Greeting", "loop", frozenset({"kind"}))
+    assert (hello.meta, hello.icons) == ({"a": 1}, (Icon("i.png"),))
+
+
+async def test_a_field_names_and_describes_an_argument() -> None:
+    """Callers see the alias and its description, and not the context."""
+    assert hello.arguments_schema["properties"] == {"for": {"type": "string", "description": "Whom"}}
+    assert await told(hello, **{"for": "Ada"}) == ["Ada test://asked"]
+
+
+def test_the_name_of_an_enum_is_no_title() -> None:
+    """The title of an argument is what its author says, and nothing where nothing is said."""
+
+    @prompt
+    def paint(tone: Tone, other: Annotated[Tone, Field(title="Other tone")]) -> str:
+        return f"{tone} {other}"
+
+    assert "title" not in property_of(paint.arguments_schema, "tone")
+    assert property_of(paint.arguments_schema, "other")["title"] == "Other tone"
+
+
+def test_the_function_can_still_be_called() -> None:
+    """Calling the prompt calls the function, with its own types."""
+    assert review("py", strict=True).startswith("py True")
+
+
+def test_a_plain_function_runs_in_a_thread() -> None:
+    """A plain `def` may block, an `async def` waits on the loop."""
+
+    @prompt
+    async def waiting() -> str:
+        return ""
+
+    assert (review.execution, review.suspends) == ("thread", False)
+    assert (waiting.execution, waiting.suspends) == ("loop", True)
+
+
+async def test_each_item_of_a_generator_is_a_message() -> None:
+    """A text that is yielded is a message of its own, as one in a list is."""
+
+    @prompt
+    async def declared(times: int) -> AsyncIterator[str]:
+        for number in range(times):
+            yield str(number)
+
+    @prompt
+    async def undeclared(times: int):  # type: ignore[no-untyped-def]
+        for number in range(times):
+            yield str(number)
+
+    @prompt
+    async def messages() -> AsyncIterator[PromptMessage | str]:
+        yield PromptMessage("assistant", TextContent("a"))
+        yield "b"
+
+    for generator in (declared, undeclared):
+        assert await told(generator, times="2") == ["0", "1"]
+        assert await told(generator, times="0") == []
+    assert await told(messages) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        pytest.param(list[str], id="list"),
+        pytest.param(dict[str, str], id="dict"),
+        pytest.param(int | list[int], id="union"),
+        pytest.param(Literal[1, 2], id="literal-of-numbers"),
+        pytest.param(None, id="none"),
+    ],
+)
+def test_an_argument_must_be_made_of_text(annotation: Any) -> None:
+    """What no text can become is refused before anybody calls."""
+
+    def probe(value: Any) -> str:
+        return str(value)
+
+    probe.__annotations__["value"] = annotation
+    with pytest.raises(ConfigurationError, match="Prompt 'probe': value arrives as text and cannot be made of it"):
+        PromptRegistry([prompt(probe)])
+
+
+@review.completes("language")
+def languages(value: str) -> list[str]:
+    return [language for language in ("python", "perl") if language.startswith(value)]
+
+
+@hello.completes("for")
+async def names(value: str, known: Mapping[str, str]) -> list[str]:
+    return [value, *known]
+
+
+async def test_a_completer_suggests_values() -> None:
+    """It takes what was typed, and the other arguments if it wants them; the function stays a function."""
+    assert await review.complete("language", "py", {}) == ["python"]
+    assert await hello.complete("for", "A", {"x": "1"}) == ["A", "x"]
+    assert languages("pe") == ["perl"]
+
+
+async def test_an_argument_without_a_completer_may_complete_itself() -> None:
+    """Choices suggest themselves; a completer of another argument changes nothing about that."""
+    assert await review.complete("tone", "w", {}) == ["warm"]
+    assert await review.complete("strict", "", {}) == ["true", "false"]
+    assert await review.complete("since", "", {}) == []
+
+
+@pytest.mark.parametrize(
+    ("completer", "named"),
+    [
+        pytest.param(languages, "languages", id="function"),
+        pytest.param(functools.partial(languages), "functools.partial", id="partial"),
+    ],
+)
+def test_a_completer_of_no_argument_is_refused(completer: Callable[..., list[str]], named: str) -> None:
+    """The text has the arguments that there are, by their public names."""
+    with pytest.raises(ConfigurationError, match=f"{named}.* completes 'to', which is no argument; there are: for"):
+        hello.completes("to")(completer)
+
+
+class Callable_:
+    def __call__(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        pytest.param(tool(lambda: ""), "@prompt on '<lambda>', which is a feature already", id="tool"),
+        pytest.param(Callable_, "@prompt goes on a function or a method, not on <class", id="class"),
+        pytest.param(functools.partial(review), "not on functools.partial", id="partial"),
+        pytest.param(Callable_(), "@prompt goes on a function or a method", id="object"),
+        pytest.param(classmethod(lambda cls: ""), "a class method is no prompt", id="class-method"),
+    ],
+)
+def test_what_is_no_function_is_refused(target: Any, text: str) -> None:
+    """The decorator says where it belongs."""
+    with pytest.raises(ConfigurationError, match=re.escape(text)):
+        prompt(target)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    """A misspelt option is told, and so is one of another decorator."""
+    with pytest.raises(ConfigurationError, match="@prompt has no option coerce_arguments, nam"):
+        prompt(nam="x", coerce_arguments=True)  # type: ignore[call-overload]

@@ -1,0 +1,114 @@
+"""Type arguments of generic bases, found through whatever stands in between."""
+
+from typing import Any, Generic, TypeVar
+
+import pytest
+
+from axolotl_core.type_arguments import open_parameters, type_arguments
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+
+
+class Root(Generic[A, B]):
+    """What the arguments are given to."""
+
+
+class Both(Root[int, str]): ...
+
+
+class Open(Root[A, B]): ...
+
+
+class Half(Root[int, A], Generic[A]): ...
+
+
+class Turned(Root[B, A], Generic[A, B]): ...
+
+
+class Wrapped(Root[list[A], dict[A, B]], Generic[A, B]): ...
+
+
+class Renamed(Root[C, C], Generic[C]): ...
+
+
+class Other(Generic[A]): ...
+
+
+class FilledOpen(Open[int, str]): ...
+
+
+class FilledHalf(Half[str]): ...
+
+
+class FilledTurned(Turned[int, str]): ...
+
+
+class FilledWrapped(Wrapped[int, str]): ...
+
+
+class FilledRenamed(Renamed[int]): ...
+
+
+class Twice(Half[C], Generic[C]): ...
+
+
+class FilledTwice(Twice[bytes]): ...
+
+
+class Beside(Other[bytes], Half[str]): ...
+
+
+class Below(FilledHalf): ...
+
+
+class BelowAndGeneric(FilledHalf, Generic[C]): ...
+
+
+class Again(Both, Root[int, str]): ...
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"),
+    [
+        pytest.param(Both, (int, str), id="direct"),
+        pytest.param(FilledOpen, (int, str), id="in-between"),
+        pytest.param(FilledHalf, (int, str), id="half"),
+        pytest.param(FilledTurned, (str, int), id="turned"),
+        pytest.param(FilledWrapped, (list[int], dict[int, str]), id="wrapped"),
+        pytest.param(FilledRenamed, (int, int), id="one-for-two"),
+        pytest.param(FilledTwice, (int, bytes), id="two-in-between"),
+        pytest.param(Beside, (int, str), id="second-base"),
+        pytest.param(Again, (int, str), id="said-again"),
+        pytest.param(Open, None, id="open"),
+        pytest.param(Half, None, id="half-open"),
+        pytest.param(Twice, None, id="open-in-between"),
+        pytest.param(Wrapped, None, id="open-inside"),
+        pytest.param(Other, None, id="not-below"),
+        pytest.param(Root, None, id="the-root"),
+        pytest.param(int, None, id="no-generic"),
+        pytest.param(Below, None, id="says-nothing-itself"),
+        pytest.param(BelowAndGeneric, None, id="says-something-else"),
+    ],
+)
+def test_the_arguments_of_a_class_are_found(kind: Any, found: tuple[Any, ...] | None) -> None:
+    """A class tells what it gives itself; what it inherits, its parent has told."""
+    assert type_arguments(kind, Root) == found
+
+
+@pytest.mark.parametrize(
+    ("argument", "parameters"),
+    [
+        pytest.param(A, (A,), id="parameter"),
+        pytest.param(list[A], (A,), id="inside"),  # type: ignore[valid-type]
+        pytest.param(dict[A, B], (A, B), id="two"),  # type: ignore[valid-type]
+        pytest.param(Half, (A,), id="class"),
+        pytest.param(Both, (), id="filled"),
+        pytest.param(int, (), id="plain"),
+        pytest.param(None, (), id="none"),
+    ],
+)
+def test_what_is_open_is_listed(argument: Any, parameters: tuple[Any, ...]) -> None:
+    """Each parameter that is still to be filled in is named."""
+    assert open_parameters(argument) == parameters

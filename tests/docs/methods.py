@@ -1,0 +1,108 @@
+"""Which methods each protocol revision has: the table of the page about the protocol, asked of a server."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from dependency_injector import containers, providers
+
+from axolotl_core import prompt, resource, tool
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import REVISIONS, Revision
+from axolotl_server import ServerHost
+from axolotl_server.transports.memory import MemoryTransport
+from tests.docs.tables import table
+
+_TASKS: Final = "io.modelcontextprotocol/tasks"
+_EXTENDED: Final = {"tasks/get", "tasks/update", "tasks/cancel"}
+
+METHODS: Final = (
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "tools/call",
+    "prompts/list",
+    "prompts/get",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "completion/complete",
+    "logging/setLevel",
+    "tasks/get",
+    "tasks/result",
+    "tasks/list",
+    "tasks/update",
+    "tasks/cancel",
+)
+
+
+@tool(task_support="optional")
+async def wait() -> None: ...
+
+
+@prompt
+async def speak() -> str:
+    return "hello"
+
+
+@resource("docs://page")
+async def page() -> str:
+    return "hello"
+
+
+class Container(containers.DeclarativeContainer):
+    """Something of everything."""
+
+    tools = providers.List(providers.Object(wait))
+    prompts = providers.List(providers.Object(speak))
+    resources = providers.List(providers.Object(page))
+
+
+async def methods_table() -> str:
+    """Ask in every revision for every method."""
+    async with ServerHost(Container()) as host:
+        columns = [[mark async for mark in _marks(host, revision)] for revision in REVISIONS]
+    titles = ("", *(f"`{revision.name}`" for revision in REVISIONS))
+    rows = zip((f"`{method}`" for method in METHODS), *columns, strict=True)
+    return table(titles, rows)
+
+
+async def _marks(host: ServerHost, revision: Revision) -> Any:
+    for method in METHODS:
+        transport = MemoryTransport(host.handler)
+        for message in _messages(method, revision):
+            transport.send(json.dumps(message).encode())
+        replies = [json.loads(await transport.receive())]
+        while replies[-1].get("id") != method and "subscriptionId" not in json.dumps(replies[-1]):
+            replies.append(json.loads(await transport.receive()))
+        await transport.close()
+        yield _mark(replies[-1], method, revision)
+
+
+def _messages(method: str, revision: Revision) -> Iterator[dict[str, Any]]:
+    """Ask for a method as a client of a revision does, after its handshake where it has one."""
+    params: dict[str, Any] = {"notifications": {}}
+    if revision.stateless:
+        capabilities = {"extensions": {_TASKS: {}}}
+        params["_meta"] = {PROTOCOL_VERSION_KEY: revision.name, CLIENT_CAPABILITIES_KEY: capabilities}
+    elif method == "initialize":
+        params = _handshake(revision)
+    else:
+        yield {"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": _handshake(revision)}
+        yield {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    yield {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
+
+
+def _handshake(revision: Revision) -> dict[str, Any]:
+    info = {"name": "docs", "version": "1"}
+    return {"protocolVersion": revision.name, "capabilities": {}, "clientInfo": info}
+
+
+def _mark(reply: dict[str, Any], method: str, revision: Revision) -> str:
+    if reply.get("error", {}).get("code") == -32601:
+        return "–"
+    return "extension" if revision.stateless and method in _EXTENDED else "yes"
