@@ -1,5 +1,6 @@
 """`axolotl check`: everything that is wrong, before anyone is served."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +36,7 @@ def check(
     if as_json:
         _print_json(choice.target, findings, failed)
     else:
-        _print_text(choice.target, findings, len(examination.tools))
+        _print_text(choice.target, findings, examination.counts)
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
 
 
@@ -55,12 +56,18 @@ def _examine(choice: "Choice") -> "Examination":
 def _print_json(target: str, findings: "list[Finding]", failed: bool) -> None:
     from axolotl_cli.render import print_json
 
-    print_json({"target": target, "ok": not failed, "findings": [asdict(finding) for finding in findings]})
+    print_json({"target": target, "ok": not failed, "findings": [_written(finding) for finding in findings]})
 
 
-def _print_text(target: str, findings: "list[Finding]", tools: int) -> None:
+def _written(finding: "Finding") -> dict[str, str | None]:
+    """Leave out what a finding is not about; `tool` is always there."""
+    said = asdict(finding)
+    return {key: value for key, value in said.items() if value is not None or key == "tool"}
+
+
+def _print_text(target: str, findings: "list[Finding]", counts: Mapping[str, int]) -> None:
+    from axolotl_cli.counts import counted, number
     from axolotl_cli.lines import one_line
-    from axolotl_cli.render import number
 
     errors = sum(finding.severity == "error" for finding in findings)
     for finding in findings:
@@ -69,4 +76,4 @@ def _print_text(target: str, findings: "list[Finding]", tools: int) -> None:
     if findings:
         typer.echo()
     outcome = f"{number(errors, 'error')}, {number(len(findings) - errors, 'warning')}" if findings else "all is well"
-    typer.echo(f"{target}: {number(tools, 'tool')}, {outcome}")
+    typer.echo(f"{target}: {', '.join(counted(counts))}, {outcome}")

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from axolotl_core.app_link import app_link
+from axolotl_core.app_link import APP_MIME_TYPE, APP_SCHEME, app_link
+from axolotl_core.registry import AnyResource
 from axolotl_core.schema import JsonSchema
 from axolotl_core.spec import Limits
 from axolotl_server.binding import Binding
@@ -111,7 +112,10 @@ def describe(host: ServerHost) -> Offer:
         ),
         tuple(
             ResourceDescription(
-                *_common(binding, resources), binding.resource.uri, binding.resource.mime_type, binding.resource.size
+                *_common(binding, resources),
+                binding.resource.uri,
+                _mime_type(binding.resource, binding.resource.uri),
+                binding.resource.size,
             )
             for binding in host.resources.bindings()
         ),
@@ -119,12 +123,16 @@ def describe(host: ServerHost) -> Offer:
             TemplateDescription(
                 *_common(binding, resources),
                 binding.resource.uri_template,
-                binding.resource.mime_type,
+                _mime_type(binding.resource, binding.resource.uri_template),
                 binding.resource.arguments_schema,
             )
             for binding in host.templates.bindings()
         ),
     )
+
+
+def _mime_type(resource: AnyResource, uri: str) -> str | None:
+    return resource.mime_type or (APP_MIME_TYPE if uri.startswith(APP_SCHEME) else None)
 
 
 def _sets(sets: Iterable[FeatureSet]) -> dict[int, str | None]:

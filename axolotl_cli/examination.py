@@ -1,25 +1,40 @@
 """Starting a server on trial: every step is taken, whatever the one before it found."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from dependency_injector import containers, providers
 
-from axolotl_cli.findings import Finding, Severity, advice_about, stray_overrides
+from axolotl_cli.findings import (
+    Finding,
+    Severity,
+    advice_about_prompt,
+    advice_about_resource,
+    advice_about_tool,
+    missing_pages,
+    stray_overrides,
+)
 from axolotl_cli.targets import Choice
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.extension import check_extension
 from axolotl_core.layer import ILayer
-from axolotl_core.registry import AnyTool
+from axolotl_core.prompt import check_prompt
+from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
+from axolotl_core.resource import IResource, IResourceTemplate, check_resource
+from axolotl_core.spec import FeatureSpec
 from axolotl_core.tool import ITool
 from axolotl_server.configuration import load_settings
 from axolotl_server.container import ServerContainer
 from axolotl_server.loading import load_container
+from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.roles import Roles, faults_of, make_roles, resolve_settings
 from axolotl_server.settings import ServerSettings
 
 __all__ = ["Examination"]
+
+FeatureT = TypeVar("FeatureT")
 
 
 class Examination:
@@ -29,11 +44,20 @@ class Examination:
         self._choice = choice
         self._findings: list[Finding] = []
         self.tools: tuple[AnyTool, ...] = ()
+        self.prompts: tuple[AnyPrompt, ...] = ()
+        self.resources: tuple[AnyResource, ...] = ()
 
     @property
     def findings(self) -> list[Finding]:
         """What was found, errors first, each once."""
         return sorted(dict.fromkeys(self._findings), key=lambda finding: finding.severity)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much there is of each kind, as far as it is what it should be."""
+        fixed = sum(isinstance(resource, IResource) for resource in self.resources)
+        templates = len(self.resources) - fixed
+        return {"tool": len(self.tools), "prompt": len(self.prompts), "resource": fixed, "template": templates}
 
     async def run(self) -> None:
         """Take every step of a start, and then look for what could be better."""
@@ -50,7 +74,11 @@ class Examination:
         roles = await self._roles(container)
         self._findings += map(_error, faults_of(roles))
         self.tools = tuple(tool for tool in roles.tools if _is_definable(tool))
+        self.prompts = _fit(roles.prompts, check_prompt)
+        self.resources = _fit(roles.resources, check_resource)
         self._compile(roles, settings)
+        uris = {resource.uri for resource in self.resources if isinstance(resource, IResource)}
+        self._findings += missing_pages(self.tools, uris)
         self._findings += stray_overrides(settings, [tool.name for tool in self.tools])
 
     async def _settings(self, container: containers.Container) -> ServerSettings:
@@ -75,7 +103,17 @@ class Examination:
         for tool in self.tools:
             if settings.tools.overrides_for(tool.name).enabled:
                 with self._noting(f"Tool {tool.name!r} fails"):
-                    self._findings += advice_about(server.binder().bind_tool(tool).spec)
+                    self._findings += advice_about_tool(server.binder().bind_tool(tool).spec)
+        for prompt in self.prompts:
+            with self._noting(f"Prompt {prompt.name!r} fails"):
+                self._findings += advice_about_prompt(prompt, server.prompts().compile(prompt).spec)
+        for resource in self.resources:
+            with self._noting(f"Resource {resource.name!r} fails"):
+                self._findings += advice_about_resource(resource, _compiled(resource, server))
+        with self._noting("The extensions fail"):
+            ExtensionMethods(_fit(roles.extensions, check_extension), server.binder(), server.inflight())
+        with self._noting("The setting protocol.state_keys fails"):
+            server.sealer()
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[None]:
@@ -90,6 +128,25 @@ class Examination:
 
 def _is_definable(tool: Any) -> bool:
     return isinstance(tool, ITool) and isinstance(getattr(tool, "name", None), str) and hasattr(tool, "input_model")
+
+
+def _fit(items: Iterable[FeatureT], check: Callable[[FeatureT], None]) -> tuple[FeatureT, ...]:
+    """Leave out what has a fault, which was found before."""
+    return tuple(item for item in items if _passes(check, item))
+
+
+def _passes(check: Callable[[FeatureT], None], item: FeatureT) -> bool:
+    try:
+        check(item)
+    except Exception:  # a property of the user's own may raise anything
+        return False
+    return True
+
+
+def _compiled(resource: AnyResource, server: ServerContainer) -> FeatureSpec:
+    if isinstance(resource, IResourceTemplate):
+        return server.templates().compile(resource).spec
+    return server.resources().compile(resource).spec
 
 
 def _error(message: str) -> Finding:

@@ -1,17 +1,27 @@
 """What is wrong, or could be better, with a container and its settings."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from axolotl_cli.outline import resolve
+from axolotl_core.app_link import app_link
 from axolotl_core.names import nearest
-from axolotl_core.spec import ToolSpec
+from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
+from axolotl_core.spec import FeatureSpec, ToolSpec
 from axolotl_server.settings import ServerSettings
 
-__all__ = ["Finding", "Severity", "advice_about", "stray_overrides"]
+__all__ = [
+    "Finding",
+    "Severity",
+    "advice_about_prompt",
+    "advice_about_resource",
+    "advice_about_tool",
+    "missing_pages",
+    "stray_overrides",
+]
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
@@ -30,12 +40,40 @@ class Finding:
     severity: Severity
     message: str
     tool: str | None = None
+    prompt: str | None = None
+    resource: str | None = None
+    """The URI of a resource, or its template."""
 
 
-def advice_about(spec: ToolSpec) -> Iterator[Finding]:
+def advice_about_tool(spec: ToolSpec) -> Iterator[Finding]:
     """Say what would make a tool easier to use."""
     for message in _imperfections(spec):
-        yield Finding(Severity.WARNING, f"Tool {spec.name!r} {message}", spec.name)
+        yield Finding(Severity.WARNING, f"Tool {spec.name!r} {message}", tool=spec.name)
+
+
+def advice_about_prompt(prompt: AnyPrompt, spec: FeatureSpec) -> Iterator[Finding]:
+    """Say what would make a prompt easier to use."""
+    schema = prompt.arguments_schema
+    messages = [] if prompt.description.strip() else ["has no description: nobody will know what it is for"]
+    messages += [f"does not describe its argument {name!r}" for name in _undescribed(schema, schema)]
+    for message in (*messages, *_hindrances(spec)):
+        yield Finding(Severity.WARNING, f"Prompt {spec.name!r} {message}", prompt=spec.name)
+
+
+def advice_about_resource(resource: AnyResource, spec: FeatureSpec) -> Iterator[Finding]:
+    """Say what would make a resource, or a template of resources, easier to use."""
+    messages = [] if resource.description.strip() else ["has no description: nobody will know what is in it"]
+    for message in (*messages, *_hindrances(spec)):
+        yield Finding(Severity.WARNING, f"Resource {spec.name!r} {message}", resource=spec.name)
+
+
+def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[Finding]:
+    """Find pages of tools that are no resources."""
+    for tool in tools:
+        link = app_link(tool.app)
+        if link is not None and link.resource_uri not in uris:
+            problem = f"Tool {tool.name!r} names the page {link.resource_uri!r}, but there is no such resource"
+            yield Finding(Severity.ERROR, problem, tool=tool.name)
 
 
 def stray_overrides(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
@@ -46,7 +84,7 @@ def stray_overrides(settings: ServerSettings, names: Iterable[str]) -> Iterator[
         if name.casefold() not in folded:
             near = nearest(name, known)
             hint = f"; did you mean {near!r}?" if near else ""
-            yield Finding(Severity.WARNING, f"Setting tools.{name} is about a tool that is not there{hint}", name)
+            yield Finding(Severity.WARNING, f"Setting tools.{name} is about a tool that is not there{hint}", tool=name)
 
 
 def _imperfections(spec: ToolSpec) -> Iterator[str]:
@@ -56,7 +94,11 @@ def _imperfections(spec: ToolSpec) -> Iterator[str]:
         yield "has no description: a model will not know when to call it"
     for argument in _undescribed(spec.input_schema, spec.input_schema):
         yield f"does not describe its argument {argument!r}"
-    if spec.limits.execution == "loop" and not spec.tool.suspends:
+    yield from _hindrances(spec)
+
+
+def _hindrances(spec: FeatureSpec) -> Iterator[str]:
+    if spec.limits.execution == "loop" and not spec.feature.suspends:
         yield "is a plain function on the event loop: while it runs, every other call waits"
 
 

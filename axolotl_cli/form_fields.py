@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from math import isfinite
 from typing import Any, Final
 
@@ -77,7 +78,9 @@ class FormField:
     def _value(self, text: str) -> Any:
         if self.schema["type"] == "array":
             return [self._choice(part.strip()) for part in text.split(",")]
-        return self._choice(text) if self._choices else _READERS[self.schema["type"]](text)
+        if self._choices:
+            return self._choice(text)
+        return _READERS.get(self.schema.get("format", ""), _READERS[self.schema["type"]])(text)
 
     def _choice(self, text: str) -> str:
         for value, title in self._choices.items():
@@ -88,7 +91,7 @@ class FormField:
     def _written(self, value: Any) -> str:
         if isinstance(value, bool):
             return "yes" if value else "no"
-        return ", ".join(value) if isinstance(value, list) else str(value)
+        return (", ".join(value) if isinstance(value, list) else str(value)) or "nothing"
 
 
 def fields_of(schema: Mapping[str, Any]) -> list[FormField]:
@@ -121,11 +124,19 @@ def _boolean(text: str) -> bool:
         raise ValueError(f"{text!r} is neither yes nor no") from None
 
 
+def _date(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError(f"{text!r} is no date of the form YYYY-MM-DD") from None
+
+
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "string": str,
     "integer": _integer,
     "number": _number,
     "boolean": _boolean,
+    "date": _date,
 }
 
 

@@ -61,7 +61,9 @@ def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mappi
 
 
 def _heading(name: str, feature: Mapping[str, Any], kind: str = "") -> Text:
-    return Text.assemble((name, "bold cyan"), f"  {feature['title'] or ''}", (f"  {kind}" if kind else "", "dim"))
+    return Text("  ").join(
+        [Text(name, "bold cyan"), *map(Text, filter(None, [feature["title"]])), *([Text(kind, "dim")] if kind else [])]
+    )
 
 
 def _readable(feature: Mapping[str, Any], size: str = "") -> dict[str, RenderableType]:

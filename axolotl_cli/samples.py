@@ -10,6 +10,14 @@ from axolotl_core.spec import ToolSpec
 __all__ = ["sample_arguments", "sample_of"]
 
 _BY_TYPE: Final[Mapping[str, Any]] = {"boolean": True, "integer": 1, "null": None, "number": 1, "string": "hello"}
+_BY_FORMAT: Final[Mapping[str, str]] = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "email": "ann@example.com",
+    "time": "12:00:00Z",
+    "uri": "https://example.com/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
 _DEEPEST: Final = 8
 
 
@@ -49,6 +57,8 @@ def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
         return [_sample(schema.get("items", {}), root, depth + 1)] * max(1, schema.get("minItems", 1))
     if kind in ("integer", "number"):
         return schema.get("minimum", schema.get("maximum", 1))
+    if kind == "string" and schema.get("format") in _BY_FORMAT:
+        return _BY_FORMAT[schema["format"]]
     return _BY_TYPE.get(kind) if isinstance(kind, str) else None
 
 

@@ -48,6 +48,8 @@ def check_extension(extension: Any) -> None:
     Raises:
         ConfigurationError: if it is none, or its identifier has not the form that the protocol demands.
     """
+    if isinstance(extension, type) and issubclass(extension, IExtension):
+        raise ConfigurationError(f"The role extensions holds the class {extension.__name__}: give it an instance")
     if not isinstance(extension, IExtension):
         raise ConfigurationError(f"The role extensions holds {type(extension).__name__}, which is no IExtension")
     identifier = getattr(extension, "identifier", None)

@@ -18,8 +18,10 @@ def check_textual(owner: str, schema: JsonSchema, *, lists: Collection[str] = ()
     """Make sure that each argument can be read from text, or, if `lists` names it, from a list of texts.
 
     Raises:
-        ConfigurationError: with the name of one that cannot.
+        ConfigurationError: with the name of one that cannot, or if they have no names at all.
     """
+    if schema.get("type", "object") != "object":
+        raise ConfigurationError(f"{owner}: arguments have names; use a model with a field for each")
     for name in schema.get("properties", {}):
         alternatives = tuple(_alternatives(property_of(schema, name)))
         if name in lists and not all(map(_is_list, alternatives)):

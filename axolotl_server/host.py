@@ -76,7 +76,14 @@ class ServerHost:
             raise
 
     async def stop(self) -> None:
-        """Let go of threads and of the registry, and shut the container's resources down."""
+        """Stop tasks, let go of threads and of the registry, and shut the container's resources down."""
+        try:
+            if self._server is not None:
+                await self._server.tasks().close()
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
         if self._server is not None:
             self._server.threads().close()
         try:

@@ -1,14 +1,11 @@
 """Questions of a call that runs as a task: it can wait for the answer, in every revision."""
 
-import asyncio
-import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from axolotl_core.context import ToolContext
-from axolotl_core.errors import ToolError
 from axolotl_core.layer import ToolCall
-from axolotl_core.question import InvalidAnswer, Question
+from axolotl_core.question import Question
 from axolotl_server.deadlines import DeadlineTable
 from axolotl_server.eras.asking import IAsking, check_capability
 from axolotl_server.request import Request
@@ -30,17 +27,21 @@ class AskingVisibly(IAsking):
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Ask and wait."""
-        with self._task.waiting():
+        check_capability(request, question)
+        answer = object()
+        self._task.wait_for(answer)
+        try:
             return await self._asking.ask(request, call, question, read, key)
+        finally:
+            self._task.go_on(answer)
 
 
 class AskingByUpdate(IAsking):
-    """Shows its questions in the task; the answers come by `tasks/update`."""
+    """Shows its questions in the task; the answers come by `tasks/update`, as long as the task lives."""
 
     def __init__(self, task: Task, deadlines: DeadlineTable) -> None:
         self._task = task
         self._deadlines = deadlines
-        self._used: set[str] = set()
 
     async def ask(
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
@@ -48,19 +49,12 @@ class AskingByUpdate(IAsking):
         """Ask under a key that no other question of the task has, and wait."""
         check_capability(request, question)
         assert isinstance(call, ToolCall)
-        key = self._unused(key or "ask")
-        answered: asyncio.Future[Any] = request.exchange.loop.create_future()
-        self._task.questions[key] = (question, answered)
+        questions = self._task.questions
+        key, answered = questions.add(question, read, key)
         try:
-            with self._task.waiting(), self._deadlines.paused(call):
+            with self._deadlines.paused(call):
+                self._task.wait_for(key)
                 return read(await answered)
-        except InvalidAnswer as error:
-            raise ToolError(f"The client's answer cannot be used. {error}") from None
         finally:
-            self._task.questions.pop(key, None)
-
-    def _unused(self, wish: str) -> str:
-        names = (wish if number == 1 else f"{wish}-{number}" for number in itertools.count(1))
-        key = next(name for name in names if name not in self._used)
-        self._used.add(key)
-        return key
+            questions.discard(key)
+            self._task.go_on(key)

@@ -5,7 +5,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, Raw
 
-from axolotl_core.errors import MissingCapability, Overloaded
+from axolotl_core.cancellation import CancelReason
+from axolotl_core.errors import MissingCapability, Overloaded, ProtocolError
 from axolotl_core.protocol.wire import encode
 from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.deadlines import DeadlineTable
@@ -16,7 +17,8 @@ from axolotl_server.request import Request
 from axolotl_server.settings import TaskSettings
 from axolotl_server.subscriptions import Subscriptions
 from axolotl_server.tasks.asking import AskingByUpdate
-from axolotl_server.tasks.detached import DetachedExchange, detach
+from axolotl_server.tasks.detached import detached, work
+from axolotl_server.tasks.speaking import DetachedExchange
 from axolotl_server.tasks.store import TaskStore
 from axolotl_server.tasks.task import Owner, Task, owner_of
 
@@ -30,7 +32,6 @@ class _TaskParams(msgspec.Struct, rename="camel"):
 
 
 class _UpdateParams(msgspec.Struct, rename="camel"):
-    task_id: str
     input_responses: dict[str, Raw]
 
 
@@ -65,12 +66,15 @@ class DirectedTasks:
         }
 
     async def call(self, request: Request) -> bytes | None:
-        """Call a tool, as a task if the tool lets it and the client knows tasks."""
-        name = request.head.params.name
-        if name is UNSET:
+        """Call a tool, as a task if the tool lets it and the client knows tasks.
+
+        A call that began by asking in rounds goes on in them.
+        """
+        params = request.head.params
+        if params.name is UNSET:
             return await self._tools.call(request)
-        support = self._catalogue.by_name[name].spec.tool.task_support
-        if support == "forbidden":
+        support = self._catalogue.by_name[params.name].spec.tool.task_support
+        if support == "forbidden" or (support == "optional" and params.request_state is not UNSET):
             return await self._tools.call(request)
         if request.extension(TASKS_EXTENSION) is not None:
             return self._begin(request)
@@ -80,22 +84,19 @@ class DirectedTasks:
 
     async def get(self, request: Request) -> bytes:
         """Tell the state of a task, with what is asked or what came of it."""
-        task = self._find(request, read_params(request.data, _TaskParams).task_id)
+        task = self._find(request)
         return encode(self.detail(task, request.era))[:-1] + request.era.tail
 
     async def update(self, request: Request) -> bytes:
-        """Take answers to what a task asked; those that it does not wait for are of no use."""
-        params = read_params(request.data, _UpdateParams)
-        task = self._find(request, params.task_id)
-        for key, response in params.input_responses.items():
-            question = task.questions.pop(key, None)
-            if question is not None and not question[1].done():
-                question[1].set_result(msgspec.json.decode(response))
+        """Take answers to what a task asked, all of them or some; those that it does not wait for are of no use."""
+        task = self._find(request)
+        for key in task.questions.answer(read_params(request.data, _UpdateParams).input_responses):
+            task.go_on(key)
         return _acknowledgement(request.era)
 
     async def cancel(self, request: Request) -> bytes:
         """End a task; one that has ended stays as it is."""
-        self._find(request, read_params(request.data, _TaskParams).task_id).cancel()
+        self._find(request).cancel(CancelReason.CLIENT)
         return _acknowledgement(request.era)
 
     def owned(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
@@ -109,34 +110,32 @@ class DirectedTasks:
         """Describe a task with what goes with its state."""
         described = self._describe(task)
         if task.status == "input_required":
-            described["inputRequests"] = {
-                key: {"method": question.method, "params": question.params}
-                for key, (question, _) in task.questions.items()
-            }
+            described["inputRequests"] = task.questions.described()
         if task.result is not None:
             described["result"] = task.result
         if task.error is not None:
-            described["error"] = {"code": era.code_of(task.error), "message": task.error.message}
+            described["error"] = _describe_error(task.error, era)
         return described
 
     def _begin(self, request: Request) -> bytes:
         def tell(task: Task) -> None:
             self._subscriptions.task_changed(task.id, self.detail(task, era))
 
+        self._tools.find(request)  # what is wrong with the request itself is told at once
         era = request.era
         try:
             task = self._store.create(_owner(request), None, tell)
         except Overloaded as error:
             return self._tools.tell(error, request)
-        exchange = DetachedExchange(task, request.exchange, speak=False)
-        asking = AskingByUpdate(task, self._deadlines)
-        detach(request, task, exchange, asking=asking, run=self._tools.call, finish=_finish)
+        exchange = DetachedExchange(task, request.exchange, None)
+        apart = detached(request, task, exchange, AskingByUpdate(task, self._deadlines))
+        self._store.run(work(task, apart, self._tools.call, _finish))
         return encode(self._describe(task))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
 
-    def _find(self, request: Request, task_id: str) -> Task:
+    def _find(self, request: Request) -> Task:
         if request.extension(TASKS_EXTENSION) is None:
             raise _unknown_to_client()
-        return self._store.find(task_id, _owner(request))
+        return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
 
     def _describe(self, task: Task) -> dict[str, Any]:
         described: dict[str, Any] = {
@@ -152,12 +151,17 @@ class DirectedTasks:
 
 def _owner(request: Request) -> Owner:
     """A stateless caller is known by what it proves, not by its connection."""
-    return owner_of(request.exchange.principal, None)
+    return owner_of("directed", request.exchange.principal, None)
 
 
 def _finish(task: Task, result: bytes) -> None:
     """Here a tool that failed has completed: its result says so."""
     task.end("completed", result=result)
+
+
+def _describe_error(error: ProtocolError, era: IEra) -> dict[str, Any]:
+    described: dict[str, Any] = {"code": era.code_of(error), "message": error.message}
+    return described if error.data is None else {**described, "data": error.data}
 
 
 def _acknowledgement(era: IEra) -> bytes:

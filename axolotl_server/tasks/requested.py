@@ -1,11 +1,16 @@
 """Tasks as the last revision with a handshake has them: the client asks for one."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
-from axolotl_core.errors import InvalidParams, MethodNotFound, Overloaded
+from axolotl_core.cancellation import CancelReason
+from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, Overloaded
 from axolotl_core.protocol.paging import decode_cursor, encode_cursor
 from axolotl_core.protocol.wire import encode, notification
 from axolotl_core.tool import TaskSupport
@@ -17,17 +22,16 @@ from axolotl_server.peer import Connection
 from axolotl_server.request import Request
 from axolotl_server.settings import TaskSettings
 from axolotl_server.tasks.asking import AskingVisibly
-from axolotl_server.tasks.detached import RELATED_TASK_KEY, DetachedExchange, detach
+from axolotl_server.tasks.detached import detached, work
+from axolotl_server.tasks.speaking import DetachedExchange, Waiter, related
 from axolotl_server.tasks.store import TaskStore
-from axolotl_server.tasks.task import Owner, Task, owner_of
+from axolotl_server.tasks.task import Owner, Task, owner_of, repeated
 
 __all__ = ["RequestedTasks"]
 
-_PAGE_SIZE = 100
-
 
 class _Wish(msgspec.Struct):
-    ttl: float | None = None
+    ttl: Annotated[float, Meta(ge=0)] | None = None
     """In milliseconds."""
 
 
@@ -53,6 +57,7 @@ class RequestedTasks:
         self._store = store
         self._settings = settings
         self._exchanges: dict[str, DetachedExchange] = {}
+        """How the tasks that run speak, by their ids."""
 
     @property
     def methods(self) -> Methods:
@@ -83,31 +88,29 @@ class RequestedTasks:
         """Tell the state of a task."""
         return encode(self._describe(self._find(request)))
 
-    async def result(self, request: Request) -> bytes:
-        """Wait for the end of a task and give what the call would have given."""
+    async def result(self, request: Request) -> bytes | None:
+        """Wait for the end of a task and give what the call would have given; None if the client waits no longer."""
         task = self._find(request)
-        exchange = self._exchanges.get(task.id)
-        if exchange is not None:
-            exchange.attach(request.exchange)
-        try:
-            await task.ended.wait()
-        finally:
-            if exchange is not None:
-                exchange.attach(None)
+        reason = await self._wait(task, request)
+        if task.open:
+            if reason is CancelReason.SHUTDOWN:
+                raise InternalError("The server is shutting down", data={"reason": reason})
+            return None
         if task.error is not None:
-            raise task.error
+            raise repeated(task.error)
         if task.result is None:
-            raise InvalidParams("The task was cancelled: it has no result")
-        return _related(bytes(task.result), task)
+            raise InvalidParams(f"The task has no result: it was cancelled. {task.message or ''}".rstrip())
+        return encode(related(msgspec.json.decode(task.result, type=dict[str, Raw]), task))
 
     async def list(self, request: Request) -> bytes:
         """List the tasks of the caller."""
         cursor = read_params(request.data, ListParams).cursor
-        start = 0 if cursor is None else decode_cursor("tasks", cursor)
-        tasks = tuple(self._store.of(_owner(request)))
-        result: dict[str, object] = {"tasks": [self._describe(task) for task in tasks[start : start + _PAGE_SIZE]]}
-        if start + _PAGE_SIZE < len(tasks):
-            result["nextCursor"] = encode_cursor("tasks", start + _PAGE_SIZE)
+        after = 0 if cursor is None else decode_cursor("tasks", cursor)
+        size = request.era.settings.page_size
+        tasks = tuple(islice(self._store.of(_owner(request), after), size + 1))
+        result: dict[str, object] = {"tasks": [self._describe(task) for task in tasks[:size]]}
+        if len(tasks) > size:
+            result["nextCursor"] = encode_cursor("tasks", tasks[size - 1].number)
         return encode(result)
 
     async def cancel(self, request: Request) -> bytes:
@@ -115,23 +118,43 @@ class RequestedTasks:
         task = self._find(request)
         if not task.open:
             raise InvalidParams(f"The task has ended already: it is {task.status}")
-        task.cancel()
+        task.cancel(CancelReason.CLIENT)
         return encode(self._describe(task))
 
     def _begin(self, request: Request, wish: _Wish) -> bytes:
+        self._tools.find(request)  # what is wrong with the request itself is told at once
         connection = request.connection
         assert connection is not None
-        seconds = None if wish.ttl is None else max(0.0, wish.ttl / 1000)
+        seconds = None if wish.ttl is None else wish.ttl / 1000
         try:
             task = self._store.create(_owner(request), seconds, self._teller(connection))
         except Overloaded as error:
-            return self._tools.tell(error, request)
-        exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, speak=True)
-        asking = AskingVisibly(task, request.era.asking)
-        detach(request, task, exchange, asking=asking, run=self._tools.call, finish=_finish)
-        assert task.work is not None
-        task.work.add_done_callback(lambda _: self._exchanges.pop(task.id, None))
+            raise InternalError(error.message, data=error.meta) from None
+        exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, connection)
+        self._store.run(self._work(task, detached(request, task, exchange, AskingVisibly(task, request.era.asking))))
         return encode({"task": self._describe(task)})
+
+    async def _work(self, task: Task, request: Request) -> None:
+        try:
+            await work(task, request, self._tools.call, _finish)
+        finally:
+            del self._exchanges[task.id]
+
+    async def _wait(self, task: Task, request: Request) -> CancelReason | None:
+        """Wait for the end of a task, or of the request; gives the reason of the latter."""
+        exchange = self._exchanges.get(task.id)
+        if exchange is None or not task.open:
+            return None
+        waiter = Waiter(request.exchange)
+        with _findable(waiter, request):
+            exchange.attach(waiter)
+            request.exchange.watch(_Watch(waiter))
+            try:
+                await asyncio.wait((task.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stopped = waiter.stopped.result() if waiter.stopped.done() else None
+                exchange.detach(waiter)
+        return stopped
 
     def _find(self, request: Request) -> Task:
         return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
@@ -153,7 +176,7 @@ class RequestedTasks:
 
 
 def _owner(request: Request) -> Owner:
-    return owner_of(request.exchange.principal, request.connection)
+    return owner_of("requested", request.exchange.principal, request.connection)
 
 
 def _finish(task: Task, result: bytes) -> None:
@@ -162,8 +185,30 @@ def _finish(task: Task, result: bytes) -> None:
     task.end("failed" if failed else "completed", result=result, message="The tool failed" if failed else None)
 
 
-def _related(result: bytes, task: Task) -> bytes:
-    """Mark a result as that of a task."""
-    content = msgspec.json.decode(result)
-    content.setdefault("_meta", {})[RELATED_TASK_KEY] = {"taskId": task.id}
-    return encode(content)
+class _Watch:
+    """Tells a waiting request that its connection has gone, which need not be its end."""
+
+    def __init__(self, waiter: Waiter) -> None:
+        self._waiter = waiter
+
+    def stop(self, reason: CancelReason) -> None:
+        self._waiter.lose()
+
+
+@contextmanager
+def _findable(waiter: Waiter, request: Request) -> Iterator[None]:
+    """Let the client cancel a request that waits, and the end of its connection end it.
+
+    Raises:
+        InvalidRequest: if the connection has a running request of that id.
+    """
+    assert request.connection is not None
+    assert request.head.id is not UNSET
+    calls, request_id = request.connection.calls, request.head.id
+    if request_id in calls:
+        raise InvalidRequest(f"Invalid request: a request with the id {request_id!r} is still running")
+    calls[request_id] = waiter
+    try:
+        yield
+    finally:
+        del calls[request_id]

@@ -10,7 +10,8 @@ PAGE = """<!doctype html>
 <p id="time">…</p>
 <script type="module">
   const send = (message) => parent.postMessage({ jsonrpc: "2.0", ...message }, "*");
-  addEventListener("message", ({ data }) => {
+  addEventListener("message", ({ data, source }) => {
+    if (source !== parent) return;
     if (data.id === 1) send({ method: "ui/notifications/initialized" });
     if (data.method === "ui/notifications/tool-result") {
       document.getElementById("time").textContent = data.params.structuredContent.time;

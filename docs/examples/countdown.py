@@ -1,9 +1,6 @@
-import asyncio
-
 from dependency_injector import containers, providers
 
 from axolotl_core import ToolContext, tool
-from axolotl_server import connect
 
 
 @tool
@@ -17,13 +14,3 @@ async def count_down(start: int, context: ToolContext) -> str:
 
 class Container(containers.DeclarativeContainer):
     tools = providers.List(providers.Object(count_down))
-
-
-async def main() -> None:
-    async with connect(Container()) as client:
-        answer = await client.call("count_down", {"start": 2}, on_progress=print, on_log=print)
-    print(answer.text)
-
-
-if __name__ == "__main__":
-    asyncio.run(main())

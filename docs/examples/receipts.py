@@ -36,8 +36,7 @@ class Container(containers.DeclarativeContainer):
 
 # region client
 async def main() -> None:
-    knows_it = {"extensions": {"com.example/receipts": {}}}
-    async with connect(Container(), capabilities=knows_it) as client:
+    async with connect(Container(), capabilities={"extensions": {"com.example/receipts": {}}}) as client:
         print((await client.request("server/discover", {}))["capabilities"]["extensions"])
         print((await client.request("receipts/get", {"number": 7}))["receipt"])
     async with connect(Container()) as client:

@@ -33,6 +33,8 @@ class Server:
             cwd=directory,
             text=True,
         )
+        self.terminal: int | None = None
+        """The person's end of the terminal that is its standard input, if that is one."""
         self._watchdog = threading.Timer(_PATIENCE_SECONDS, self.process.kill)
         self._watchdog.start()
 
@@ -58,6 +60,11 @@ class Server:
         client = {"name": "test", "version": "1"}
         self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=client)
         self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+
+    def type(self, text: str) -> None:
+        """Enter something at the terminal, also ahead of time."""
+        assert self.terminal is not None
+        os.write(self.terminal, text.encode())
 
     def read_until(self, text: str) -> str:
         """Wait until the process wrote a text to its standard error stream, and give all before it."""
@@ -104,6 +111,7 @@ class Processes:
         ours, theirs = pty.openpty()
         server = Server(words, {}, ROOT, stdin=theirs)
         os.close(theirs)
+        server.terminal = ours
         self._stack.callback(os.close, ours)
         self._stack.callback(server.close)
         return server

@@ -7,7 +7,7 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import ILayer, Invoke, ToolCall, ToolContext, ToolError, ToolSpec, tool
+from axolotl_core import FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, ToolError, tool
 
 
 @tool
@@ -66,7 +66,7 @@ def read(path: str) -> str:
 class Bystander(ILayer):
     """Concerns no tool but greet."""
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Stand aside."""
         return _beside(call_next) if spec.name == "greet" else call_next
 

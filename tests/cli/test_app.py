@@ -20,7 +20,7 @@ def test_no_arguments(cli: CommandLine) -> None:
     """Without arguments there is help that names every command."""
     answer = cli()
     assert answer.code == 0
-    assert all(command in answer.stdout for command in ("serve", "list", "call", "inspect", "check"))
+    assert all(command in answer.stdout for command in ("serve", "list", "call", "prompt", "read", "inspect", "check"))
 
 
 def test_unknown_command(cli: CommandLine) -> None:

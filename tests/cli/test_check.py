@@ -69,6 +69,70 @@ IMPROVABLE = """
 """
 
 
+FEATURES = """
+    from dependency_injector import containers, providers
+
+    from axolotl_core import IExtension, IPrompt, IResource, IResourceTemplate, NoArguments, prompt, resource, tool
+
+
+    @tool(app="ui://absent")
+    async def show() -> str:
+        \"\"\"Show a page.\"\"\"
+        return ""
+
+
+    @prompt(execution="loop")
+    def bare(word: str) -> str:
+        return word
+
+
+    @resource("config://app", execution="loop")
+    def config() -> str:
+        return ""
+
+
+    @resource("users://{name}")
+    async def user(name: str) -> str:
+        return name
+
+
+    class Nameless(IPrompt[NoArguments]):
+        async def render(self, arguments, context):
+            return ""
+
+
+    class Placeless(IResource):
+        name = "placeless"
+        uri = "nowhere"
+
+        async def read(self, context):
+            return ""
+
+
+    class Misfit(IResourceTemplate[NoArguments]):
+        name = "misfit"
+        uri_template = "misfits://{size}"
+
+        async def read(self, variables, context):
+            return ""
+
+
+    class Receipts(IExtension):
+        identifier = "receipts"
+
+
+    class Container(containers.DeclarativeContainer):
+        settings = providers.Object({"protocol": {"state_keys": ["too short"]}})
+        tools = providers.List(providers.Object(show))
+        prompts = providers.List(providers.Object(bare), providers.Singleton(Nameless), providers.Object(5))
+        resources = providers.List(
+            providers.Object(config), providers.Object(user), providers.Object(config),
+            providers.Singleton(Placeless), providers.Singleton(Misfit)
+        )
+        extensions = providers.List(providers.Singleton(Receipts))
+"""
+
+
 def check(cli: CommandLine, *words: str) -> tuple[int, Any]:
     answer = cli("check", *words, "--json")
     return answer.code, json.loads(answer.stdout)
@@ -99,6 +163,52 @@ def test_all_errors_at_once(cli: CommandLine) -> None:
         "The role layers holds str, which is no ILayer",
         "Tool 'header', argument 'n'",
     ]
+
+
+def test_every_kind(cli: CommandLine) -> None:
+    """Prompts, resources, templates, extensions, pages and keys are looked at like tools."""
+    cli.write("features.py", dedent(FEATURES))
+    code, report = check(cli, "features")
+    assert code == 2
+    assert [text.partition(":")[0] for text in messages(report, "error")] == [
+        "Nameless has no name",
+        "5 is not a prompt",
+        "Placeless has the URI 'nowhere'",
+        "Resource template 'misfits",
+        "Receipts has the identifier 'receipts'",
+        "Two resources have the same name",
+        "Setting protocol.state_keys.0",
+        "Tool 'show' names the page 'ui",
+    ]
+    assert messages(report, "warning") == [
+        "Prompt 'bare' has no description: nobody will know what it is for",
+        "Prompt 'bare' does not describe its argument 'word'",
+        "Prompt 'bare' is a plain function on the event loop: while it runs, every other call waits",
+        "Resource 'config://app' has no description: nobody will know what is in it",
+        "Resource 'config://app' is a plain function on the event loop: while it runs, every other call waits",
+        "Resource 'users://{name}' has no description: nobody will know what is in it",
+    ]
+
+
+def test_what_findings_are_about(cli: CommandLine) -> None:
+    """A finding names the tool, prompt or resource it is about, and no others."""
+    cli.write("features.py", dedent(FEATURES))
+    findings = check(cli, "features")[1]["findings"]
+    about = [{key: value for key, value in one.items() if key not in ("message", "severity")} for one in findings]
+    assert about[-4:] == [
+        {"tool": None, "prompt": "bare"},
+        {"tool": None, "resource": "config://app"},
+        {"tool": None, "resource": "config://app"},
+        {"tool": None, "resource": "users://{name}"},
+    ]
+    assert {"tool": "show"} in about
+
+
+def test_everything_fine(cli: CommandLine) -> None:
+    """A server with every kind of feature is counted whole."""
+    answer = cli("check", "tests.cli.offering:Container", "--strict")
+    counts = "4 tools, 3 prompts, 2 resources, 1 template"
+    assert (answer.code, answer.stdout) == (0, f"tests.cli.offering:Container: {counts}, all is well\n")
 
 
 def test_warnings(cli: CommandLine) -> None:

@@ -72,6 +72,39 @@ def test_text(cli: CommandLine) -> None:
     assert lines[-1] == "6 tools; --json shows the schemas whole"
 
 
+def test_every_kind(cli: CommandLine) -> None:
+    """Prompts, resources and templates are there with their schemas, limits and layers."""
+    report = inspect(cli, "tests.cli.offering:Container")
+    praise = report["prompts"][0]
+    assert praise["arguments_schema"]["properties"]["dish"]["description"] == "What is praised."
+    assert praise["limits"]["execution"] == "thread"
+    assert praise["layers"] == report["resources"][0]["layers"] == report["templates"][0]["layers"]
+    assert report["resources"][1]["size"] == 8
+    assert list(report["templates"][0]["variables_schema"]["properties"]) == ["name", "lang"]
+    assert report["tools"][0]["app"] == "ui://menu"
+    assert report["extensions"] == {"com.example/receipts": {"paper": False}}
+
+
+def test_every_kind_as_text(cli: CommandLine) -> None:
+    """People see of everything what kind it is."""
+    answer = cli("inspect", "tests.cli.offering:Container")
+    lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
+    assert "extensions com.example/receipts" in lines
+    assert "page ui://menu" in lines
+    assert lines[lines.index("praise prompt") :][:7] == [
+        "praise prompt",
+        "description Praise a dish. At length.",
+        "tool set –",
+        "limits 30 s a call, any number at once, in a thread",
+        "layers ValidationLayer → TimeoutLayer",
+        "arguments dish string What is praised.",
+        "times integer = 1 How often.",
+    ]
+    assert "type image/png, 8 bytes" in lines
+    assert "dishes://{name}{?lang} A dish template" in lines
+    assert lines[-1] == "4 tools, 3 prompts, 2 resources, 1 template; --json shows the schemas whole"
+
+
 def test_toolsets(cli: CommandLine) -> None:
     """Tool sets can be chosen and are named."""
     [tool] = inspect(cli, "tests.cli.servers:Sets", "--toolset", "polite")["tools"]

@@ -1,14 +1,16 @@
 """Calls to try a server with."""
 
 import shlex
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 import pytest
 from pydantic import BaseModel, Field
 
 from axolotl_cli.invitation import curl_call
-from axolotl_cli.samples import sample_arguments
-from axolotl_core import SchemaTool, ToolAnnotations, Limits, ToolSpec, tool
+from axolotl_cli.samples import sample_arguments, sample_of
+from axolotl_core import Limits, SchemaTool, ToolAnnotations, ToolSpec, tool
 from axolotl_core.registry import AnyTool
 
 
@@ -61,6 +63,24 @@ def test_sample_arguments() -> None:
     """The smallest arguments that fit are made of what the schema offers."""
     expected = {"tree": {"name": "oak", "height": 2}, "rows": [1], "word": "now"}
     assert sample_arguments(spec_of(plant)) == expected
+
+
+@pytest.mark.parametrize("kind", [date, datetime, UUID])
+def test_formats(kind: type) -> None:
+    """Texts of a known form have that form."""
+
+    @tool
+    async def at(moment: kind) -> str:  # type: ignore[valid-type]
+        return ""
+
+    assert sample_arguments(spec_of(at)) is not None
+
+
+def test_sample_of_a_form() -> None:
+    """An answer to a form has what must be filled in, or everything where nothing must."""
+    properties = {"a": {"type": "integer"}, "b": {"type": "string", "default": "x"}}
+    assert sample_of({"type": "object", "properties": properties, "required": ["a"]}) == {"a": 1}
+    assert sample_of({"type": "object", "properties": properties}) == {"a": 1, "b": "x"}
 
 
 def test_no_sample() -> None:

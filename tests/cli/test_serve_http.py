@@ -116,6 +116,13 @@ def test_no_tools(processes: Processes) -> None:
     assert paste(invitation).json()["result"]["tools"] == []
 
 
+def test_only_prompts(processes: Processes) -> None:
+    """A server that knows no tools invites to list what it has."""
+    _, invitation = start(processes, "tests.cli.offering:Reading")
+    assert invitation.startswith("axolotl serves 1 prompt at http://127.0.0.1:")
+    assert paste(invitation).json()["result"]["prompts"][0]["name"] == "praise"
+
+
 def test_flags_beat_environment_beats_file(processes: Processes, tmp_path: Path) -> None:
     """Of three sources that speak, the nearest is heard."""
     (tmp_path / "axolotl.toml").write_text('[http]\npath = "/file"\nhost = "nowhere.invalid"\n', encoding="utf-8")

@@ -15,7 +15,7 @@ FILE = str(ROOT / "tests" / "cli" / "servers.py")
 def names(cli: CommandLine, *words: str) -> list[str]:
     answer = cli("list", *words, "--json")
     assert answer.code == 0, answer.stderr
-    return [tool["name"] for tool in json.loads(answer.stdout)]
+    return [tool["name"] for tool in json.loads(answer.stdout)["tools"]]
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,16 @@ def test_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AXOLOTL_TARGET", "tests.cli.servers:Polite")
     assert names(cli) == ["greet"]
     assert names(cli, "tests.cli.servers:Numeric") == ["double"]
+
+
+def test_environment_of_commands_that_need_a_target(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`-` stands for the target of the environment, where there is one."""
+    cli.write("axolotl.toml", 'target = "tests.cli.servers:Empty"\n')
+    monkeypatch.setenv("AXOLOTL_TARGET", "tests.cli.offering:Container")
+    assert cli("prompt", "-", "praise", "dish=soup").stdout == "Praise soup 1 times.\n"
+    assert cli("read", "-", "ui://menu").stdout == "<p>Soup</p>"
+    monkeypatch.setenv("AXOLOTL_TARGET", "-")
+    assert cli("call", "-", "greet").code == 3
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,20 @@
 """What clients connect to."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 
+from tests.clients.connecting import Places
+from tests.clients.http_process import http_process
+from tests.clients.lines import Lines
+from tests.clients.peers import IPeer
 from tests.server.serving import ROOT, BackgroundServers
 from tests.transcripts.tools import Container
 
 STDIO_ARGUMENTS = ["-m", "axolotl_cli", "serve", "tests/transcripts/tools.py:Container"]
+FEATURES = "tests.clients.features:Container"
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +29,26 @@ def url() -> Iterator[str]:
 def command() -> tuple[str, list[str], str]:
     """The program, arguments and directory of a server over stdio."""
     return sys.executable, STDIO_ARGUMENTS, str(ROOT)
+
+
+@pytest.fixture(scope="session")
+def places() -> Iterator[Places]:
+    """Where the server with every kind of feature is found."""
+    arguments = ["-m", "axolotl_cli", "serve", FEATURES]
+    with http_process(FEATURES) as address:
+        sse_address = address.removesuffix("/mcp") + "/sse"
+        yield Places(address, sse_address, (sys.executable, arguments, str(ROOT)))
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def lines(places: Places) -> AsyncIterator[Lines]:
+    """Connections to it, by every way."""
+    lines = Lines(places)
+    yield lines
+    await lines.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def peer(request: pytest.FixtureRequest, lines: Lines) -> IPeer:
+    """The client that came the way of the test's parameter."""
+    return await lines.to(request.param)

@@ -13,6 +13,7 @@ from axolotl_core import (
     ImageContent,
     PromptMessage,
     PromptRegistry,
+    PromptResult,
     ResourceNotFound,
     ResourceRegistry,
     TextContent,
@@ -75,9 +76,10 @@ async def cities(value: str, known: Mapping[str, str]) -> list[str]:
 
 
 @prompt
-async def interview(context: ToolContext) -> str:
+async def interview(context: ToolContext) -> PromptResult:
     """Ask before it is written."""
-    return f"Talk about {(await context.ask(Word, 'About what?')).word}"
+    subject = (await context.ask(Word, "About what?")).word
+    return PromptResult([PromptMessage("user", TextContent(f"Talk about {subject}"))], description=f"About {subject}")
 
 
 @resource("config://app", title="Configuration", annotations=Annotations(audience=("user",), priority=0.5))

@@ -42,6 +42,12 @@ class IPeer(ABC):
         self.meta: dict[str, Any] = {}
         """What every call says besides its arguments."""
 
+    def refresh(self) -> None:
+        """Forget what went on before."""
+        self.person.reset()
+        self.tasks.states.clear()
+        self.meta.clear()
+
     @property
     @abstractmethod
     def session(self) -> ClientSession:
@@ -53,9 +59,13 @@ class IPeer(ABC):
 
     @abstractmethod
     async def call(
-        self, name: str, arguments: dict[str, Any] | None = None, progress: Progress | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        progress: Progress | None = None,
+        patience: float | None = None,
     ) -> CallToolResult:
-        """Call a tool."""
+        """Call a tool; the client gives up after `patience` seconds."""
 
     @abstractmethod
     async def prompts(self) -> Sequence[Prompt]:
@@ -117,10 +127,14 @@ class OfficialPeer(IPeer):
         return (await self.client.list_tools()).tools
 
     async def call(
-        self, name: str, arguments: dict[str, Any] | None = None, progress: Progress | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        progress: Progress | None = None,
+        patience: float | None = None,
     ) -> CallToolResult:
         meta: Any = self.meta or None
-        return await self.client.call_tool(name, arguments, progress_callback=progress, meta=meta)
+        return await self.client.call_tool(name, arguments, patience, progress, meta=meta)
 
     async def prompts(self) -> Sequence[Prompt]:
         return (await self.client.list_prompts()).prompts
@@ -162,9 +176,13 @@ class FastPeer(IPeer):
         return await self.client.list_tools()
 
     async def call(
-        self, name: str, arguments: dict[str, Any] | None = None, progress: Progress | None = None
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        progress: Progress | None = None,
+        patience: float | None = None,
     ) -> CallToolResult:
-        return await self.client.call_tool_mcp(name, arguments or {}, progress, meta=self.meta or None)
+        return await self.client.call_tool_mcp(name, arguments or {}, progress, patience, self.meta or None)
 
     async def prompts(self) -> Sequence[Prompt]:
         return await self.client.list_prompts()

@@ -16,6 +16,7 @@ from mcp_types import (
     ServerNotification,
     TextContent,
 )
+from pydantic import FileUrl
 
 from tests.server.serving import PATIENCE_SECONDS
 
@@ -23,8 +24,9 @@ FillIn: TypeAlias = Callable[[ElicitRequestParams], Awaitable[ElicitResult]]
 Written: TypeAlias = CreateMessageResult | CreateMessageResultWithTools
 Write: TypeAlias = Callable[[CreateMessageRequestParams], Awaitable[Written]]
 NotificationT = TypeVar("NotificationT")
+ResultT = TypeVar("ResultT")
 
-ROOTS = (Root(uri="file:///home/ada/work", name="work"), Root(uri="file:///tmp", name="scratch"))
+ROOTS = (Root(uri=FileUrl("file:///home/ada/work"), name="work"), Root(uri=FileUrl("file:///tmp"), name="scratch"))
 
 
 class Person:
@@ -38,7 +40,8 @@ class Person:
         self.questions: list[ElicitRequestParams] = []
         self.samples: list[CreateMessageRequestParams] = []
         self.logs: list[LoggingMessageNotificationParams] = []
-        self.notices: asyncio.Queue[ServerNotification] = asyncio.Queue()
+        self.heard: list[ServerNotification] = []
+        self._notices: asyncio.Queue[ServerNotification] = asyncio.Queue()
         self.fill_in: FillIn = answering("decline")
         self.write: Write = writing("")
         self.show_roots: Callable[[], Awaitable[Sequence[Root]]] = _show_roots
@@ -61,15 +64,15 @@ class Person:
         """Note whatever the server tells."""
         if isinstance(message, Exception):
             raise message
-        self.notices.put_nowait(message)
+        self.heard.append(message)
+        self._notices.put_nowait(message)
 
     async def next_notice(self, kind: type[NotificationT]) -> NotificationT:
         """Wait for the next notification of a kind; those before it are of no interest."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while True:
-                notice = await self.notices.get()
-                if isinstance(notice, kind):
-                    return notice
+        while True:
+            notice = await soon(self._notices.get())
+            if isinstance(notice, kind):
+                return notice
 
 
 class Progress:
@@ -86,10 +89,15 @@ class Progress:
 
     async def reached(self, progress: float) -> None:
         """Wait until it got so far."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while not any(value >= progress for value, _, _ in self.heard):
-                self._more.clear()
-                await self._more.wait()
+        while not any(value >= progress for value, _, _ in self.heard):
+            self._more.clear()
+            await soon(self._more.wait())
+
+
+async def soon(awaited: Awaitable[ResultT]) -> ResultT:
+    """Wait for something that must happen."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await awaited
 
 
 def answering(action: Any, **content: Any) -> FillIn:

@@ -43,6 +43,10 @@ WAYS = (
 )
 LEGACY_WAYS = tuple(way for way in WAYS if not way.modern)
 MODERN_WAYS = tuple(way for way in WAYS if way.modern)
+LISTENING_WAYS = tuple(way for way in MODERN_WAYS if way.library == "official")
+"""Those whose client can listen for changes without a session."""
+SHARED_WAYS = tuple(way for way in WAYS if way.transport != "stdio")
+"""Those that lead to one and the same server."""
 
 by_every_way = pytest.mark.parametrize("peer", WAYS, ids=str, indirect=True)
 by_legacy_ways = pytest.mark.parametrize("peer", LEGACY_WAYS, ids=str, indirect=True)

@@ -15,10 +15,16 @@ class Wire:
         self.requests: list[httpx2.Request] = []
         self.listening = asyncio.Event()
 
-    def http_client(self, **options: Any) -> httpx2.AsyncClient:
+    def http_client(
+        self,
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+        **options: Any,
+    ) -> httpx2.AsyncClient:
         """Make what a client sends its requests with."""
         hooks: dict[str, list[Any]] = {"request": [self._note], "response": [self._look]}
-        return httpx2.AsyncClient(**{"timeout": _TIMEOUT, **options}, event_hooks=hooks)
+        return httpx2.AsyncClient(headers=headers, timeout=timeout or _TIMEOUT, auth=auth, event_hooks=hooks, **options)
 
     @property
     def returns(self) -> list[str]:

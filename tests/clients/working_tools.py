@@ -72,7 +72,7 @@ async def stopped(name: str) -> bool:
     return True
 
 
-@tool(timeout_seconds=0.5)
+@tool(timeout_seconds=0.4)
 async def overrun() -> None:
     """Take longer than allowed."""
     await asyncio.Event().wait()

@@ -23,6 +23,7 @@ class Caller:
         self.asked: list[tuple[ToolContext, Question, str | None]] = []
         self.capabilities: list[Mapping[str, Any]] = []
         self.extensions: dict[str, Mapping[str, Any]] = {}
+        self.completed: list[str] = []
         self.hung_up = 0
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -45,6 +46,9 @@ class Caller:
         if kind not in self.answers:
             raise MissingCapability(f"no {kind}", question.requires)
         return read(self.answers[kind])
+
+    def url_completed(self, reference: str) -> None:
+        self.completed.append(reference)
 
     def hang_up(self) -> None:
         self.hung_up += 1

@@ -5,13 +5,14 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from axolotl_core import IFeature, PromptResult, TextContent, ToolContext
+from axolotl_core import IFeature, IResourceTemplate, PromptResult, TextContent, TextResource, ToolContext
 from axolotl_core.arguments import explain
+from axolotl_core.uri_template import UriTemplate
 
 URI = "test://asked"
 
 
-def read(feature: IFeature, **texts: Any) -> Any:
+def read(feature: IFeature, /, **texts: Any) -> Any:
     """Read arguments as a call would: they are texts, or lists of them, and are converted."""
     try:
         return feature.argument_parser(coerce=True)(msgspec.json.encode(texts))
@@ -19,12 +20,12 @@ def read(feature: IFeature, **texts: Any) -> Any:
         raise explain(error, feature.input_model) from None
 
 
-async def run(feature: IFeature, **texts: Any) -> Any:
+async def run(feature: IFeature, /, **texts: Any) -> Any:
     """Run a prompt or read a resource."""
     return await feature.execute(read(feature, **texts), ToolContext(uri=URI))
 
 
-async def told(feature: IFeature, **texts: Any) -> list[str]:
+async def told(feature: IFeature, /, **texts: Any) -> list[str]:
     """Run a prompt and give the texts of its messages."""
     return told_by(await run(feature, **texts))
 
@@ -34,3 +35,13 @@ def told_by(result: PromptResult) -> list[str]:
     contents = [message.content for message in result.messages]
     assert all(isinstance(content, TextContent) for content in contents)
     return [content.text for content in contents if isinstance(content, TextContent)]
+
+
+async def text_at(template: IResourceTemplate[Any], uri: str) -> str:
+    """Read the text behind a URI, whose values are found by the template."""
+    values = UriTemplate(template.uri_template).match(uri)
+    assert values is not None
+    [contents] = await template.execute(read(template, **values), ToolContext(uri=uri))
+    assert isinstance(contents, TextResource)
+    assert contents.uri == uri
+    return contents.text

@@ -153,9 +153,19 @@ async def test_a_form_is_asked_and_read() -> None:
 async def test_a_page_is_asked_to_be_opened() -> None:
     """The question has the URL, and agreement is all the answer there is."""
     caller = Caller(elicitation={"action": "accept"})
-    await ToolContext(caller=caller).ask_url("https://example.com/pay", "Pay here")
-    [(_, question, key)] = caller.asked
+    context = ToolContext(caller=caller)
+    await context.ask_url("https://example.com/pay", "Pay here")
+    await context.ask_url("https://example.com/pay", "Pay here", key="pay", reference="order-5")
+    [(_, question, key), (_, again, other_key)] = caller.asked
     assert (question.params["url"], question.requires, key) == ("https://example.com/pay", URL, None)
+    assert (again.reference, question.reference, other_key) == ("order-5", None, "pay")
+
+
+def test_the_caller_is_told_when_a_page_is_done_with() -> None:
+    """The reference is the one that the question had."""
+    caller = Caller()
+    ToolContext(caller=caller).url_completed("order-5")
+    assert caller.completed == ["order-5"]
 
 
 async def test_a_sample_is_asked_and_read() -> None:
@@ -218,6 +228,7 @@ def test_nobody_can_be_told_anything() -> None:
     """Everything that needs no answer is allowed, and lost."""
     context = ToolContext()
     context.log("error", object(), "x")
+    context.url_completed("x")
     context.hang_up()
     assert (context.trace, context.uri, context.client_extension("com.example/x")) == (None, "", None)
     assert not any((context.can_ask, context.can_ask_url, context.can_sample, context.can_list_roots))

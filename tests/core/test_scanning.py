@@ -1,22 +1,11 @@
 """scan: every tool that a package defines, made with the dependencies it names."""
 
-import importlib
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 from axolotl_core import ConfigurationError, scan
-
-MakePackage = Callable[[dict[str, str]], None]
-
-HEADER = """
-from abc import abstractmethod
-from typing import Any, Generic, TypeVar
-from axolotl_core import ITool, NoArguments, SchemaTool, ToolContext, tool
-"""
+from tests.core.packages import MakePackage
 
 TOOL = """
 class {kind}(ITool[NoArguments, str]):
@@ -30,25 +19,6 @@ class {kind}(ITool[NoArguments, str]):
 def tool_class(kind: str, name: str) -> str:
     """Write the source of a tool's class."""
     return TOOL.format(kind=kind, name=name)
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePackage]:
-    """Write importable files; what was imported from them is forgotten afterwards."""
-    monkeypatch.syspath_prepend(str(tmp_path))
-    before = set(sys.modules)
-
-    def write(files: dict[str, str]) -> None:
-        for name, source in files.items():
-            file = tmp_path / name
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(HEADER + dedent(source), encoding="utf-8")
-        importlib.invalidate_caches()
-
-    yield write
-    for name in set(sys.modules) - before:
-        if name.partition(".")[0].startswith("scanned"):
-            del sys.modules[name]
 
 
 def names(package: str, **dependencies: object) -> list[str]:

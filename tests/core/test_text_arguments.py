@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 import pytest
-from pydantic import AnyUrl, BaseModel, Field, TypeAdapter, create_model
+from pydantic import AnyUrl, BaseModel, Field, RootModel, TypeAdapter, create_model
 from typing_extensions import TypeAliasType
 
 from axolotl_core import ConfigurationError, Titles
@@ -146,6 +146,13 @@ def test_what_cannot_be_made_of_a_list_is_named(annotation: Any) -> None:
     """A single text is no list, and neither is a list of anything else."""
     with pytest.raises(ConfigurationError, match="Probe: value arrives as a list of texts; use a list of str, int"):
         check_textual("Probe", schema_with(annotation), lists={"value"})
+
+
+@pytest.mark.parametrize("root", [RootModel[str], RootModel[list[str]]])
+def test_arguments_must_have_names(root: Any) -> None:
+    """A model without fields of its own can be filled by nobody."""
+    with pytest.raises(ConfigurationError, match="Probe: arguments have names; use a model with a field for each"):
+        check_textual("Probe", schema_of(root, "validation"))
 
 
 def test_references_are_followed_to_their_end() -> None:

@@ -1,7 +1,7 @@
 """Which methods each protocol revision has: the table of the page about the protocol, asked of a server."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final
 
 from dependency_injector import containers, providers
@@ -71,7 +71,7 @@ async def methods_table() -> str:
     return table(titles, rows)
 
 
-async def _marks(host: ServerHost, revision: Revision) -> Any:
+async def _marks(host: ServerHost, revision: Revision) -> AsyncIterator[str]:
     for method in METHODS:
         transport = MemoryTransport(host.handler)
         for message in _messages(method, revision):
@@ -87,7 +87,7 @@ def _messages(method: str, revision: Revision) -> Iterator[dict[str, Any]]:
     """Ask for a method as a client of a revision does, after its handshake where it has one."""
     params: dict[str, Any] = {"notifications": {}}
     if revision.stateless:
-        capabilities = {"extensions": {_TASKS: {}}}
+        capabilities: dict[str, Any] = {"extensions": {_TASKS: {}}}
         params["_meta"] = {PROTOCOL_VERSION_KEY: revision.name, CLIENT_CAPABILITIES_KEY: capabilities}
     elif method == "initialize":
         params = _handshake(revision)

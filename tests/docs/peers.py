@@ -8,18 +8,25 @@ from importlib.metadata import version
 from typing import Any, Final
 
 import httpx
+from pydantic import BaseModel
 
 _MODERN: Final = "2026-07-28"
 _HEADERS: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 _ROOT: Final = "http://127.0.0.1:8000"
 _META: Final = {
     "io.modelcontextprotocol/protocolVersion": _MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
 }
 
 
-def define_tools(server: Any) -> Any:
-    """Give a server two tools."""
+class Name(BaseModel):
+    """What somebody is asked for."""
+
+    name: str
+
+
+def define_tools(server: Any, context: Any) -> Any:
+    """Give a server three tools; `context` is the type of a parameter through which one can ask."""
 
     async def add(a: int, b: int) -> int:
         return a + b
@@ -27,8 +34,13 @@ def define_tools(server: Any) -> Any:
     async def crash() -> str:
         raise ValueError("swordfish")
 
+    async def ask(ctx: Any) -> str:
+        return str(await ctx.elicit("Who?", Name))
+
+    ask.__annotations__["ctx"] = context
     server.tool()(add)
     server.tool()(crash)
+    server.tool()(ask)
     return server
 
 
@@ -43,6 +55,7 @@ async def try_out(app: Any) -> dict[str, bool]:
             "coerced": not await _fails(client, "add", {"a": "1", "b": 2}),
             "unknown ignored": not await _fails(client, "add", {"a": 1, "b": 2, "c": 3}),
             "exceptions hidden": "swordfish" not in await _call(client, "crash", {}),
+            "asks in the body": "input_required" in await _call(client, "ask", {}),
             "foreign host refused": (await _initialize(client, host="evil.example")).is_error,
             "foreign origin refused": (await _initialize(client, origin="https://evil.example")).is_error,
         }
@@ -70,11 +83,11 @@ async def main() -> None:
     """Print what was found, by project."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    from fastmcp import FastMCP
-    from mcp.server.mcpserver import MCPServer
+    import fastmcp
+    import mcp.server.mcpserver as official_sdk
 
-    official = define_tools(MCPServer("docs")).streamable_http_app()
-    fast = define_tools(FastMCP("docs")).http_app()
+    official = define_tools(official_sdk.MCPServer("docs"), official_sdk.Context).streamable_http_app()
+    fast = define_tools(fastmcp.FastMCP("docs"), fastmcp.Context).http_app()
     found = {"mcp": await try_out(official), "fastmcp": await try_out(fast)}
     print(json.dumps({"versions": {name: version(name) for name in found}, **found}))
 

@@ -9,9 +9,10 @@ from typing import Any, Final, TypeAlias
 
 import httpx
 from dependency_injector import containers, providers
+from pydantic import BaseModel
 
-from axolotl_core import ToolError, tool, tools_of
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core import ToolContext, ToolError, prompt, resource, tool, tools_of
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import HttpApp, ServerHost
 from tests.docs.tables import table
@@ -41,6 +42,33 @@ async def wait() -> None:
     await asyncio.Event().wait()
 
 
+class Name(BaseModel):
+    """What somebody is asked for."""
+
+    name: str
+
+
+@tool
+async def inquire(context: ToolContext) -> str:
+    return (await context.ask(Name, "Who?")).name
+
+
+@prompt
+async def letter(number: int, context: ToolContext) -> str:
+    if number == 0:
+        raise ToolError("no")
+    if number == 1:
+        raise ZeroDivisionError
+    return (await context.ask(Name, "Who?")).name
+
+
+@resource("docs://{number}")
+async def page(number: int) -> str:
+    if number == 0:
+        raise ToolError("no")
+    raise ZeroDivisionError
+
+
 class Gate:
     """A tool that says when it runs, and waits until it may end."""
 
@@ -55,7 +83,7 @@ class Gate:
 
 
 class Container(containers.DeclarativeContainer):
-    """Tools that fail in every way."""
+    """Tools, prompts and resources that fail in every way."""
 
     gate = providers.Singleton(Gate)
     tools = providers.List(
@@ -63,8 +91,11 @@ class Container(containers.DeclarativeContainer):
         providers.Object(refuse),
         providers.Object(crash),
         providers.Object(wait),
+        providers.Object(inquire),
         providers.Callable(tools_of, gate),
     )
+    prompts = providers.List(providers.Object(letter))
+    resources = providers.List(providers.Object(page))
 
 
 @dataclass
@@ -106,9 +137,11 @@ class Client:
         """Send a request as it should be, save for the `changes` of its headers."""
         headers = dict(self.session)
         if self.revision.stateless:
-            params = {**params, "_meta": {PROTOCOL_VERSION_KEY: self.revision.name, CLIENT_CAPABILITIES_KEY: {}}}
+            own = {PROTOCOL_VERSION_KEY: self.revision.name, CLIENT_CAPABILITIES_KEY: {}}
+            params = {**params, "_meta": {**own, **params.get("_meta", {})}}
             headers = {"mcp-protocol-version": self.revision.name, "mcp-method": method}
-            headers |= {"mcp-name": params["name"]} if "name" in params else {}
+            named = params.get("name", params.get("uri"))
+            headers |= {} if named is None else {"mcp-name": named}
         message = {"jsonrpc": "2.0", "id": next(self.ids), "method": method, "params": params}
         changed = {name.replace("_", "-"): value for name, value in changes.items()}
         return await self.http.post("/mcp", headers=_HEADERS | headers | changed, json=message)
@@ -118,6 +151,26 @@ class Client:
         content = message if isinstance(message, bytes) else json.dumps(message).encode()
         changed = {name.replace("_", "-"): value for name, value in changes.items()}
         return await self.http.post("/mcp", headers=_HEADERS | self.session | changed, content=content)
+
+    async def get(self, number: str) -> httpx.Response:
+        """Have the prompt rendered that fails as its number says."""
+        return await self.request("prompts/get", {"name": "letter", "arguments": {"number": number}})
+
+    async def read(self, uri: str) -> httpx.Response:
+        """Read a resource."""
+        return await self.request("resources/read", {"uri": uri})
+
+    async def complete(self, argument: str) -> httpx.Response:
+        """Have an argument of the prompt completed."""
+        reference = {"type": "ref/prompt", "name": "letter"}
+        params = {"ref": reference, "argument": {"name": argument, "value": ""}}
+        return await self.request("completion/complete", params)
+
+    async def log_from(self, level: str) -> httpx.Response:
+        """Say from which level on log messages are wanted."""
+        if self.revision.stateless:
+            return await self.request("tools/list", {"_meta": {LOG_LEVEL_KEY: level}})
+        return await self.request("logging/setLevel", {"level": level})
 
 
 Try: TypeAlias = Callable[[Client], Awaitable[httpx.Response | None]]
@@ -165,9 +218,23 @@ SITUATIONS: Final[Mapping[str, Try]] = {
     "the tool raises anything else": lambda client: client.call("crash"),
     "the deadline passes": lambda client: client.call("wait"),
     "the tool has `max_concurrency` calls running": _busy,
+    "an unknown prompt": lambda client: client.request("prompts/get", {"name": "poem"}),
+    "arguments that do not fit the prompt": lambda client: client.get("one"),
+    "a URI behind which nothing is": lambda client: client.read("docs://one"),
+    "a prompt raises `ToolError`": lambda client: client.get("0"),
+    "a resource raises `ToolError`": lambda client: client.read("docs://0"),
+    "a prompt raises anything else": lambda client: client.get("1"),
+    "a resource raises anything else": lambda client: client.read("docs://1"),
+    "a completion for an argument that is not there": lambda client: client.complete("colour"),
+    "a tool asks what the client cannot be asked": lambda client: client.call("inquire"),
+    "a prompt or a resource asks so": lambda client: client.get("2"),
+    "a log level that is none": lambda client: client.log_from("loud"),
     "tools before `notifications/initialized`": _unready,
     "no `Mcp-Session-Id`": _only(False, lambda client: client.http.post("/mcp", headers=_HEADERS, json=_LIST)),
     "a session that has ended": _only(False, lambda client: client.post(_LIST, mcp_session_id="0123456789abcdef")),
+    "a `requestState` that was not given for this request": _only(
+        True, lambda client: client.request("tools/call", {"name": "inquire", "requestState": "x"})
+    ),
     "a header that does not repeat the body": _only(
         True, lambda client: client.request("tools/list", {}, mcp_method="tools/call")
     ),

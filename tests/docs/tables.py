@@ -67,6 +67,8 @@ def _kind(field: Mapping[str, Any]) -> str:
         return " or ".join(_kind(part) for part in field["anyOf"] if part != {"type": "null"})
     if "enum" in field:
         return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
+    if "$ref" in field:
+        return "table"
     if field["type"] == "array":
         return f"list of {_kind(field['items'])}s"
     bounds = [("exclusiveMinimum", "above {:g}"), ("minimum", "from {:g}"), ("maximum", "to {:g}")]

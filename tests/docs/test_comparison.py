@@ -13,6 +13,7 @@ from tests.docs.pages import ROOT, read_page
 ROWS = {
     "handshake": ("handshake revisions", True, True),
     "stateless": ("handshake revisions", True, True),
+    "asks in the body": ("a question to the user, in `2026-07-28`", False, False),
     "any case": ("tool names", False, False),
     "coerced": ('`"1"` where an integer', True, True),
     "unknown ignored": ("unknown arguments", True, False),

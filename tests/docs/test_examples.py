@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -31,8 +32,9 @@ def own_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
 def test_every_example_has_a_test() -> None:
     """No file is shown that nobody runs."""
     names = {file.stem for file in EXAMPLES.glob("*.py")} | {"project"}
-    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
-    assert names <= tested
+    tests = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("test_*examples.py"))
+    tested = set(re.findall(r"^(?:async def |def )?test_(\w+)", tests, re.MULTILINE))
+    assert names - tested == set()
 
 
 async def test_greeter() -> None:
@@ -41,7 +43,7 @@ async def test_greeter() -> None:
         assert (await client.call("GREET", {"name": "Ada"})).text == "Hello, Ada!"
 
 
-@pytest.mark.parametrize("name", ["test_greeter", "test_shop"])
+@pytest.mark.parametrize("name", ["test_booking", "test_greeter", "test_handbook", "test_reviews", "test_shop"])
 async def test_tests(name: str) -> None:
     """The tests that the pages show pass."""
     tests = [value for key, value in vars(load(name)).items() if key.startswith("test_")]
@@ -51,7 +53,11 @@ async def test_tests(name: str) -> None:
         await test()
 
 
-test_test_greeter = test_test_shop = None  # run by test_tests
+test_test_booking = None  # run by test_tests, as those below
+test_test_greeter = None
+test_test_handbook = None
+test_test_reviews = None
+test_test_shop = None
 
 
 def test_official_client() -> None:
@@ -226,7 +232,9 @@ async def test_timing_layer(caplog: pytest.LogCaptureFixture) -> None:
     async with connect(load("timing_layer").Container()) as client:
         await client.call("greet", {"name": "Ada"})
         await client.call("shout", {"text": "hi"})
-    assert [re.sub(r"[\d.]+ ms", "… ms", record.message) for record in caplog.records] == ["greet took … ms"]
+        await client.get_prompt("ask_for_poem", {"topic": "tea"})
+    logged = [re.sub(r"[\d.]+ ms", "… ms", record.message) for record in caplog.records]
+    assert logged == ["tool greet took … ms", "prompt ask_for_poem took … ms"]
 
 
 async def test_configured() -> None:

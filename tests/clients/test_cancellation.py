@@ -1,0 +1,50 @@
+"""Calls that clients give up."""
+
+import asyncio
+
+import pytest
+from mcp import MCPError
+
+from tests.clients.peers import IPeer
+from tests.clients.person import Progress
+from tests.clients.ways import by_every_way
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@by_every_way
+async def test_a_cancelled_call_stops(peer: IPeer) -> None:
+    """A tool whose call is cancelled stops working, and the connection goes on."""
+    name, progress = f"cancelled-by-{peer.way}", Progress()
+    calling = asyncio.create_task(peer.call("stall", {"name": name}, progress))
+    await progress.reached(1)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert await peer.text_of("stopped", {"name": name}) == "true"
+
+
+@by_every_way
+async def test_a_client_loses_patience(peer: IPeer) -> None:
+    """A tool stops working when its client has waited long enough."""
+    name = f"abandoned-by-{peer.way}"
+    with pytest.raises(MCPError, match="timed out"):
+        await peer.call("stall", {"name": name}, patience=0.1)
+    assert await peer.text_of("stopped", {"name": name}) == "true"
+
+
+@by_every_way
+async def test_a_call_beside_goes_on(peer: IPeer) -> None:
+    """Only the call that was cancelled stops, not one of the same tool beside it."""
+    names, steps = [f"{number}-of-{peer.way}" for number in (1, 2)], [Progress(), Progress()]
+    first, second = (
+        asyncio.create_task(peer.call("follow", {"name": name}, step)) for name, step in zip(names, steps, strict=True)
+    )
+    for step in steps:
+        await step.reached(1)
+    first.cancel()
+    await peer.call("release", {"name": names[1]})
+    (block,) = (await second).content
+    assert block.model_dump()["text"] == f"{names[1]} followed"
+    with pytest.raises(asyncio.CancelledError):
+        await first

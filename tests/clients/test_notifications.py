@@ -1,0 +1,101 @@
+"""What a server tells while it works: how far it is, what it logs, and that its lists changed."""
+
+from typing import Any
+
+import pytest
+from mcp.client.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
+from mcp_types import (
+    LoggingLevel,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    ToolListChangedNotification,
+)
+
+from tests.clients.peers import IPeer, OfficialPeer
+from tests.clients.person import Progress, soon
+from tests.clients.ways import LISTENING_WAYS, by_every_way, by_legacy_ways
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
+
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LISTS = ("tools", "prompts", "resources")
+NOTICES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
+EVENTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
+
+
+async def names(peer: IPeer, kind: str) -> list[str]:
+    listed: Any = await {"tools": peer.tools, "prompts": peer.prompts, "resources": peer.resources}[kind]()
+    return [feature.name for feature in listed]
+
+
+@by_every_way
+@pytest.mark.parametrize("total", [1000, None])
+async def test_progress_arrives(peer: IPeer, total: int | None) -> None:
+    """However fast a tool is, its progress grows, not all of it is told, and the last of it always is."""
+    progress = Progress()
+    await peer.call("climb", {"steps": 1000, "total": total}, progress)
+    await progress.reached(1000)
+    values = [value for value, _, _ in progress.heard]
+    assert values == sorted(set(values))
+    assert len(values) < 1000
+    assert progress.heard[0] == (1, total, "step 1")
+    assert progress.heard[-1] == (1000, total, "step 1000")
+
+
+@by_every_way
+async def test_logs_arrive_from_the_wanted_level_on(peer: IPeer) -> None:
+    """A client hears what is as important as it said, until it says something else."""
+    level: LoggingLevel
+    for level in ("warning", "debug", "emergency"):
+        peer.person.logs.clear()
+        await peer.want_logs(level)
+        await peer.call("chatter")
+        assert [log.level for log in peer.person.logs] == list(LEVELS[LEVELS.index(level) :])
+        assert peer.person.logs[-1].data == {"said": "emergency"}
+        assert peer.person.logs[-1].logger == "chatter"
+
+
+@by_legacy_ways
+@pytest.mark.parametrize(("kind", "notice"), list(zip(LISTS, NOTICES, strict=True)))
+async def test_a_session_hears_of_changed_lists(peer: IPeer, kind: str, notice: Any) -> None:
+    """A client is told of every feature that comes or goes, and finds the list as it is then."""
+    name = f"{kind}-for-{peer.way}"
+    await peer.call("put", {"kind": kind, "name": name})
+    await peer.person.next_notice(notice)
+    assert name in await names(peer, kind)
+    await peer.call("take", {"kind": kind, "name": name})
+    await peer.person.next_notice(notice)
+    assert name not in await names(peer, kind)
+
+
+@pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
+async def test_a_listener_hears_of_changed_lists(peer: OfficialPeer) -> None:
+    """A client that listens is told of the lists it named, and finds them as they are then."""
+    listening = peer.client.listen(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
+    async with listening as changes:
+        for kind, event in zip(LISTS, EVENTS, strict=True):
+            name = f"{kind}-for-{peer.way}"
+            await peer.call("put", {"kind": kind, "name": name})
+            assert await soon(anext(changes)) == event
+            assert name in await names(peer, kind)
+            await peer.call("take", {"kind": kind, "name": name})
+            assert await soon(anext(changes)) == event
+            assert name not in await names(peer, kind)
+
+
+@pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
+async def test_a_listener_hears_of_nothing_else(peer: OfficialPeer) -> None:
+    """A client that listens for one list hears nothing of another."""
+    async with peer.client.listen(prompts_list_changed=True) as changes:
+        assert changes.honored.prompts_list_changed
+        assert not changes.honored.tools_list_changed
+        for kind in LISTS:
+            await peer.call("put", {"kind": kind, "name": f"{kind}-unheard-by-{peer.way}"})
+        assert await soon(anext(changes)) == PromptsListChanged()
+        await peer.call("take", {"kind": "prompts", "name": f"prompts-unheard-by-{peer.way}"})
+        assert await soon(anext(changes)) == PromptsListChanged()
+    for kind in LISTS:
+        await peer.call("take", {"kind": kind, "name": f"{kind}-unheard-by-{peer.way}"})

@@ -1,0 +1,91 @@
+"""Resources and templates of them, as clients list and read them."""
+
+import base64
+import json
+
+import pytest
+from mcp import MCPError
+from mcp_types import BlobResourceContents, TextResourceContents
+
+from tests.clients.features import LOGO
+from tests.clients.peers import IPeer
+from tests.clients.person import words
+from tests.clients.ways import by_every_way
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+async def text_at(peer: IPeer, uri: str) -> str:
+    (content,) = (await peer.read(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    assert content.uri == uri
+    return content.text
+
+
+@by_every_way
+async def test_resources_are_listed(peer: IPeer) -> None:
+    """A client knows what can be read, of which kind and size it is and for whom."""
+    listed = {resource.uri: resource for resource in await peer.resources()}
+    config, logo = listed["config://app"], listed["logo://axolotl"]
+    assert (config.name, config.title, config.size) == ("config", "Configuration", None)
+    assert config.annotations is not None
+    assert (config.annotations.audience, config.annotations.priority) == (["user"], 0.5)
+    assert (logo.mime_type, logo.size, logo.description) == ("image/png", len(LOGO), "The logo.")
+
+
+@by_every_way
+async def test_templates_are_listed(peer: IPeer) -> None:
+    """A client knows which resources it can make a URI for."""
+    listed = {template.name: template for template in await peer.templates()}
+    assert listed["profile"].uri_template == "users://{user_id}/profile{?full}"
+    assert (listed["note"].uri_template, listed["note"].mime_type) == ("notes://{name}", "text/plain")
+
+
+@by_every_way
+async def test_texts_are_read(peer: IPeer) -> None:
+    """JSON and plain text arrive as text, from fixed URIs and from those of templates."""
+    assert json.loads(await text_at(peer, "config://app")) == {"debug": True}
+    assert json.loads(await text_at(peer, "users://7/profile")) == {"id": 7, "full": False}
+    assert json.loads(await text_at(peer, "users://7/profile?full=true")) == {"id": 7, "full": True}
+    assert await text_at(peer, "notes://shopping") == "milk"
+
+
+@by_every_way
+async def test_a_uri_is_decoded(peer: IPeer) -> None:
+    """A template gets its variables as they were before they became part of a URI."""
+    await peer.call("write_note", {"name": "käse & brot", "text": "tasty"})
+    assert await text_at(peer, "notes://k%C3%A4se%20%26%20brot") == "tasty"
+
+
+@by_every_way
+async def test_bytes_are_read(peer: IPeer) -> None:
+    """Bytes arrive as they are."""
+    (content,) = (await peer.read("logo://axolotl")).contents
+    assert isinstance(content, BlobResourceContents)
+    assert content.mime_type == "image/png"
+    assert base64.b64decode(content.blob) == LOGO
+
+
+@by_every_way
+async def test_nothing_is_there(peer: IPeer) -> None:
+    """A URI without a resource is an error that names it, whether a template could have had it or not."""
+    for uri in ("notes://nowhere", "unknown://thing", "users://ada/profile"):
+        with pytest.raises(MCPError, match=f"Resource not found: {uri}") as caught:
+            await peer.read(uri)
+        assert caught.value.error.code == (-32602 if peer.way.modern else -32002)
+        assert caught.value.error.data == {"uri": uri}
+
+
+@by_every_way
+async def test_a_resource_asks(peer: IPeer) -> None:
+    """A resource that needs to know more asks the user while the client waits for it."""
+    peer.person.fill_in = words("swordfish")
+    assert await text_at(peer, "letter://sealed") == "Opened with swordfish"
+
+
+@by_every_way
+async def test_a_client_keeps_what_it_may_keep(peer: IPeer) -> None:
+    """A client with a cache reads a resource once in the time that it is good for; all others ask again."""
+    first, second = [await text_at(peer, "count://reads") for _ in range(2)]
+    caches = peer.way.library == "official" and peer.way.modern
+    assert int(second) == int(first) + (0 if caches else 1)

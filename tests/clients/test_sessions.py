@@ -1,0 +1,94 @@
+"""Connections: what they begin with, how they outlive a broken line, and many of them at one server."""
+
+import asyncio
+
+import pytest
+
+from tests.clients.cable import cable_to
+from tests.clients.connecting import Places, connected
+from tests.clients.lines import Lines
+from tests.clients.peers import IPeer
+from tests.clients.person import Progress, words
+from tests.clients.ways import SHARED_WAYS, Way, by_every_way, by_legacy_ways
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@by_every_way
+async def test_a_server_introduces_itself(peer: IPeer) -> None:
+    """A client knows whom it speaks with, in which revision, and what there is."""
+    assert peer.session.protocol_version == ("2026-07-28" if peer.way.modern else "2025-11-25")
+    if peer.way.mode == "2026-07-28":
+        return  # this client asks nothing before it begins
+    assert peer.session.server_info is not None
+    assert peer.session.server_info.name == "features"
+    assert peer.session.instructions == "Try everything"
+    offered = peer.session.server_capabilities
+    assert offered is not None
+    assert offered.tools is not None
+    assert offered.prompts is not None
+    assert offered.resources is not None
+    assert offered.completions is not None
+    assert offered.logging is not None
+    assert offered.tools.list_changed
+    assert offered.resources.subscribe
+
+
+@by_legacy_ways
+@pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
+async def test_a_session_is_alive(peer: IPeer) -> None:
+    """A server answers a ping, also after a client told it something that it does nothing with."""
+    await peer.session.send_roots_list_changed()
+    assert await peer.session.send_ping() is not None
+
+
+@by_every_way
+async def test_many_calls_share_a_connection(peer: IPeer) -> None:
+    """Calls that run at the same time get their own answers."""
+    results = await asyncio.gather(*(peer.call("report", {"city": f"city {number}"}) for number in range(30)))
+    assert [result.structured_content["city"] for result in results] == [f"city {number}" for number in range(30)]
+
+
+@by_every_way
+async def test_a_server_hangs_up(peer: IPeer) -> None:
+    """A client that was sent away comes back by itself for what it missed, and is asked there; others never notice."""
+    name, progress, before = f"sent-away-{peer.way}", Progress(), len(peer.wire.returns)
+    peer.person.fill_in = words("yes")
+    calling = asyncio.create_task(peer.call("leave", {"name": name}, progress))
+    await progress.reached(2)
+    await peer.call("release", {"name": name})
+    (block,) = (await calling).content
+    assert block.model_dump()["text"] == f"{name} yes"
+    came_back = peer.way.transport == "http" and not peer.way.modern
+    assert (len(peer.wire.returns) > before) is came_back
+
+
+@pytest.mark.parametrize("library", ["official", "fastmcp"])
+async def test_a_line_breaks(library: str, places: Places, lines: Lines) -> None:
+    """A client whose line broke in the middle of a call goes on where it was, and gets the result."""
+    way = Way(library, "legacy", "http")  # type: ignore[arg-type]
+    name, progress, helper = f"broken-{library}", Progress(), await lines.to(way)
+    async with cable_to(places.url) as (cable, url), connected(way, Places(url, "", places.command)) as peer:
+        calling = asyncio.create_task(peer.call("follow", {"name": name}, progress))
+        await progress.reached(1)
+        cable.cut()
+        await helper.call("release", {"name": name})
+        (block,) = (await calling).content
+        assert block.model_dump()["text"] == f"{name} followed"
+        assert [value for value, _, _ in progress.heard] == [1, 2]
+        assert peer.wire.returns
+
+
+async def test_generations_share_a_server(lines: Lines) -> None:
+    """Clients of every generation use one server at the same time, and each gets its own questions and answers."""
+    peers = [await lines.to(way) for way in SHARED_WAYS]
+    together = asyncio.Barrier(len(peers))
+
+    async def converse(peer: IPeer) -> str:
+        await together.wait()
+        return await peer.text_of("step_by_step")
+
+    for peer in peers:
+        peer.person.fill_in = words("I came by", str(peer.way))
+    answers = await asyncio.gather(*map(converse, peers))
+    assert answers == [f"I came by {peer.way}" for peer in peers]

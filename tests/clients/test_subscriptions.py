@@ -1,0 +1,104 @@
+"""Resources that clients watch."""
+
+from contextlib import AsyncExitStack
+
+import pytest
+from mcp.client.subscriptions import ResourceUpdated, SubscriptionLost
+from mcp_types import ResourceUpdatedNotification, TextResourceContents, ToolListChangedNotification
+
+from tests.clients.connecting import Places, connected
+from tests.clients.features import Container
+from tests.clients.lines import Lines
+from tests.clients.peers import IPeer, OfficialPeer
+from tests.clients.person import soon
+from tests.clients.ways import LISTENING_WAYS, SHARED_WAYS, Way, by_legacy_ways
+from tests.server.serving import serving
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="session"),
+    pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning"),
+]
+
+
+async def note_of(peer: IPeer, uri: str) -> str:
+    (content,) = (await peer.read(uri)).contents
+    assert isinstance(content, TextResourceContents)
+    return content.text
+
+
+@by_legacy_ways
+async def test_a_session_watches_a_resource(peer: IPeer) -> None:
+    """A client that subscribed is told when a tool changed the resource, and reads what it has become."""
+    name = f"watched-by-{peer.way}"
+    await peer.call("write_note", {"name": name, "text": "before"})
+    await peer.session.subscribe_resource(f"notes://{name}")
+    await peer.call("write_note", {"name": "of-no-interest", "text": "x"})
+    await peer.call("write_note", {"name": name, "text": "after"})
+    notice = await peer.person.next_notice(ResourceUpdatedNotification)
+    assert notice.params.uri == f"notes://{name}"
+    assert await note_of(peer, f"notes://{name}") == "after"
+
+
+@by_legacy_ways
+async def test_a_session_watches_no_more(peer: IPeer) -> None:
+    """A client that unsubscribed hears nothing of the resource, but still of other things."""
+    name = f"unwatched-by-{peer.way}"
+    await peer.session.subscribe_resource(f"notes://{name}")
+    await peer.session.unsubscribe_resource(f"notes://{name}")
+    await peer.call("write_note", {"name": name, "text": "unnoticed"})
+    await peer.call("put", {"kind": "tools", "name": name})
+    await peer.call("take", {"kind": "tools", "name": name})
+    for _ in range(2):
+        await peer.person.next_notice(ToolListChangedNotification)
+    told = [notice for notice in peer.person.heard if isinstance(notice, ResourceUpdatedNotification)]
+    assert told == []
+
+
+@pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
+async def test_a_listener_watches_a_resource(peer: OfficialPeer) -> None:
+    """A client that listens is told of the resources it named and of no others."""
+    name = f"watched-by-{peer.way}"
+    await peer.call("write_note", {"name": name, "text": "before"})
+    async with peer.client.listen(resource_subscriptions=[f"notes://{name}"]) as changes:
+        assert changes.honored.resource_subscriptions == [f"notes://{name}"]
+        await peer.call("write_note", {"name": "of-no-interest", "text": "x"})
+        await peer.call("write_note", {"name": name, "text": "after"})
+        assert await soon(anext(changes)) == ResourceUpdated(uri=f"notes://{name}")
+        assert await note_of(peer, f"notes://{name}") == "after"
+
+
+async def test_everybody_hears_of_a_change(lines: Lines) -> None:
+    """What one client changes, all the others hear, whatever generation and transport they use."""
+    uri = "notes://for-everybody"
+    peers = [await lines.to(way) for way in SHARED_WAYS]
+    watching = [peer for peer in peers if not peer.way.modern]
+    listening = [peer for peer in peers if isinstance(peer, OfficialPeer) and peer.way.modern]
+    async with AsyncExitStack() as stack:
+        for peer in watching:
+            await peer.session.subscribe_resource(uri)
+        opened = [peer.client.listen(resource_subscriptions=[uri]) for peer in listening]
+        changes = [await stack.enter_async_context(one) for one in opened]
+        for author in peers:
+            await author.call("write_note", {"name": "for-everybody", "text": f"by {author.way}"})
+            for peer in watching:
+                assert (await peer.person.next_notice(ResourceUpdatedNotification)).params.uri == uri
+            for one in changes:
+                assert await soon(anext(one)) == ResourceUpdated(uri=uri)
+    for peer in watching:
+        await peer.session.unsubscribe_resource(uri)
+
+
+async def test_a_server_that_stops_says_so(places: Places) -> None:
+    """A client that listens to a server that is stopped learns that it ended in peace."""
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(serving(Container()))
+        there = Places(server.url, "", places.command)
+        async with connected(Way("official", "auto", "http"), there) as peer:
+            assert isinstance(peer, OfficialPeer)
+            async with peer.client.listen(tools_list_changed=True) as changes:
+                await stack.aclose()
+                try:
+                    heard = [change async for change in changes]
+                except SubscriptionLost:
+                    pytest.fail("the stream was cut off")
+                assert heard == []

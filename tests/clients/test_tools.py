@@ -1,0 +1,94 @@
+"""What tools give besides text: structure, pages of their own, headers, and tasks."""
+
+from typing import Any
+
+import pytest
+from mcp import MCPError
+from mcp_types import TextContent, TextResourceContents
+
+from tests.clients.connecting import APPS, Places, connected
+from tests.clients.features import PAGE, Container
+from tests.clients.peers import IPeer
+from tests.clients.person import words
+from tests.clients.ways import Way, by_every_way, by_legacy_ways, by_modern_ways
+from tests.server.serving import serving
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@by_every_way
+async def test_structure_arrives(peer: IPeer) -> None:
+    """Structured output fits the schema that the client checks it with, and stands in the text as well."""
+    result = await peer.call("report", {"city": "Oslo"})
+    winds = [{"speed": 3.5, "direction": "north"}, {"speed": 1.0, "direction": "east"}]
+    assert result.structured_content == {"city": "Oslo", "winds": winds, "note": None}
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    assert '"Oslo"' in block.text
+
+
+@by_every_way
+async def test_a_tool_has_a_page(peer: IPeer) -> None:
+    """A client with MCP Apps finds the page of a tool, can read it, and is known to the tool."""
+    listed = {tool.name: tool for tool in await peer.tools()}
+    assert listed["dashboard"].meta == {"ui": {"resourceUri": "ui://dashboard"}}
+    (content,) = (await peer.read("ui://dashboard")).contents
+    assert isinstance(content, TextResourceContents)
+    assert (content.text, content.mime_type) == (PAGE, "text/html;profile=mcp-app")
+    assert await peer.text_of("dashboard") == str(APPS)
+    offered = peer.session.server_capabilities
+    if peer.way.mode != "2026-07-28":  # this client asks nothing before it begins
+        assert offered is not None
+        assert "io.modelcontextprotocol/ui" in (offered.extensions or {})
+
+
+@pytest.mark.parametrize("tenant", ["blue", "Zürich ", ""])
+async def test_an_argument_is_repeated_in_a_header(tenant: str, places: Places) -> None:
+    """A client that does not know the tool yet is told to look, and then repeats the argument as a gateway needs it."""
+    async with connected(Way("official", "auto", "http"), places) as peer:
+        assert await peer.text_of("routed", {"tenant": tenant, "amount": 3}) == f"3 for {tenant}"
+        calls = [request for request in peer.wire.requests if request.headers.get("mcp-name") == "routed"]
+        assert ["mcp-param-tenant" in request.headers for request in calls] == [False, True]
+
+
+@by_modern_ways
+async def test_a_call_becomes_a_task(peer: IPeer) -> None:
+    """A client that knows tasks follows one to its end, and answers what it asks on the way."""
+    peer.person.fill_in = words("sunny")
+    result = await peer.call("compose", {"name": "Oslo"})
+    assert result.structured_content == {"city": "Oslo", "winds": [], "note": "sunny"}
+    assert peer.tasks.states[0] == "working"
+    assert "input_required" in peer.tasks.states
+    assert peer.tasks.states[-1] == "completed"
+
+
+@by_modern_ways
+async def test_a_task_fails(peer: IPeer) -> None:
+    """The result of a task is that of the call: the model learns what went wrong."""
+    failed = await peer.call("spoil")
+    assert failed.is_error
+    assert failed.content == [TextContent(text="spoiled")]
+
+
+@by_legacy_ways
+async def test_a_call_without_a_task(peer: IPeer) -> None:
+    """A client that asks for no task gets none: the call is an ordinary one, unless the tool refuses that."""
+    peer.person.fill_in = words("rainy")
+    result = await peer.call("compose", {"name": "Oslo"})
+    assert result.structured_content == {"city": "Oslo", "winds": [], "note": "rainy"}
+    with pytest.raises(MCPError, match="Tool spoil runs as a task only") as caught:
+        await peer.call("spoil")
+    assert caught.value.error.code == -32601
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_pages_of_a_list_are_followed(mode: Any, places: Places) -> None:
+    """A client that gets a list in pages finds everything in it, once."""
+    way = Way("fastmcp", mode, "http")
+    async with connected(way, places) as peer:
+        expected = [[one.name for one in found] for found in (await peer.tools(), await peer.resources())]
+    async with (
+        serving(Container(), {"protocol": {"page_size": 2}}) as server,
+        connected(way, Places(server.url, "", places.command)) as peer,
+    ):
+        assert [[one.name for one in found] for found in (await peer.tools(), await peer.resources())] == expected

@@ -1,0 +1,38 @@
+"""Packages that tests write, to be scanned."""
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+MakePackage = Callable[[dict[str, str]], None]
+
+HEADER = """
+from abc import abstractmethod
+from typing import Any, Generic, TypeVar
+from pydantic import BaseModel
+from axolotl_core import (
+    IPrompt, IResource, IResourceTemplate, ITool, NoArguments, SchemaTool, ToolContext, prompt, resource, tool
+)
+"""
+
+
+def written_below(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePackage]:
+    """Write importable files; what was imported from them is forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(directory))
+    before = set(sys.modules)
+
+    def write(files: dict[str, str]) -> None:
+        for name, source in files.items():
+            file = directory / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(HEADER + dedent(source), encoding="utf-8")
+        importlib.invalidate_caches()
+
+    yield write
+    for name in set(sys.modules) - before:
+        if name.partition(".")[0].startswith("scanned"):
+            del sys.modules[name]

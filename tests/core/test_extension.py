@@ -1,0 +1,102 @@
+"""Extensions: what is announced, what is answered, and which identifiers may be used."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from axolotl_core import ConfigurationError, Extension, ExtensionMethod, IExtension, ToolContext
+from axolotl_core.extension import check_extension
+
+
+class Receipts(IExtension):
+    identifier = "com.example/receipts"
+
+    @property
+    def methods(self) -> Mapping[str, ExtensionMethod]:
+        return {"receipts/get": self.get}
+
+    async def get(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return {"id": params["id"], "request": context.request_id}
+
+
+async def test_an_extension_answers_its_methods() -> None:
+    """A method takes the parameters and the context, and gives the result."""
+    check_extension(Receipts())
+    assert Receipts().settings == {}
+    answer = await Receipts().methods["receipts/get"]({"id": 5}, ToolContext(request_id=7))
+    assert answer == {"id": 5, "request": 7}
+
+
+def test_an_extension_may_only_be_announced() -> None:
+    """Identifier and settings are enough; without settings they are empty."""
+    made = Extension("com.example/receipts", {"version": 1})
+    assert (made.identifier, made.settings, made.methods) == ("com.example/receipts", {"version": 1}, {})
+    assert Extension("com.example/receipts").settings == {}
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        "com.example/receipts",
+        "io.modelcontextprotocol/ui",
+        "a/b",
+        "com.my-company.x9/a_b.c-d",
+        "com.example/2",
+    ],
+)
+def test_an_identifier_stands_below_a_domain(identifier: str) -> None:
+    """The form is that of the keys in `_meta`, with a prefix."""
+    check_extension(Extension(identifier))
+
+
+@pytest.mark.parametrize(
+    "identifier",
+    [
+        None,
+        5,
+        "",
+        "receipts",
+        "/receipts",
+        "com.example/",
+        "com.example/a/b",
+        "com..example/a",
+        ".com/a",
+        "com./a",
+        "9com.example/a",
+        "-com/a",
+        "com-/a",
+        "com.example/-a",
+        "com.example/a-",
+        "com.example/a b",
+        "com.example/a\n",
+        "cöm/a",
+    ],
+)
+def test_another_form_is_refused(identifier: Any) -> None:
+    """The text has the identifier and a form to follow."""
+    with pytest.raises(ConfigurationError, match=r"Extension has the identifier .*: use a form like com\.example/rec"):
+        check_extension(Extension(identifier))
+
+
+def test_an_extension_without_an_identifier_is_refused() -> None:
+    """The text names the class."""
+
+    class Forgetful(IExtension): ...
+
+    with pytest.raises(ConfigurationError, match="Forgetful has the identifier None"):
+        check_extension(Forgetful())
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param(Receipts, "the class Receipts: give it an instance", id="class"),
+        pytest.param("com.example/receipts", "holds str, which is no IExtension", id="text"),
+        pytest.param(None, "holds NoneType, which is no IExtension", id="nothing"),
+    ],
+)
+def test_what_is_no_extension_is_refused(value: Any, text: str) -> None:
+    """The text says what the role holds."""
+    with pytest.raises(ConfigurationError, match=text):
+        check_extension(value)

@@ -1,0 +1,154 @@
+"""IFeature: what tools, prompts and resources have in common."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from axolotl_core import (
+    ConfigurationError,
+    FeatureSpec,
+    Icon,
+    IFeature,
+    IPrompt,
+    IResource,
+    IResourceTemplate,
+    ITool,
+    NoArguments,
+    PromptRegistry,
+    ResourceRegistry,
+    ToolContext,
+    ToolRegistry,
+    prompt,
+    resource,
+    tool,
+)
+from axolotl_core.feature import check_name_of
+from axolotl_core.registry import Registry
+from axolotl_core.spec import Limits
+
+
+class Tool(ITool[NoArguments, str]):
+    name = "x"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        return ""
+
+
+class Prompt(IPrompt[NoArguments]):
+    name = "x"
+
+    async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+        return ""
+
+
+class Resource(IResource):
+    name = "x"
+    uri = "a://b"
+
+    async def read(self, context: ToolContext) -> str:
+        return ""
+
+
+def of_one(name: str) -> str:
+    return name
+
+
+def of_none() -> str:
+    return ""
+
+
+DECORATORS: list[Callable[..., Any]] = [
+    lambda **options: tool(**options)(of_none),
+    lambda **options: prompt(**options)(of_none),
+    lambda **options: resource("a://b", **options)(of_none),
+    lambda **options: resource("a://{name}", **options)(of_one),
+]
+FEATURES: list[IFeature] = [Tool(), Prompt(), Resource(), *(decorate() for decorate in DECORATORS)]
+REGISTRIES: list[tuple[Registry[Any], IFeature]] = [
+    (ToolRegistry(), Tool()),
+    (PromptRegistry(), Prompt()),
+    (ResourceRegistry(), Resource()),
+]
+
+
+def kind_of(value: object) -> str:
+    """Name a feature in the list of tests."""
+    return type(value).__name__
+
+
+@pytest.mark.parametrize("interface", [IFeature, ITool, IPrompt, IResource, IResourceTemplate])
+def test_an_interface_cannot_be_made(interface: Any) -> None:
+    """Each leaves something to be written."""
+    assert issubclass(interface, IFeature)
+    with pytest.raises(TypeError, match="abstract"):
+        interface()
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=kind_of)
+def test_every_kind_has_the_same_attributes(feature: IFeature) -> None:
+    """What is not said has a default that asks for nothing."""
+    assert isinstance(feature, IFeature)
+    assert (feature.title, feature.icons, feature.meta, feature.tags) == (None, (), {}, frozenset())
+    assert (feature.timeout_seconds, feature.max_concurrency) == (None, None)
+    assert feature.execution in ("loop", "thread")
+
+
+@pytest.mark.parametrize("decorate", DECORATORS)
+def test_every_decorator_takes_the_same_options(decorate: Callable[..., Any]) -> None:
+    """Each option is the attribute of its name."""
+    options: dict[str, Any] = {
+        "name": "own",
+        "description": "Said",
+        "title": "Own",
+        "icons": (Icon("i.png"),),
+        "meta": {"list": [1]},
+        "tags": frozenset({"a"}),
+        "timeout_seconds": 2.5,
+        "max_concurrency": 3,
+        "execution": "loop",
+    }
+    feature = decorate(**options)
+    assert {name: getattr(feature, name) for name in options} == options
+
+
+@pytest.mark.parametrize("feature", FEATURES, ids=kind_of)
+def test_every_kind_can_be_specified(feature: IFeature) -> None:
+    """Layers see all of them in the same way."""
+    spec = FeatureSpec(feature, "prompt", feature.name, Limits(1.0, None, feature.execution, False))
+    assert (spec.feature, spec.name) == (feature, feature.name)
+
+
+@pytest.mark.parametrize("name", ["x", "get_user", "a.b-c/d", "größe", "two words", "x" * 128])
+def test_a_name_may_be_any_line_of_text(name: str) -> None:
+    """Rules that are stricter are a matter of the server."""
+    feature = Prompt()
+    feature.name = name
+    check_name_of(feature)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", None, 5, " x", "x ", "a\nb", "a\x00", "a\u200bb", "\ud800", "x" * 129],
+    ids=lambda name: ascii(name)[:12],
+)
+@pytest.mark.parametrize(("registry", "feature"), REGISTRIES, ids=kind_of)
+def test_no_registry_takes_another_name(registry: Registry[Any], feature: Any, name: Any) -> None:
+    """The text names the class and what to write."""
+    feature = type(feature)()
+    feature.name = name
+    with pytest.raises(
+        ConfigurationError, match=f"{type(feature).__name__} has (no name: write|the name .*: use 1 to)"
+    ):
+        registry.register(feature)
+
+
+def test_a_class_without_a_name_is_told_what_to_write() -> None:
+    """The suggestion is the class's own name."""
+
+    class Greeting(IPrompt[NoArguments]):
+        async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+            return ""
+
+    with pytest.raises(ConfigurationError, match='Greeting has no name: write name = "greeting" in the class'):
+        check_name_of(Greeting())

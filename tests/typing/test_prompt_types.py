@@ -1,0 +1,171 @@
+"""What a type checker knows about prompts; the assertions are mypy's, running the file only proves that it imports."""
+
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from typing import Any, Generic, TypeVar, assert_type
+
+from pydantic import BaseModel
+
+from axolotl_core import (
+    Completion,
+    FunctionPrompt,
+    IPrompt,
+    PromptMessage,
+    PromptRegistry,
+    PromptResult,
+    TextContent,
+    ToolContext,
+    prompt,
+    prompts_of,
+    scan_prompts,
+)
+from axolotl_core.prompt import PromptOutput
+from axolotl_core.registry import AnyPrompt
+from tests.core.callers import Caller
+
+ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
+
+
+class Topic(BaseModel):
+    topic: str
+
+
+class Essay(IPrompt[Topic]):
+    name = "essay"
+
+    async def render(self, arguments: Topic, context: ToolContext) -> str:
+        assert_type(arguments.topic, str)
+        return arguments.topic
+
+
+class Dialogue(IPrompt[ArgumentsT], Generic[ArgumentsT]):
+    name = "dialogue"
+
+    async def render(self, arguments: ArgumentsT, context: ToolContext) -> list[PromptMessage | str]:
+        return [PromptMessage("assistant", TextContent(arguments.model_dump_json())), "Go on"]
+
+    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> Completion:
+        return Completion([value], total=1)
+
+
+class TopicDialogue(Dialogue[Topic]):
+    name = "topic-dialogue"
+
+
+class WrongArguments(IPrompt[Topic]):
+    async def render(self, arguments: Essay, context: ToolContext) -> str:  # type: ignore[override]
+        return ""
+
+
+class WrongOutput(IPrompt[Topic]):
+    async def render(self, arguments: Topic, context: ToolContext) -> int:  # type: ignore[override]
+        return 1
+
+
+@prompt
+def review(language: str, strict: bool = False) -> str:
+    return f"{language} {strict}"
+
+
+@prompt(name="greeting", title="Greet")
+async def greet(to: str) -> PromptMessage:
+    return PromptMessage("user", TextContent(to))
+
+
+@prompt
+async def stream(times: int) -> AsyncIterator[str]:
+    for number in range(times):
+        yield str(number)
+
+
+@review.completes("language")
+def languages(value: str) -> list[str]:
+    return [value]
+
+
+@greet.completes("to")
+async def people(value: str, known: Mapping[str, str]) -> Completion:
+    return Completion([value, *known])
+
+
+class Desk:
+    @prompt
+    def ask(self, question: str) -> str:
+        return question
+
+    @ask.completes("question")
+    def questions(self, value: str) -> Sequence[str]:
+        return [value]
+
+
+async def test_decorated_functions_keep_their_types() -> None:
+    """Calling the prompt is typed like calling the function."""
+    assert_type(review("py", strict=True), str)
+    pending = greet(to="Ada")
+    assert assert_type(pending, Coroutine[Any, Any, PromptMessage]) is pending
+    assert_type(await pending, PromptMessage)
+    assert_type(stream(2), AsyncIterator[str])
+    assert_type(Desk().ask("why"), str)
+
+
+async def test_completers_keep_their_types() -> None:
+    """A completer is what it was before it was one, a method as well."""
+    assert_type(languages("p"), list[str])
+    assert_type(await people("A", {}), Completion)
+    assert_type(Desk().questions("w"), Sequence[str])
+    assert languages("p") == ["p"]
+
+
+async def test_render_is_typed_by_the_class() -> None:
+    """What `render` gives is what the class says; what `execute` gives is always the same."""
+    assert_type(await Essay().render(Topic(topic="x"), ToolContext()), str)
+    assert_type(await TopicDialogue().render(Topic(topic="x"), ToolContext()), list[PromptMessage | str])
+    result = await TopicDialogue().execute(Topic(topic="x"), ToolContext())
+    assert_type(result, PromptResult)
+    assert len(result.messages) == 2
+
+
+def test_every_output_is_one() -> None:
+    """All forms fit the type of what a prompt may give."""
+    outputs: list[PromptOutput] = [
+        "text",
+        TextContent("block"),
+        PromptMessage("user", TextContent("message")),
+        ["text", TextContent("block"), PromptMessage("assistant", TextContent("message"))],
+        PromptResult([PromptMessage("user", TextContent("message"))]),
+    ]
+    assert len(outputs) == 5
+
+
+async def test_an_answer_is_of_the_model_that_was_asked_for() -> None:
+    """`ask` gives the model, not a mapping."""
+    caller = Caller(elicitation={"action": "accept", "content": {"topic": "cats"}})
+    topic = await ToolContext(caller=caller).ask(Topic, "What about?")
+    assert_type(topic, Topic)
+    assert topic.topic == "cats"
+
+
+def test_registries_hold_any_prompt() -> None:
+    """Prompts of all types go in, and what comes out is checked for None."""
+    registry = PromptRegistry([Essay(), TopicDialogue(), review, *prompts_of(Desk())])
+    assert_type(registry.try_get("essay"), AnyPrompt | None)
+    assert_type(registry.get_all(), tuple[IPrompt[Any], ...])
+    assert_type(prompts_of(Desk()), tuple[FunctionPrompt[..., Any], ...])
+    assert_type(scan_prompts("axolotl_core.names"), tuple[IPrompt[Any], ...])
+    assert len(registry) == 4
+
+
+def test_wrong_uses_are_seen_by_the_checker() -> None:
+    """Each needs an ignore that strict mypy checks."""
+
+    def probe(context: ToolContext) -> None:
+        review(5)  # type: ignore[arg-type]
+        review("py", strikt=True)  # type: ignore[call-arg]
+        prompt(mime_type="text/plain")  # type: ignore[call-overload]
+        review.completes("language")(5)  # type: ignore[type-var]
+        PromptMessage("system", TextContent(""))  # type: ignore[arg-type]
+        context.ask(str, "What?")  # type: ignore[type-var, unused-coroutine]
+        context.log("loud", "x")  # type: ignore[arg-type]
+        context.sample("x")  # type: ignore[call-arg, unused-coroutine]
+
+    assert callable(probe)
+    assert (WrongArguments.input_model, WrongOutput.input_model) == (Topic, Topic)

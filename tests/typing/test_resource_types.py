@@ -1,0 +1,138 @@
+"""What a type checker knows about resources; the assertions are mypy's, running it proves little."""
+
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, Generic, TypeVar, assert_type
+
+from pydantic import BaseModel
+
+from axolotl_core import (
+    Annotations,
+    CacheHint,
+    FunctionResource,
+    FunctionResourceTemplate,
+    IResource,
+    IResourceTemplate,
+    ResourceRegistry,
+    TextResource,
+    ToolContext,
+    resource,
+    resources_of,
+    scan_resources,
+)
+from axolotl_core.registry import AnyResource
+from axolotl_core.resource import ResourceContents
+
+VariablesT = TypeVar("VariablesT", bound=BaseModel)
+
+
+class UserId(BaseModel):
+    user_id: int
+
+
+class Settings(IResource):
+    name = "settings"
+    uri = "config://app"
+    mime_type = "application/json"
+    annotations = Annotations(audience=("user",))
+    cache = CacheHint(5)
+
+    async def read(self, context: ToolContext) -> dict[str, str]:
+        assert_type(context.uri, str)
+        return {}
+
+
+class Profile(IResourceTemplate[UserId]):
+    name = "profile"
+    uri_template = "users://{user_id}"
+
+    async def read(self, variables: UserId, context: ToolContext) -> TextResource:
+        assert_type(variables.user_id, int)
+        return TextResource(context.uri, str(variables.user_id))
+
+
+class Stored(IResourceTemplate[VariablesT], Generic[VariablesT]):
+    async def read(self, variables: VariablesT, context: ToolContext) -> VariablesT:
+        return variables
+
+
+class StoredUser(Stored[UserId]):
+    name = "stored"
+    uri_template = "stored://{user_id}"
+
+
+class WrongVariables(IResourceTemplate[UserId]):
+    async def read(self, variables: str, context: ToolContext) -> str:  # type: ignore[override]
+        return variables
+
+
+@resource("config://app", mime_type="application/json", size=2, cache=CacheHint(60, "public"))
+def config() -> dict[str, str]:
+    return {}
+
+
+@resource("users://{user_id}/posts{?page}")
+async def posts(user_id: int, page: int = 1) -> list[str]:
+    return [str(user_id)] * page
+
+
+@resource("stream://numbers")
+async def numbers() -> AsyncIterator[int]:
+    yield 1
+
+
+@posts.completes("user_id")
+def user_ids(value: str) -> list[str]:
+    return [value]
+
+
+class Shelf:
+    @resource("shelf://{number}")
+    def book(self, number: int) -> bytes:
+        return bytes(number)
+
+
+async def test_decorated_functions_keep_their_types() -> None:
+    """Calling the resource is typed like calling the function, whether the URI has variables or not."""
+    assert_type(config(), dict[str, str])
+    pending = posts(1, page=2)
+    assert assert_type(pending, Coroutine[Any, Any, list[str]]) is pending
+    assert assert_type(await pending, list[str]) == ["1", "1"]
+    assert_type(numbers(), AsyncIterator[int])
+    assert_type(Shelf().book(2), bytes)
+    assert_type(user_ids("1"), list[str])
+
+
+async def test_read_is_typed_by_the_class() -> None:
+    """What `read` gives is what the class says; what `execute` gives is always the same."""
+    assert_type(await Settings().read(ToolContext()), dict[str, str])
+    assert_type(await Profile().read(UserId(user_id=1), ToolContext()), TextResource)
+    assert_type(await StoredUser().read(UserId(user_id=1), ToolContext()), UserId)
+    contents = await Profile().execute(UserId(user_id=1), ToolContext(uri="users://1"))
+    assert_type(contents, ResourceContents)
+    assert contents == (TextResource("users://1", "1"),)
+
+
+def test_registries_hold_any_resource() -> None:
+    """Resources and templates go in, and what comes out is checked for None."""
+    registry = ResourceRegistry([Settings(), Profile(), posts, *resources_of(Shelf())])
+    assert_type(registry.try_get("config://app"), AnyResource | None)
+    assert_type(registry.get_all(), tuple[IResource | IResourceTemplate[Any], ...])
+    found = resources_of(Shelf())
+    assert_type(found, tuple[FunctionResource[..., Any] | FunctionResourceTemplate[..., Any], ...])
+    assert_type(scan_resources("axolotl_core.names"), tuple[IResource | IResourceTemplate[Any], ...])
+    assert len(registry) == 4
+
+
+def test_wrong_uses_are_seen_by_the_checker() -> None:
+    """Each needs an ignore that strict mypy checks."""
+
+    def probe() -> None:
+        posts("five")  # type: ignore[arg-type, unused-coroutine]
+        posts(user_id=5, pag=2)  # type: ignore[call-arg, unused-coroutine]
+        resource(config)  # type: ignore[arg-type]
+        resource("a://b", coerce_arguments=True)  # type: ignore[call-arg]
+        posts.completes("user_id")(5)  # type: ignore[type-var]
+        CacheHint(5, "shared")  # type: ignore[arg-type]
+
+    assert callable(probe)
+    assert WrongVariables.input_model is UserId
