@@ -16,9 +16,10 @@ from axolotl_server.client_outcomes import (
     PromptOutcome,
     RemoteError,
     ResourceOutcome,
+    TaskCancelled,
     UnansweredQuestion,
 )
-from axolotl_server.client_requests import OnTold, Requests, is_asking, unanswered
+from axolotl_server.client_requests import OnTold, Requests, is_asking, is_task, unanswered
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
 
@@ -37,6 +38,7 @@ __all__ = [
     "PromptOutcome",
     "RemoteError",
     "ResourceOutcome",
+    "TaskCancelled",
     "UnansweredQuestion",
     "connect",
 ]
@@ -88,14 +90,16 @@ class InProcessClient:
         on_progress: OnTold | None = None,
         on_log: OnTold | None = None,
     ) -> CallOutcome:
-        """Call a tool.
+        """Call a tool; if the client's capabilities have the extension for tasks, a task is followed to its end.
 
         Raises:
             RemoteError: if the server refuses the request itself, as for a name that no tool has.
             UnansweredQuestion: if the tool asks and there is nobody to answer.
+            TaskCancelled: if the call became a task that was ended without a result.
         """
         params = {"name": name, "arguments": arguments or {}}
-        return CallOutcome.of(await self._finish("tools/call", params, on_progress, on_log))
+        result = await self._finish("tools/call", params, on_progress, on_log)
+        return CallOutcome.of(await self._followed(result["taskId"]) if is_task(result) else result)
 
     async def get_prompt(
         self,
@@ -190,9 +194,28 @@ class InProcessClient:
         """
         return await self._requests.finish(method, params, on_progress, on_log)
 
+    async def follow(self, task_id: str) -> Any:
+        """Wait for the end of a task and give its result; what it asks is answered.
+
+        Raises:
+            RemoteError: if it ends with an error.
+            TaskCancelled: if it is ended without a result.
+            UnansweredQuestion: if it asks and there is nobody to answer.
+            ConnectionError: if the client is closed, or the server ends.
+        """
+        return await self._requests.follow(task_id)
+
     async def close(self) -> None:
         """End the connection; requests that still run are cancelled."""
         await self._requests.close()
+
+    async def _followed(self, task_id: str) -> Any:
+        """Wait for a task that nobody else will; without somebody who waits it is of no use."""
+        try:
+            return await self.follow(task_id)
+        except BaseException:
+            await self._requests.cancel_task(task_id)
+            raise
 
     async def _list(self, method: str, field: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []

@@ -59,6 +59,16 @@ class Conversation:
         await self._peer.close(0.0)
         self._inbox.put_nowait(None)
 
+    def unheard_task(self) -> str | None:
+        """Hear no more; give the task that the request became while nobody listened."""
+        self._ended = True
+        while not self._inbox.empty():
+            message = self._inbox.get_nowait()
+            result = {} if message is None else msgspec.json.decode(message).get("result", {})
+            if "taskId" in result:
+                return str(result["taskId"])
+        return None
+
 
 class Listening:
     """Changes as they come: `async for change in changes`, or `await anext(changes)`.

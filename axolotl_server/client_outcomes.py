@@ -7,7 +7,15 @@ from typing import Any
 
 from axolotl_core.resource import CacheHint
 
-__all__ = ["CallOutcome", "Change", "PromptOutcome", "RemoteError", "ResourceOutcome", "UnansweredQuestion"]
+__all__ = [
+    "CallOutcome",
+    "Change",
+    "PromptOutcome",
+    "RemoteError",
+    "ResourceOutcome",
+    "TaskCancelled",
+    "UnansweredQuestion",
+]
 
 
 class RemoteError(Exception):
@@ -18,6 +26,10 @@ class RemoteError(Exception):
         self.code = code
         self.message = message
         self.data = data
+
+
+class TaskCancelled(Exception):
+    """The task that a call became was ended before there was a result."""
 
 
 class UnansweredQuestion(Exception):

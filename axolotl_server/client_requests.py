@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from axolotl_core.protocol.identity import Principal
@@ -10,10 +10,10 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KE
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_server.client_answers import Answering, answers_to
 from axolotl_server.client_conversation import Conversation
-from axolotl_server.client_outcomes import UnansweredQuestion
+from axolotl_server.client_outcomes import RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.handler import DefaultHandler
 
-__all__ = ["OnTold", "Requests", "is_asking", "unanswered"]
+__all__ = ["OnTold", "Requests", "is_asking", "is_task", "unanswered"]
 
 OnTold: TypeAlias = Callable[[Mapping[str, Any]], object]
 """Takes the params of a notification; what it raises is raised where the request is awaited."""
@@ -61,6 +61,38 @@ class Requests:
             result = await self._exchange(method, again, on_progress, on_log)
         return result
 
+    async def follow(self, task_id: str) -> Any:
+        """Wait for the end of a task and give its result, answering what it asks.
+
+        Raises:
+            RemoteError: if it ends with an error.
+            TaskCancelled: if it is ended without a result.
+            UnansweredQuestion: if it asks and there is nobody to answer.
+            ConnectionError: if the client is closed, or the server ends.
+        """
+        async with self.conversation() as conversation:
+            wanted = {"taskIds": [task_id]}
+            conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self.meta()})
+            heard = await conversation.hear()
+            task = await self._exchange("tasks/get", {"taskId": task_id}, None, None)
+            answered: set[str] = set()
+            while task["status"] in ("working", "input_required"):
+                await self._update(task, answered)
+                heard = await conversation.hear()
+                if heard is None:
+                    raise ConnectionError("The server has ended before the task did")
+                task = heard[1]
+        if "error" in task:
+            raise RemoteError(task["error"]["code"], task["error"]["message"], task["error"].get("data"))
+        if "result" not in task:
+            raise TaskCancelled(task.get("statusMessage", "The task was cancelled"))
+        return task["result"]
+
+    async def cancel_task(self, task_id: str) -> None:
+        """End a task whose result nobody wants, if it is still there."""
+        with suppress(ConnectionError, RemoteError):
+            await self._exchange("tasks/cancel", {"taskId": task_id}, None, None)
+
     @asynccontextmanager
     async def conversation(self) -> AsyncIterator[Conversation]:
         """Open the stream of one request; it is closed, and the request cancelled if need be, with the block.
@@ -77,6 +109,9 @@ class Requests:
         finally:
             self._open.discard(conversation)
             await conversation.close()
+            task_id = conversation.unheard_task()
+            if task_id is not None:
+                await self.cancel_task(task_id)
 
     def meta(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Write the `_meta` that every request needs, beside its own."""
@@ -88,6 +123,18 @@ class Requests:
         self._closed = True
         for conversation in tuple(self._open):
             await conversation.close()
+
+    async def _update(self, task: Mapping[str, Any], answered: set[str]) -> None:
+        """Answer the questions of a task that have no answer yet."""
+        fresh = {key: asked for key, asked in task.get("inputRequests", {}).items() if key not in answered}
+        if not fresh:
+            return
+        asking = {"inputRequests": fresh}
+        if self._answer is None:
+            raise unanswered("The task asks, and nobody answers: give connect() an answer", asking)
+        answered.update(fresh)
+        responses = await answers_to(asking, self._answer)
+        await self._exchange("tasks/update", {"taskId": task["taskId"], **responses}, None, None)
 
     async def _exchange(
         self, method: str, params: Mapping[str, Any], on_progress: OnTold | None, on_log: OnTold | None
@@ -111,6 +158,11 @@ class Requests:
 def is_asking(result: Mapping[str, Any]) -> bool:
     """Tell whether a result is no answer but questions."""
     return result.get("resultType") == "input_required"
+
+
+def is_task(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result is no answer but the task that will have one."""
+    return result.get("resultType") == "task"
 
 
 def unanswered(problem: str, result: Mapping[str, Any]) -> UnansweredQuestion:

@@ -23,6 +23,7 @@ class Licence(IResource):
     description = "What others may do with it."
     mime_type = "text/plain"
     annotations = Annotations(audience=("user",), priority=0.2)
+    execution = "thread"  # reading a file may block
 
     def __init__(self, path: Path) -> None:
         self._path = path

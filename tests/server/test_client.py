@@ -18,6 +18,7 @@ from axolotl_core import (
     InvalidArguments,
     PromptMessage,
     PromptRegistry,
+    ResourceNotFound,
     ResourceRegistry,
     Root,
     TextContent,
@@ -36,8 +37,11 @@ from axolotl_server.client import (
     Answer,
     Change,
     Inquiry,
+    TaskCancelled,
     UnansweredQuestion,
 )
+from axolotl_server.client_answers import EVERYTHING
+from axolotl_server.tasks.directed import TASKS_EXTENSION
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import Probe
 
@@ -584,3 +588,89 @@ async def test_rounds_by_hand() -> None:
         assert list(asked["inputRequests"]) == ["ask-1"]
         answered = {**params, "inputResponses": {"ask-1": DECLINE}, "requestState": asked["requestState"]}
         assert (await client.request("tools/call", answered))["content"][0]["text"] == "decline"
+
+
+@tool(task_support="required")
+async def long_order(context: ToolContext) -> str:
+    """Ask, and take one's time."""
+    size = await context.ask(Size, "Which size?")
+    context.report_progress(1)
+    return size.size
+
+
+@tool(task_support="required")
+async def hopeless() -> str:
+    """Fail with an error of the protocol."""
+    raise ResourceNotFound("nowhere://at/all")
+
+
+class LongProbe(Probe):
+    """Waits as a task."""
+
+    name = "long_probe"
+    task_support = "required"
+
+
+class Lasting(containers.DeclarativeContainer):
+    """Tools that run as tasks."""
+
+    probe = providers.Singleton(LongProbe)
+    tools = providers.List(providers.Object(long_order), providers.Object(hopeless), probe)
+
+
+TASKS = {**EVERYTHING, "extensions": {TASKS_EXTENSION: {}}}
+
+
+async def test_task() -> None:
+    """A call that becomes a task is followed to its result, its questions answered on the way."""
+    async with connect(Lasting(), answer=answering(Size(size="large")), capabilities=TASKS) as client:
+        assert (await client.call("long_order")).text == "large"
+
+
+async def test_task_by_hand() -> None:
+    """A bare request gives the task, which may be followed later."""
+    async with connect(Lasting(), answer=answering(Size(size="large")), capabilities=TASKS) as client:
+        task = await client.request("tools/call", {"name": "long_order"})
+        assert task["status"] == "working"
+        assert (await client.follow(task["taskId"]))["content"][0]["text"] == "large"
+        assert (await client.follow(task["taskId"]))["content"][0]["text"] == "large"
+
+
+async def test_task_that_fails() -> None:
+    """An error of a task is an error of the call."""
+    async with connect(Lasting(), capabilities=TASKS) as client:
+        with pytest.raises(RemoteError) as caught:
+            await client.call("hopeless")
+    assert (caught.value.code, caught.value.data) == (-32602, {"uri": "nowhere://at/all"})
+
+
+async def test_task_without_answer() -> None:
+    """A task that asks in vain is told of."""
+    async with connect(Lasting(), capabilities=TASKS) as client:
+        with pytest.raises(UnansweredQuestion, match="ask-1"):
+            await client.call("long_order")
+
+
+async def test_cancelled_call_of_a_task() -> None:
+    """A cancelled task of asyncio cancels the task at the server."""
+    container = Lasting()
+    async with connect(container, capabilities=TASKS) as client:
+        waiting = asyncio.ensure_future(client.call("long_probe"))
+        await container.probe().started.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await container.probe().cancelled.wait()
+
+
+async def test_task_that_is_cancelled_by_others() -> None:
+    """A task that somebody else ends has no result."""
+    container = Lasting()
+    async with connect(container, capabilities=TASKS) as client:
+        task = await client.request("tools/call", {"name": "long_probe"})
+        following = asyncio.ensure_future(client.follow(task["taskId"]))
+        await container.probe().started.wait()
+        await client.request("tasks/cancel", {"taskId": task["taskId"]})
+        with pytest.raises(TaskCancelled, match="cancelled"):
+            await following

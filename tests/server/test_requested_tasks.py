@@ -4,26 +4,25 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import pytest_asyncio
-from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, Principal, ProtocolError, ToolContext, ToolError, ToolResult, tool
 from axolotl_core.content import TextContent
 from axolotl_core.errors import InvalidRequest
+from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
-from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.server.serving import PATIENCE_SECONDS, HttpServer, StdioServers, serving, until
 from tests.server.session_client import Client, EventReader
 from tests.server.task_peers import EXTENSION, RELATED, STATUS, Herald, Job, RequestingPeer
-from tests.server.test_stdio import serving as serving_stdio
 from tests.server.tools import Echo, container_of
-from tests.server.wire import INITIALIZE, message
+from tests.server.wire import INITIALIZE, JSON_HEADERS, message
 
 ADA, BOB = Principal("ada"), Principal("bob")
-TERMINAL = ["completed", "failed", "cancelled"]
 
 
 @tool(task_support="optional")
@@ -128,7 +127,7 @@ async def test_the_handshake_tells_of_tasks(host: ServerHost) -> None:
         result = await peer.result("initialize", {**INITIALIZE, "protocolVersion": version})
         told[version] = result["capabilities"].get("tasks")
         assert EXTENSION not in json.dumps(result)
-    tasks = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+    tasks: Any = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     assert told == {"2024-11-05": None, "2025-03-26": None, "2025-06-18": None, "2025-11-25": tasks}
 
 
@@ -346,13 +345,12 @@ async def test_unknown_tasks(peer: RequestingPeer, method: str) -> None:
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
-@pytest.mark.parametrize(("creator", "stranger"), [(None, None), (ADA, BOB), (ADA, None), (None, ADA)])
-async def test_tasks_of_others(
-    host: ServerHost, job: Job, method: str, creator: Principal | None, stranger: Principal | None
-) -> None:
+@pytest.mark.parametrize(
+    ("creator", "stranger"), [(ANONYMOUS, ANONYMOUS), (ADA, BOB), (ADA, ANONYMOUS), (ANONYMOUS, ADA)]
+)
+async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal, stranger: Principal) -> None:
     """A task is not there for another principal, nor for another connection of a caller that nobody knows."""
-    mine = await RequestingPeer.begun(host, **({} if creator is None else {"principal": creator}))
-    other = await RequestingPeer.begun(host, **({} if stranger is None else {"principal": stranger}))
+    mine, other = await RequestingPeer.begun(host, creator), await RequestingPeer.begun(host, stranger)
     task = await mine.call("job")
     assert (await other.error(method, {"taskId": task["taskId"]}))["code"] == -32602
     assert (await other.result("tasks/list"))["tasks"] == []
@@ -583,7 +581,7 @@ async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
         peer = await RequestingPeer.begun(host)
         task = await peer.call("job")
         waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
-        await job.started.wait()
+        await peer.settle()
     assert job.cancelled.is_set()
     assert not host.handler.inflight
     assert "shutting down" in (await peer.reply(waiting))["error"]["message"]
@@ -630,8 +628,48 @@ def fetching(task_id: str, id: int = 7) -> bytes:
     return message("tasks/result", {"taskId": task_id}, id=id)
 
 
-async def messages_of(stream: EventReader) -> list[Any]:
-    return [event.message for event in await stream.rest() if event.data]
+class Waiting:
+    """A request for a result that is under way, and what it is told until its end."""
+
+    def __init__(self, client: Client, task_id: str, id: int = 7) -> None:
+        self.told: asyncio.Queue[Any] = asyncio.Queue()
+        self.last_event_id: str | None = None
+        self.request = asyncio.ensure_future(self._run(client, fetching(task_id, id)))
+
+    async def next(self) -> Any:
+        """Wait for the next message; None is the end."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return await self.told.get()
+
+    async def rest(self) -> list[Any]:
+        """Wait for all messages to come."""
+        messages = []
+        while (said := await self.next()) is not None:
+            messages.append(said)
+        return messages
+
+    async def leave(self) -> None:
+        """Close the connection."""
+        self.request.cancel()
+        await asyncio.wait([self.request])
+
+    async def _run(self, client: Client, body: bytes) -> None:
+        headers = {**JSON_HEADERS, **client.headers}
+        async with client.http.stream("POST", client.url, content=body, headers=headers) as response:
+            if response.headers.get("content-type") == "text/event-stream":
+                stream = EventReader(response)
+                while (event := await stream.next()) is not None:
+                    self.last_event_id = event.id
+                    if event.data:
+                        self.told.put_nowait(event.message)
+            elif response.status_code == 200:
+                self.told.put_nowait(json.loads(await response.aread()))
+        self.told.put_nowait(None)
+
+
+def requests_of(server: HttpServer) -> set[Any]:
+    """Name the requests that run in sessions."""
+    return {number for session in server.app.sessions._by_id.values() for number in session.calls}
 
 
 async def test_a_result_over_http_is_plain(client: Client, job: Job) -> None:
@@ -650,17 +688,152 @@ async def test_a_task_speaks_where_somebody_waits(server: HttpServer, client: Cl
     task_id = await begin(client, "herald", _meta={"progressToken": 1})
     await herald.started.wait()
     assert herald.context is not None
-    async with client.calling_later(fetching(task_id, 7)) as first:
-        await until(lambda: server.waiting == 1)
-        async with client.calling_later(fetching(task_id, 8)) as second:
-            await until(lambda: server.waiting == 2)
-            herald.context.report_progress(1.25)
-            assert (await second.taken()).message["params"]["progress"] == 1.25
-            await client.post(message("notifications/cancelled", {"requestId": 8}, id=None))
-            await until(lambda: server.waiting == 1)
-        herald.context.report_progress(1.5)
-        assert (await first.taken()).message["params"]["progress"] == 1.5
-        herald.release.set()
-        rest = await first.rest()
+    first = Waiting(client, task_id, 7)
+    await until(lambda: 7 in requests_of(server))
+    second = Waiting(client, task_id, 8)
+    await until(lambda: 8 in requests_of(server))
+    herald.context.report_progress(1.25)
+    assert (await second.next())["params"]["progress"] == 1.25
+    await client.post(message("notifications/cancelled", {"requestId": 8}, id=None))
+    assert await second.rest() == []
+    herald.context.report_progress(1.5)
+    assert (await first.next())["params"]["progress"] == 1.5
+    herald.release.set()
+    rest = await first.rest()
     assert [said.get("method") for said in rest] == ["notifications/progress", "notifications/message", None]
     assert all(has_related(said) for said in rest)
+
+
+async def test_a_task_speaks_to_its_session(client: Client, herald: Herald) -> None:
+    """While nobody waits, the stream that the client opened itself has what a task says, and its changes."""
+    async with client.hearing() as stream:
+        assert (await stream.take()).is_priming
+        task_id = await begin(client, "herald", _meta={"progressToken": 1})
+        herald.release.set()
+        told = [(await stream.take()).message for _ in range(5)]
+    assert [said["method"].removeprefix("notifications/") for said in told] == [
+        "progress",
+        "message",
+        "progress",
+        "message",
+        "tasks/status",
+    ]
+    assert [has_related(said) for said in told] == [True, True, True, True, False]
+    assert told[4]["params"]["taskId"] == task_id
+
+
+async def test_a_client_that_takes_no_stream(server: HttpServer, client: Client, herald: Herald) -> None:
+    """What such a client cannot be told along with the result goes to its session."""
+    async with client.hearing() as stream:
+        assert (await stream.take()).is_priming
+        task_id = await begin(client, "herald", _meta={"progressToken": 1})
+        await herald.started.wait()
+        waiting = asyncio.ensure_future(client.post(fetching(task_id), Accept="application/json"))
+        await until(lambda: 7 in requests_of(server))
+        herald.release.set()
+        assert (await waiting).json()["result"]["content"][0]["text"] == "done"
+        told = [(await stream.take()).message["method"] for _ in range(4)]
+    assert told.count("notifications/progress") == 2
+
+
+async def test_a_lost_connection_ends_nothing(server: HttpServer, client: Client, job: Job) -> None:
+    """A client that loses its connection while it waits asks again; the request that was lost is forgotten."""
+    task_id = await begin(client, "job")
+    lost = Waiting(client, task_id)
+    await until(lambda: 7 in requests_of(server))
+    await lost.leave()
+    await until(lambda: 7 not in requests_of(server))
+    assert not job.cancelled.is_set()
+    again = Waiting(client, task_id, 8)
+    await until(lambda: 8 in requests_of(server))
+    job.release.set()
+    (reply,) = await again.rest()
+    assert (reply["id"], reply["result"]["content"][0]["text"]) == (8, "done")
+
+
+async def test_a_lost_stream_can_be_resumed(server: HttpServer, client: Client, herald: Herald) -> None:
+    """A client that has heard something before its connection broke finds the rest, the result among it."""
+    task_id = await begin(client, "herald", _meta={"progressToken": 1})
+    await herald.started.wait()
+    assert herald.context is not None
+    lost = Waiting(client, task_id)
+    await until(lambda: 7 in requests_of(server))
+    herald.context.report_progress(1.5)
+    assert (await lost.next())["params"]["progress"] == 1.5
+    await lost.leave()
+    herald.release.set()
+    async with client.hearing(lost.last_event_id) as resumed:
+        told = [event.message for event in await resumed.rest() if event.data]
+    assert [said.get("method") for said in told] == ["notifications/progress", "notifications/message", None]
+    assert told[-1]["id"] == 7
+
+
+async def test_another_session_finds_nothing(server: HttpServer, client: Client, http: httpx.AsyncClient) -> None:
+    """Without a name, a client is its session: no other may see, fetch, cancel or list its tasks."""
+    task_id = await begin(client, "job")
+    other = Client(http, server.url)
+    await other.begin()
+    for method in ("tasks/get", "tasks/result", "tasks/cancel"):
+        assert (await other.post(message(method, {"taskId": task_id}))).json()["error"]["code"] == -32602
+    assert (await other.post(message("tasks/list"))).json()["result"]["tasks"] == []
+    assert len((await client.post(message("tasks/list"))).json()["result"]["tasks"]) == 1
+
+
+async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job, herald: Herald) -> None:
+    """A session that is ended ends waiting, not tasks; what they say then is heard by nobody."""
+    task_id = await begin(client, "job")
+    await begin(client, "herald", _meta={"progressToken": 1})
+    async with client.hearing() as stream:
+        assert (await stream.take()).is_priming
+        waiting = Waiting(client, task_id)
+        await until(lambda: 7 in requests_of(server))
+        assert (await client.end()).status_code == 204
+        assert await waiting.rest() == []
+        assert await stream.next() is None
+    assert not job.cancelled.is_set()
+    job.release.set()
+    herald.release.set()
+    await until(lambda: not server.host.handler.inflight)
+    assert {task.status for task in server.host._server.tasks()._tasks.values()} == {"completed"}
+
+
+async def test_waiting_keeps_a_session_alive(http: httpx.AsyncClient, job: Job) -> None:
+    """A session is not idle while its client waits for a result, however long that takes."""
+    async with serving(container_of(job), {"sessions": {"idle_seconds": 0.02}}) as server:
+        client = Client(http, server.url)
+        await client.begin()
+        waiting = Waiting(client, await begin(client, "job"))
+        await until(lambda: 7 in requests_of(server))
+        (session,) = server.app.sessions._by_id.values()
+        used = session.last_used
+        await until(lambda: session.last_used > used + 0.05)
+        job.release.set()
+        assert [reply["id"] for reply in await waiting.rest()] == [7]
+
+
+async def test_tasks_over_stdio(tmp_path: Path) -> None:
+    """In a process of its own a task runs, is fetched, and is stopped when the client has gone."""
+    servers = StdioServers()
+    try:
+        server = await servers.start("tests/server/stdio_task_tools.py:Container")
+        server.send(message("initialize", INITIALIZE, id=0))
+        server.send(message("notifications/initialized", id=None))
+        await server.receive()
+        server.send(message("tools/call", {"name": "greet", "arguments": {"name": "Ada"}, "task": {}}, id=1))
+        created, ended = [json.loads(await server.receive()) for _ in range(2)]
+        task_id = created["result"]["task"]["taskId"]
+        assert (ended["method"], ended["params"]["status"]) == (STATUS, "completed")
+        server.send(fetching(task_id, 2))
+        assert json.loads(await server.receive())["result"]["content"][0]["text"] == "Hello, Ada!"
+        linger = {"name": "linger", "arguments": {"path": str(tmp_path / "end")}, "task": {}}
+        server.send(message("tools/call", {**linger, "_meta": {"progressToken": 1}}, id=3))
+        lingering = json.loads(await server.receive())["result"]["task"]["taskId"]
+        assert has_related(json.loads(await server.receive()))
+        server.send(fetching(lingering, 4))
+        code, rest = await server.close()
+    finally:
+        servers.close()
+    assert code == 0
+    (reply,) = map(json.loads, rest.splitlines())
+    assert (reply["id"], reply["error"]["code"]) == (4, -32603)
+    assert (tmp_path / "end").read_text() == "shutdown"

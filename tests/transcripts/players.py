@@ -98,6 +98,7 @@ class MemoryPlayer(StreamPlayer):
         return Received(json.loads(await self._transport.receive()))
 
     async def close(self) -> list[Received]:
+        await asyncio.sleep(0)  # what was sent has arrived
         rest = await self._transport.close(PATIENCE_SECONDS)
         assert not len(self._host.handler.inflight), "a call is still in flight"
         await self._host.stop()

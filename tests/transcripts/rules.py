@@ -66,6 +66,7 @@ class WireRules:
                 case {"id": str() | int() as request_id, "method": str() as method}:
                     params = one.get("params")
                     self._requests[_key(request_id)] = method, params if isinstance(params, dict) else {}
+                    self._listening.discard(_key(request_id))
                     self._note_meta(params)
 
     def check(self, message: Any) -> None:

@@ -1,7 +1,7 @@
 """The containers that transcripts name: tools for every kind of definition, output and failure."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from dependency_injector import containers, providers
@@ -310,10 +310,6 @@ async def paint(colour: Annotated[str, Field(description="a name")], coats: int 
     return f"{colour} x{coats}"
 
 
-def _many(*names: str) -> Sequence[Any]:
-    return [SchemaTool(name, {}, measure) for name in names]
-
-
 class Container(containers.DeclarativeContainer):
     """Every kind of tool."""
 
@@ -370,15 +366,6 @@ class Listing(containers.DeclarativeContainer):
         providers.Object(paint),
         providers.Singleton(SchemaTool, "measure", RAW_SCHEMA, measure),
     )
-
-
-class Paged(containers.DeclarativeContainer):
-    """Five tools in pages of two."""
-
-    settings = providers.Object(
-        {"server": {"name": "transcripts", "version": "1"}, "protocol": {"page_size": 2}},
-    )
-    tools = providers.Callable(_many, "a", "b", "c", "d", "e")
 
 
 class OtherChoices(containers.DeclarativeContainer):

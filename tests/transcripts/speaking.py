@@ -1,0 +1,105 @@
+"""Tools, prompts and resources for transcripts that speak while they work, and know whom they work for."""
+
+from typing import Any
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel
+
+from axolotl_core import ITool, NoArguments, ToolContext, prompt, resource, tool
+from axolotl_core.protocol.levels import LEVELS
+
+
+class Thing(BaseModel):
+    size: int
+
+
+@tool
+async def log_all(context: ToolContext) -> str:
+    """Log something of each level."""
+    for level in LEVELS:
+        context.log(level, f"it is {level}")  # type: ignore[arg-type]
+    return "logged"
+
+
+@tool
+async def log_kinds(context: ToolContext) -> str:
+    """Log every kind of value."""
+    values: list[Any] = ["text", 1, 1.5, None, True, ["a"], {"a": {"b": 1}}, Thing(size=3), {1, 2}.__class__]
+    for value in values:
+        context.log("error", value, logger="kinds")
+    return "logged"
+
+
+@tool(execution="thread")
+def log_in_thread(context: ToolContext) -> str:
+    """Log from a worker thread."""
+    context.log("warning", "in a thread", "thread")
+    return "logged"
+
+
+@prompt
+async def log_prompt(context: ToolContext) -> str:
+    """Log while a prompt is rendered, and report progress."""
+    context.log("warning", "in a prompt")
+    context.report_progress(1, 2)
+    return "logged"
+
+
+@resource("logs://resource")
+async def log_resource(context: ToolContext) -> str:
+    """Log while a resource is read, and report progress."""
+    context.log("warning", "in a resource")
+    context.report_progress(1, 2)
+    return "logged"
+
+
+class Trace(ITool[NoArguments, str]):
+    name = "trace"
+    description = "Tell the trace"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        trace = context.trace
+        if trace is None:
+            return "none"
+        return f"{trace.trace_id} {trace.parent_id} {trace.tracestate} {trace.baggage}"
+
+
+class Steps(BaseModel):
+    steps: int
+    total: int | None = None
+
+
+class Hurry(ITool[Steps, str]):
+    name = "hurry"
+    description = "Report more than anybody reads"
+
+    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+        for step in range(1, arguments.steps + 1):
+            context.report_progress(step, arguments.total)
+        return "there"
+
+
+class Container(containers.DeclarativeContainer):
+    """Everything that speaks."""
+
+    settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
+    tools = providers.List(
+        providers.Object(log_all),
+        providers.Object(log_kinds),
+        providers.Object(log_in_thread),
+        providers.Singleton(Trace),
+    )
+    prompts = providers.List(providers.Object(log_prompt))
+    resources = providers.List(providers.Object(log_resource))
+
+
+class Quiet(containers.DeclarativeContainer):
+    """A server whose clients hear of errors only, and of anything once in a quarter of an hour."""
+
+    settings = providers.Object(
+        {
+            "server": {"name": "transcripts", "version": "1"},
+            "protocol": {"log_level": "ERROR", "progress_per_second": 0.001, "log_messages_per_second": 0.001},
+        }
+    )
+    tools = providers.List(providers.Object(log_all), providers.Object(log_kinds), providers.Singleton(Hurry))
