@@ -15,8 +15,10 @@ from axolotl_cli.running import with_host
 from axolotl_cli.targets import Choice
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
-from axolotl_server.client import InProcessClient, RemoteError, UnansweredQuestion
+from axolotl_server.client import InProcessClient, RemoteError, TaskCancelled, UnansweredQuestion
+from axolotl_server.client_answers import EVERYTHING
 from axolotl_server.host import ServerHost
+from axolotl_server.tasks.directed import TASKS_EXTENSION
 
 __all__ = ["Prepare", "request"]
 
@@ -34,16 +36,17 @@ def request(choice: Choice, method: str, prepare: Prepare, answers: Sequence[str
     answering = CommandAnswers(answers)
 
     async def work(host: ServerHost) -> Any:
-        client = InProcessClient(host.handler, answer=answering)
         params = {**prepare(host), "_meta": {LOG_LEVEL_KEY: "info"}}
+        client = InProcessClient(host.handler, answer=answering, capabilities=_capabilities(host, params))
         try:
-            return await client.request(method, params, on_progress=_print_progress, on_log=_print_log)
+            result = await client.request(method, params, on_progress=_print_progress, on_log=_print_log)
+            return await client.follow(result["taskId"]) if "taskId" in result else result
         finally:
             await client.close()
 
     try:
         result = with_host(choice, work)
-    except UnansweredQuestion as error:
+    except (TaskCancelled, UnansweredQuestion) as error:
         raise ConfigurationError(str(error)) from error
     except RemoteError as error:
         _print_refusal(error, as_json)
@@ -51,6 +54,17 @@ def request(choice: Choice, method: str, prepare: Prepare, answers: Sequence[str
     for key in answering.unused:
         typer.secho(f"The answer for {key!r} was not asked for", fg="yellow", err=True)
     return result
+
+
+def _capabilities(host: ServerHost, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Say that whatever is asked can be answered.
+
+    A task tells nothing while it runs, so that only tools that cannot do without are run as one.
+    """
+    bindings = (one.spec for one in host.catalogue.bindings() if one.spec.tool.task_support == "required")
+    if any(spec.name.casefold() == str(params.get("name")).casefold() for spec in bindings):
+        return {**EVERYTHING, "extensions": {TASKS_EXTENSION: {}}}
+    return EVERYTHING
 
 
 def _print_progress(params: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ def explain_findings(error: ValidationError, known: Sequence[str], place: tuple[
 
 def unknown_argument(name: str, known: Sequence[str]) -> str:
     """Say that there is no such argument, and which there are."""
-    return f"{_path((name,))}: unknown argument; this tool takes {', '.join(known) or 'no arguments'}"
+    return f"{_path((name,))}: unknown argument; it takes {', '.join(known) or 'no arguments'}"
 
 
 def _explain_one(finding: Any, location: Sequence[int | str], known: Sequence[str]) -> str:

@@ -48,6 +48,10 @@ class CacheHint(msgspec.Struct, frozen=True):
     ttl_seconds: float
     scope: Literal["public", "private"] = "private"
 
+    def __post_init__(self) -> None:
+        if self.ttl_seconds < 0:
+            raise ValueError(f"CacheHint: ttl_seconds is {self.ttl_seconds:g}, but must not be negative")
+
 
 class _Readable(IFeature):
     """What resources and templates of them say about themselves."""

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from dependency_injector import containers
 
@@ -22,6 +22,7 @@ from axolotl_server.client_outcomes import (
 from axolotl_server.client_requests import OnTold, Requests, is_asking, is_task, unanswered
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
+from axolotl_server.subscriptions import Listable
 
 __all__ = [
     "ACCEPT",
@@ -43,15 +44,14 @@ __all__ = [
     "connect",
 ]
 
-_Listed: TypeAlias = Literal["tools", "prompts", "resources"]
-
 
 class InProcessClient:
     """Speaks the stateless revision to a handler; any number of requests may run at once.
 
     A request whose task is cancelled is cancelled at the server too. `answer` is given every question that the server
     asks, as an `Inquiry`, and gives an `Answer`; `capabilities` says what may be asked, which is everything unless it
-    says less, and nothing where there is no `answer`.
+    says less, and nothing where there is no `answer`. `on_progress` and `on_log` hear the params of what is told about
+    one request before it is answered, log messages of all levels.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class InProcessClient:
 
     @asynccontextmanager
     async def listen(
-        self, *uris: str, lists: Collection[_Listed] = ("tools", "prompts", "resources")
+        self, *uris: str, lists: Collection[Listable] = ("tools", "prompts", "resources")
     ) -> AsyncIterator[Listening]:
         """Hear of changes of these resources, and of the lists, for as long as the block lasts.
 
@@ -247,7 +247,10 @@ async def connect(
     answer: Answering | None = None,
     capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[InProcessClient]:
-    """Start a container's server and talk to it; `settings` has the form of the settings file."""
+    """Start a container's server and talk to it; `settings` has the form of the settings file.
+
+    `answer` and `capabilities` say what the server may ask and what it is told then, see `InProcessClient`.
+    """
     async with ServerHost(container, flags=settings, toolsets=toolsets) as host:
         client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities)
         try:

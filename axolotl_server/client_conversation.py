@@ -59,15 +59,14 @@ class Conversation:
         await self._peer.close(0.0)
         self._inbox.put_nowait(None)
 
-    def unheard_task(self) -> str | None:
-        """Hear no more; give the task that the request became while nobody listened."""
+    def unwanted_task(self) -> str | None:
+        """Hear no more; give the task that the request became, which nobody knows of then."""
         self._ended = True
+        results = [self.result]
         while not self._inbox.empty():
             message = self._inbox.get_nowait()
-            result = {} if message is None else msgspec.json.decode(message).get("result", {})
-            if "taskId" in result:
-                return str(result["taskId"])
-        return None
+            results.append(None if message is None else msgspec.json.decode(message).get("result"))
+        return next((result["taskId"] for result in results if result and "taskId" in result), None)
 
 
 class Listening:

@@ -73,7 +73,7 @@ class Requests:
         async with self.conversation() as conversation:
             wanted = {"taskIds": [task_id]}
             conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self.meta()})
-            heard = await conversation.hear()
+            await conversation.hear()  # that changes will be told
             task = await self._exchange("tasks/get", {"taskId": task_id}, None, None)
             answered: set[str] = set()
             while task["status"] in ("working", "input_required"):
@@ -106,12 +106,12 @@ class Requests:
         self._open.add(conversation)
         try:
             yield conversation
+            await conversation.close()
+        except BaseException:
+            await self._abandon(conversation)
+            raise
         finally:
             self._open.discard(conversation)
-            await conversation.close()
-            task_id = conversation.unheard_task()
-            if task_id is not None:
-                await self.cancel_task(task_id)
 
     def meta(self, own: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Write the `_meta` that every request needs, beside its own."""
@@ -123,6 +123,13 @@ class Requests:
         self._closed = True
         for conversation in tuple(self._open):
             await conversation.close()
+
+    async def _abandon(self, conversation: Conversation) -> None:
+        """Close a conversation that nobody waits for, and end the task that may have come of it."""
+        await conversation.close()
+        task_id = conversation.unwanted_task()
+        if task_id is not None:
+            await self.cancel_task(task_id)
 
     async def _update(self, task: Mapping[str, Any], answered: set[str]) -> None:
         """Answer the questions of a task that have no answer yet."""

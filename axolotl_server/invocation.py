@@ -68,6 +68,8 @@ class Invocation(ABC):
         try:
             output = await binding.invoke(call)
             if call.token is None or call.token.reason is None:
+                if request.rounds is not None and request.rounds.pending:
+                    return request.era.input_required(request, call)  # whatever the code made of it
                 return binding.encode(output, request)
             return self._stopped(call, task, request)
         except BaseException as error:
@@ -92,8 +94,8 @@ class Invocation(ABC):
         if _only_asks(error):
             try:
                 return request.era.input_required(request, call)
-            except ToolError as too_much:
-                error = too_much
+            except Exception as problem:
+                error = problem
         return self.tell(error if isinstance(error, ToolError) else hide(error, call), request)
 
     def _stopped(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:

@@ -112,7 +112,7 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
     """
     offers = frozenset(_offers(container))
     findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
-    if not offers:
+    if not offers and "extensions" not in container.providers:
         findings.append(
             "The container has no role tools, prompts or resources: write "
             "tools = providers.List(providers.Singleton(MyTool)), or give it sub-containers that have one"

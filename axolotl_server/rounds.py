@@ -1,5 +1,6 @@
 """Questions that a stateless revision asks in rounds: the caller sends its request again, with the answers."""
 
+import logging
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
@@ -16,6 +17,8 @@ from axolotl_server.sealing import Answer, Binding, RoundState, StateSealer, bin
 
 __all__ = ["Rounds"]
 
+_log = logging.getLogger("axolotl")
+
 _WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
@@ -30,6 +33,7 @@ class Rounds:
         self._counts: Counter[str] = Counter()
         self.pending: dict[str, Question] = {}
         """The questions of this round."""
+        self._conflict: str | None = None
 
     @classmethod
     def of(cls, request: Request, call: ToolCall, sealer: StateSealer) -> "Rounds":
@@ -62,6 +66,8 @@ class Rounds:
         fresh = self._responses.get(key)
         if fresh is not None and (self._first or self._before.asked.get(key) == digest):
             return msgspec.json.decode(fresh)
+        if fresh is not None and key in self._before.asked:
+            _log.warning("the question %r has other words in each run, so that no answer to it counts", key)
         known = self._answers.get(key)
         if known is None or known.digest != digest:
             raise InvalidAnswer("There is no answer yet")
@@ -73,16 +79,19 @@ class Rounds:
             self._answers[key] = Answer(_digest(question), self._responses[key])
 
     def want(self, key: str, question: Question) -> None:
-        """Ask in this round.
-
-        Raises:
-            ValueError: if another question has that key.
-        """
+        """Ask in this round."""
         if self.pending.setdefault(key, question) != question:
-            raise ValueError(f"Two questions have the key {key!r}")
+            self._conflict = key
 
     def result(self, call: ToolCall, sealer: StateSealer) -> bytes:
-        """Write the questions of this round and the sealed state, without what closes a result."""
+        """Write the questions of this round and the sealed state, without what closes a result.
+
+        Raises:
+            ValueError: if two questions have the same key.
+            ToolError: if the answers so far are too large to be carried.
+        """
+        if self._conflict is not None:
+            raise ValueError(f"two questions have the key {self._conflict!r}")
         asked = {key: _digest(question) for key, question in self.pending.items()}
         state = sealer.seal(RoundState(self._answers, asked), _binding(call))
         requests = {

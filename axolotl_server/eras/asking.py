@@ -22,6 +22,9 @@ __all__ = ["AskingByRequest", "AskingInRounds", "IAsking", "check_capability"]
 
 AnswerT = TypeVar("AnswerT")
 
+_IN_ROUNDS = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The methods that may be answered with a question."""
+
 
 class IAsking(ABC):
     """Has a question answered."""
@@ -95,6 +98,8 @@ class AskingInRounds(IAsking):
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Look for the answer, and ask where there is none that can be used."""
+        if request.head.method not in _IN_ROUNDS:
+            raise ToolError("Only tools, prompts and resources can ask their caller")
         check_capability(request, question)
         assert isinstance(call, ToolCall)
         rounds = self.open(request, call)

@@ -1,13 +1,13 @@
 """The methods that extensions add to the protocol."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from axolotl_core.arguments import NoArguments, ParseArguments
 from axolotl_core.context import ToolContext
-from axolotl_core.errors import MissingCapability
+from axolotl_core.errors import ConfigurationError, MissingCapability
 from axolotl_core.extension import ExtensionMethod, IExtension
 from axolotl_core.feature import IFeature
 from axolotl_core.protocol.wire import json_text
@@ -19,6 +19,26 @@ from axolotl_server.methods.told import ErrorTelling
 from axolotl_server.request import Request
 
 __all__ = ["ExtensionMethods"]
+
+_OWN: Final = frozenset(
+    {
+        "completion",
+        "elicitation",
+        "initialize",
+        "logging",
+        "notifications",
+        "ping",
+        "prompts",
+        "resources",
+        "roots",
+        "sampling",
+        "server",
+        "subscriptions",
+        "tasks",
+        "tools",
+    }
+)
+"""How the names of the protocol's own methods begin."""
 
 
 class _Method(IFeature):
@@ -46,6 +66,7 @@ class ExtensionMethods(ErrorTelling):
         self._bindings: dict[str, Binding[FeatureSpec]] = {}
         for extension in extensions:
             for name, answer in extension.methods.items():
+                _check_method(name, extension, self._bindings)
                 method = _Method(name, extension, answer)
                 self._bindings[name] = binder.bind(method, "extension", name, _encode)
 
@@ -67,8 +88,16 @@ class ExtensionMethods(ErrorTelling):
         return binding, bytes(read_raw_params(request.data)), ""
 
 
+def _check_method(name: str, extension: IExtension, known: Mapping[str, object]) -> None:
+    if name in known or name.partition("/")[0] in _OWN:
+        raise ConfigurationError(
+            f"The extension {extension.identifier} adds the method {name!r}, which the protocol or another one has"
+        )
+
+
 def _encode(output: Mapping[str, Any], request: Request) -> bytes:
-    body = json_text(output)
-    if body == b"{}":
-        return b"{" + request.era.tail.removeprefix(b",")
-    return body[:-1] + request.era.tail
+    """Write a result; what every result carries is added by the revision."""
+    own = {name: value for name, value in output.items() if name not in ("_meta", "resultType")}
+    meta = output.get("_meta")
+    closing = request.era.tail if meta is None else request.era.closing(meta)
+    return json_text(own)[:-1] + closing if own else b"{" + closing.removeprefix(b",")

@@ -26,7 +26,7 @@ async def test_what_a_model_reads() -> None:
         answer = await client.call("greet", {"nmae": "Ada"})
     assert answer.is_error
     assert answer.text == (
-        "Invalid arguments: name: required, but missing; nmae: unknown argument; this tool takes name"
+        "Invalid arguments: name: required, but missing; nmae: unknown argument; it takes name"
     )
 
 

@@ -78,6 +78,12 @@ async def think(context: ToolContext) -> str:
     return f"{sample.text} {' '.join(root.uri for root in roots)}"
 
 
+@tool(task_support="required")
+async def simmer(context: ToolContext) -> str:
+    """Take one's time, as a task."""
+    return f"simmered: {(await context.ask(Sure, 'Long enough?')).sure}"
+
+
 @prompt
 def praise(dish: str, times: int = 1) -> str:
     """Praise a dish. At length.
@@ -126,7 +132,7 @@ class Container(containers.DeclarativeContainer):
     """Tools, prompts, resources, a template and an extension."""
 
     settings = providers.Object({"server": {"name": "restaurant", "version": "7"}})
-    tools = providers.List(*map(providers.Object, (order, confirm, pay, think)))
+    tools = providers.List(*map(providers.Object, (order, confirm, pay, think, simmer)))
     prompts = providers.List(*map(providers.Object, (praise, talk, sulk)))
     resources = providers.List(*map(providers.Object, (menu, picture, dish)))
     extensions = providers.List(providers.Singleton(Extension, "com.example/receipts", {"paper": False}))

@@ -130,6 +130,20 @@ def test_wrong_words(cli: CommandLine, words: list[str], finding: str) -> None:
     assert (answer.code, answer.stderr) == (2, f"Error: {finding}\n")
 
 
+@pytest.mark.parametrize("name", ["simmer", "SIMMER"])
+def test_task(cli: CommandLine, name: str) -> None:
+    """A tool that runs as a task only is followed to its end, and asks like any other."""
+    answer = call(cli, name, "--answer", 'ask-1={"sure": true}')
+    assert (answer.code, answer.stdout, answer.stderr) == (0, "simmered: True\n", "")
+
+
+def test_task_without_answer(cli: CommandLine) -> None:
+    """A task whose question has no answer ends with the command."""
+    answer = call(cli, "simmer")
+    assert answer.code == 2
+    assert answer.stderr.startswith("Error: The question 'ask-1' (Long enough?) has no answer")
+
+
 def test_unasked(cli: CommandLine) -> None:
     """An answer that nobody asked for is worth a line, because its key may be misspelled."""
     answer = call(cli, "pay", "--answer", "ask-1=accept", "--answer", "aks-1=accept")

@@ -207,7 +207,7 @@ def test_what_findings_are_about(cli: CommandLine) -> None:
 def test_everything_fine(cli: CommandLine) -> None:
     """A server with every kind of feature is counted whole."""
     answer = cli("check", "tests.cli.offering:Container", "--strict")
-    counts = "4 tools, 3 prompts, 2 resources, 1 template"
+    counts = "5 tools, 3 prompts, 2 resources, 1 template"
     assert (answer.code, answer.stdout) == (0, f"tests.cli.offering:Container: {counts}, all is well\n")
 
 

@@ -102,7 +102,7 @@ def test_every_kind_as_text(cli: CommandLine) -> None:
     ]
     assert "type image/png, 8 bytes" in lines
     assert "dishes://{name}{?lang} A dish template" in lines
-    assert lines[-1] == "4 tools, 3 prompts, 2 resources, 1 template; --json shows the schemas whole"
+    assert lines[-1] == "5 tools, 3 prompts, 2 resources, 1 template; --json shows the schemas whole"
 
 
 def test_toolsets(cli: CommandLine) -> None:

@@ -57,7 +57,7 @@ def test_every_kind(cli: CommandLine) -> None:
     assert "talk Begin a conversation. – – thread 30 s" in lines
     assert "ui://menu The menu. text/html;profile=mcp-app – thread 30 s" in lines
     assert "dishes://{name}{?lang} A dish of the menu, with its picture. – – thread 30 s" in lines
-    assert lines[-1] == "4 tools, 3 prompts, 2 resources, 1 template"
+    assert lines[-1] == "5 tools, 3 prompts, 2 resources, 1 template"
 
 
 def test_no_tools(cli: CommandLine) -> None:
@@ -80,7 +80,7 @@ def test_no_tools(cli: CommandLine) -> None:
 def test_every_kind_as_json(cli: CommandLine) -> None:
     """Programs get all of them."""
     offer = json.loads(cli("list", "tests.cli.offering:Container", "--json").stdout)
-    assert [tool["name"] for tool in offer["tools"]] == ["order", "confirm", "pay", "think"]
+    assert [tool["name"] for tool in offer["tools"]] == ["order", "confirm", "pay", "think", "simmer"]
     assert offer["prompts"][0]["arguments"] == [
         {"name": "dish", "required": True},
         {"name": "times", "required": False},

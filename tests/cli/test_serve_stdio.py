@@ -85,7 +85,7 @@ def test_terminal(processes: Processes) -> None:
 def test_terminal_counts_everything(processes: Processes) -> None:
     """The greeting counts prompts and resources too."""
     server = processes.start_in_terminal("serve", "tests.cli.offering:Container")
-    greeting = "restaurant serves 4 tools, 3 prompts, 2 resources and 1 template over stdio and waits for a client."
+    greeting = "restaurant serves 5 tools, 3 prompts, 2 resources and 1 template over stdio and waits for a client."
     assert server.read_until(READY).startswith(greeting)
     server.signal(signal.SIGINT)
     assert server.end()[0] == 0

@@ -1,11 +1,12 @@
 """Tools that ask: the user, the client's model, or where the user works."""
 
 import asyncio
-from typing import Final, Literal
+from datetime import date
+from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import Declined, ToolContext, tool
+from axolotl_core import Declined, Titles, ToolContext, tool
 from axolotl_core.registry import AnyTool
 from axolotl_core.sampling import SamplingMessage, SamplingTool, ToolOutcome
 
@@ -13,12 +14,23 @@ PAYMENT_URL: Final = "https://pay.example.com/invoice/7"
 
 
 class Booking(BaseModel):
-    """A form with a field of every kind."""
+    """A form with a field of every simple kind."""
 
     name: str = Field(min_length=1, description="Who comes.")
     nights: int = Field(ge=1, le=30)
     room: Literal["single", "double"] = "single"
     breakfast: bool = False
+
+
+class Survey(BaseModel):
+    """A form with a field of every other kind."""
+
+    day: date
+    rating: float = Field(ge=0, le=5)
+    size: Annotated[Literal["s", "m"], Titles("Small", "Medium")]
+    colours: list[Literal["red", "green", "blue"]] = Field(max_length=2)
+    toppings: Annotated[list[Literal["nuts", "figs"]], Titles("Hazelnuts", "Dried figs")] = []
+    remark: str | None = None
 
 
 class Word(BaseModel):
@@ -41,6 +53,12 @@ async def book(context: ToolContext) -> str:
     except Declined as refusal:
         return f"no booking: {refusal.action}"
     return f"{booking.name}, {booking.nights} nights, {booking.room}, breakfast: {booking.breakfast}"
+
+
+@tool
+async def survey(context: ToolContext) -> Survey:
+    """Ask for dates, numbers and choices, and give back what came."""
+    return await context.ask(Survey, "What do you think?")
 
 
 @tool
@@ -114,6 +132,7 @@ async def abilities(context: ToolContext) -> list[bool]:
 
 ASKING_TOOLS: Final[tuple[AnyTool, ...]] = (
     book,
+    survey,
     insist,
     pay,
     summarise,

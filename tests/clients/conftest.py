@@ -1,5 +1,6 @@
 """What clients connect to."""
 
+import logging
 import sys
 from collections.abc import AsyncIterator, Iterator
 
@@ -52,3 +53,12 @@ async def lines(places: Places) -> AsyncIterator[Lines]:
 async def peer(request: pytest.FixtureRequest, lines: Lines) -> IPeer:
     """The client that came the way of the test's parameter."""
     return await lines.to(request.param)
+
+
+@pytest.fixture(autouse=True)
+def contentment(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Clients have nothing to complain about."""
+    yield
+    records = [record for phase in ("setup", "call") for record in caplog.get_records(phase)]
+    theirs = [record for record in records if record.name.partition(".")[0] in ("mcp", "client", "fastmcp")]
+    assert [record.getMessage() for record in theirs if record.levelno >= logging.WARNING] == []

@@ -25,18 +25,27 @@ class Created(Result):
     poll_interval_ms: int
 
 
-class _TaskParams(RequestParams):
+class TaskParams(RequestParams):
+    """Which task is meant."""
+
     task_id: str
 
 
-class _UpdateParams(_TaskParams):
+class _UpdateParams(TaskParams):
     input_responses: InputResponses
 
 
-class GetTask(Request[_TaskParams, Literal["tasks/get"]]):
+class GetTask(Request[TaskParams, Literal["tasks/get"]]):
     """Ask for the state of a task."""
 
     method: Literal["tasks/get"] = "tasks/get"
+    name_param = "taskId"
+
+
+class CancelTask(Request[TaskParams, Literal["tasks/cancel"]]):
+    """End a task."""
+
+    method: Literal["tasks/cancel"] = "tasks/cancel"
     name_param = "taskId"
 
 
@@ -71,7 +80,7 @@ class TaskExtension(ClientExtension):
     async def _follow(self, created: Created, context: ClaimContext) -> CallToolResult:
         self.states.append(created.status)
         while True:
-            request = GetTask(params=_TaskParams(task_id=created.task_id))
+            request = GetTask(params=TaskParams(task_id=created.task_id))
             state = await context.session.send_request(request, State)
             if state.status != self.states[-1]:
                 self.states.append(state.status)

@@ -48,6 +48,21 @@ async def test_a_form_is_filled_in(peer: IPeer) -> None:
 
 
 @by_every_way
+async def test_a_form_offers_choices(peer: IPeer) -> None:
+    """Dates, numbers and choices of one or several, with titles or without, are asked and answered as what they are."""
+    answer = {"day": "2026-02-01", "rating": 4.5, "size": "m", "colours": ["red", "blue"], "toppings": ["figs"]}
+    peer.person.fill_in = answering("accept", **answer)
+    assert (await peer.call("survey")).structured_content == {**answer, "remark": None}
+    (form,) = peer.person.questions
+    assert isinstance(form, ElicitRequestFormParams)
+    fields: Any = form.requested_schema["properties"]
+    assert fields["day"]["format"] == "date"
+    assert fields["size"]["oneOf"] == [{"const": "s", "title": "Small"}, {"const": "m", "title": "Medium"}]
+    assert fields["colours"]["items"] == {"type": "string", "enum": ["red", "green", "blue"]}
+    assert [choice["title"] for choice in fields["toppings"]["items"]["anyOf"]] == ["Hazelnuts", "Dried figs"]
+
+
+@by_every_way
 @pytest.mark.parametrize(
     ("action", "reason"),
     [("decline", "The user declined to answer"), ("cancel", "The user cancelled the question")],

@@ -7,7 +7,7 @@ from mcp import MCPError
 
 from tests.clients.peers import IPeer
 from tests.clients.person import Progress
-from tests.clients.ways import by_every_way
+from tests.clients.ways import by_every_way, by_legacy_ways
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -48,3 +48,18 @@ async def test_a_call_beside_goes_on(peer: IPeer) -> None:
     assert block.model_dump()["text"] == f"{names[1]} followed"
     with pytest.raises(asyncio.CancelledError):
         await first
+
+
+@by_legacy_ways
+async def test_a_cancelled_call_is_over(peer: IPeer) -> None:
+    """A client that came back for a call and cancelled it does not come back for it over and over."""
+    name, progress = f"over-for-{peer.way}", Progress()
+    calling = asyncio.create_task(peer.call("drift", {"name": name}, progress))
+    await progress.reached(2)
+    calling.cancel()
+    assert await peer.text_of("stopped", {"name": name}) == "true"
+    before = len(peer.wire.returns)
+    await peer.call("overrun")  # time for many returns
+    assert len(peer.wire.returns) - before <= 2
+    with pytest.raises(asyncio.CancelledError):
+        await calling

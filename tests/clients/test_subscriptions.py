@@ -67,6 +67,20 @@ async def test_a_listener_watches_a_resource(peer: OfficialPeer) -> None:
         assert await note_of(peer, f"notes://{name}") == "after"
 
 
+@pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
+async def test_listeners_of_one_connection(peer: OfficialPeer) -> None:
+    """A client may listen several times; each hears its own, also when another has stopped."""
+    uris = [f"notes://{number}-of-{peer.way}" for number in (1, 2)]
+    async with peer.client.listen(resource_subscriptions=uris[1:]) as second:
+        async with peer.client.listen(resource_subscriptions=uris) as both:
+            for uri in uris:
+                await peer.call("write_note", {"name": uri.removeprefix("notes://"), "text": "once"})
+                assert await soon(anext(both)) == ResourceUpdated(uri=uri)
+        assert await soon(anext(second)) == ResourceUpdated(uri=uris[1])
+        await peer.call("write_note", {"name": uris[1].removeprefix("notes://"), "text": "twice"})
+        assert await soon(anext(second)) == ResourceUpdated(uri=uris[1])
+
+
 async def test_everybody_hears_of_a_change(lines: Lines) -> None:
     """What one client changes, all the others hear, whatever generation and transport they use."""
     uri = "notes://for-everybody"

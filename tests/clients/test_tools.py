@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 from mcp import MCPError
-from mcp_types import TextContent, TextResourceContents
+from mcp_types import Result, TextContent, TextResourceContents
 
 from tests.clients.connecting import APPS, Places, connected
 from tests.clients.features import PAGE, Container
 from tests.clients.peers import IPeer
 from tests.clients.person import words
+from tests.clients.task_extension import CancelTask, Created, GetTask, State, TaskParams
 from tests.clients.ways import Way, by_every_way, by_legacy_ways, by_modern_ways
 from tests.server.serving import serving
 
@@ -51,6 +52,14 @@ async def test_an_argument_is_repeated_in_a_header(tenant: str, places: Places) 
         assert ["mcp-param-tenant" in request.headers for request in calls] == [False, True]
 
 
+@by_every_way
+async def test_names_of_every_script(peer: IPeer) -> None:
+    """A tool may have a name that no HTTP header can carry as it is."""
+    await peer.call("put", {"kind": "tools", "name": "grüße 世界"})
+    assert await peer.text_of("grüße 世界") == "grüße 世界"
+    await peer.call("take", {"kind": "tools", "name": "grüße 世界"})
+
+
 @by_modern_ways
 async def test_a_call_becomes_a_task(peer: IPeer) -> None:
     """A client that knows tasks follows one to its end, and answers what it asks on the way."""
@@ -68,6 +77,18 @@ async def test_a_task_fails(peer: IPeer) -> None:
     failed = await peer.call("spoil")
     assert failed.is_error
     assert failed.content == [TextContent(text="spoiled")]
+
+
+@by_modern_ways
+async def test_a_task_is_cancelled(peer: IPeer) -> None:
+    """A tool that runs as a task stops when its client cancels the task."""
+    name = f"toil-of-{peer.way}"
+    created = await peer.session.call_tool("toil", {"name": name}, allow_claimed=True)
+    assert isinstance(created, Created)
+    which = TaskParams(task_id=created.task_id)
+    await peer.session.send_request(CancelTask(params=which), Result)
+    assert await peer.text_of("stopped", {"name": name}) == "true"
+    assert (await peer.session.send_request(GetTask(params=which), State)).status == "cancelled"
 
 
 @by_legacy_ways

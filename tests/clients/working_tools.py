@@ -66,6 +66,15 @@ async def stall(name: str, context: ToolContext) -> str:
 
 
 @tool
+async def drift(name: str, context: ToolContext) -> str:
+    """Hang up, and work until somebody stops it."""
+    context.report_progress(1)
+    context.hang_up()
+    context.report_progress(2)
+    return await stall(name, context)
+
+
+@tool
 async def stopped(name: str) -> bool:
     """Wait until the work of that name was stopped."""
     await _works.stopped[name].wait()
@@ -123,6 +132,12 @@ async def compose(name: str, context: ToolContext) -> Report:
 
 
 @tool(task_support="required")
+async def toil(name: str, context: ToolContext) -> str:
+    """Work as a task until somebody stops it."""
+    return await stall(name, context)
+
+
+@tool(task_support="required")
 async def spoil() -> str:
     """Fail as a task."""
     raise ToolError("spoiled")
@@ -132,6 +147,7 @@ WORKING_TOOLS: Final[tuple[AnyTool, ...]] = (
     climb,
     chatter,
     stall,
+    drift,
     stopped,
     overrun,
     leave,
@@ -140,5 +156,6 @@ WORKING_TOOLS: Final[tuple[AnyTool, ...]] = (
     report,
     routed,
     compose,
+    toil,
     spoil,
 )

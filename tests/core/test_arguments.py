@@ -115,7 +115,7 @@ def test_values_of_a_neighbouring_type_are_coerced_only_on_demand(field: str, se
         pytest.param({"a": 1.5, "b": 1}, "a: Input should be a valid integer, got number", id="fraction"),
         pytest.param({"a": [1], "b": 1}, "a: Input should be a valid integer, got array", id="array"),
         pytest.param({"a": {}, "b": 1}, "a: Input should be a valid integer, got object", id="object"),
-        pytest.param({"a": 1, "b": 2, "c": 3}, "c: unknown argument; this tool takes a, b", id="unknown"),
+        pytest.param({"a": 1, "b": 2, "c": 3}, "c: unknown argument; it takes a, b", id="unknown"),
     ],
 )
 def test_a_refusal_names_the_field_what_was_expected_and_what_was_got(arguments: dict[str, Any], text: str) -> None:
@@ -160,7 +160,7 @@ def test_a_refusal_shows_ten_problems_and_counts_the_rest() -> None:
 
 def test_a_tool_without_arguments_says_so() -> None:
     """A tool that takes nothing tells it to a caller that gives something."""
-    assert refusal_of(tool_of(NoArguments), x=1).endswith("x: unknown argument; this tool takes no arguments")
+    assert refusal_of(tool_of(NoArguments), x=1).endswith("x: unknown argument; it takes no arguments")
 
 
 class Plain(BaseModel):
@@ -180,7 +180,7 @@ def test_aliases_are_the_names_that_callers_use() -> None:
     sent: dict[str, Any] = {"from": "x", "title": "y", "replyTo": "z"}
     assert read(tool, **sent).model_dump() == {"sender": "x", "subject": "y", "reply_to": "z"}
     assert refusal_of(tool) == "Invalid arguments: from: required, but missing"
-    assert "sender: unknown argument; this tool takes from, subject, replyTo" in refusal_of(tool, **sent, sender="x")
+    assert "sender: unknown argument; it takes from, subject, replyTo" in refusal_of(tool, **sent, sender="x")
 
 
 def test_the_text_of_a_models_own_check_reaches_the_caller() -> None:

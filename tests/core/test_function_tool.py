@@ -158,7 +158,7 @@ async def test_names_that_pydantic_keeps_to_itself_are_ordinary_parameters(name:
     assert list(made.input_schema["properties"]) == ["first", name]
     assert await call(made, first=1, **{name: "given"}) == "given"
     assert await call(made, first=1) == "x"
-    with pytest.raises(InvalidArguments, match=f"this tool takes first, {name}$"):
+    with pytest.raises(InvalidArguments, match=f"it takes first, {name}$"):
         read(made, first=1, other=1)
 
 

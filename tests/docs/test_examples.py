@@ -153,7 +153,7 @@ async def test_described() -> None:
             "book",
             {"day": "2026-12-31", "people": "4", "table": 2},
             "Invalid arguments: people: Input should be a valid integer, got string; "
-            "table: unknown argument; this tool takes day, people, window",
+            "table: unknown argument; it takes day, people, window",
         ),
         ("book_kindly", {"day": "2026-12-31", "people": "4"}, "4 on Thursday"),
         ("record", {"kind": "sale", "amount": 3}, "sale, amount"),

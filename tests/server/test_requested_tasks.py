@@ -17,10 +17,11 @@ from axolotl_core.errors import InvalidRequest
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, StdioServers, serving, until
-from tests.server.session_client import Client, EventReader
+from tests.server.session_client import Client
 from tests.server.task_peers import EXTENSION, RELATED, STATUS, Herald, Job, RequestingPeer
+from tests.server.task_waiting import Waiting, begin, fetching, requests_of
 from tests.server.tools import Echo, container_of
-from tests.server.wire import INITIALIZE, JSON_HEADERS, message
+from tests.server.wire import INITIALIZE, message
 
 ADA, BOB = Principal("ada"), Principal("bob")
 
@@ -617,59 +618,6 @@ async def client(server: HttpServer, http: httpx.AsyncClient) -> Client:
     client = Client(http, server.url)
     await client.begin()
     return client
-
-
-async def begin(client: Client, name: str, **params: Any) -> str:
-    reply = await client.post(message("tools/call", {"name": name, "task": {}, **params}))
-    return str(reply.json()["result"]["task"]["taskId"])
-
-
-def fetching(task_id: str, id: int = 7) -> bytes:
-    return message("tasks/result", {"taskId": task_id}, id=id)
-
-
-class Waiting:
-    """A request for a result that is under way, and what it is told until its end."""
-
-    def __init__(self, client: Client, task_id: str, id: int = 7) -> None:
-        self.told: asyncio.Queue[Any] = asyncio.Queue()
-        self.last_event_id: str | None = None
-        self.request = asyncio.ensure_future(self._run(client, fetching(task_id, id)))
-
-    async def next(self) -> Any:
-        """Wait for the next message; None is the end."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return await self.told.get()
-
-    async def rest(self) -> list[Any]:
-        """Wait for all messages to come."""
-        messages = []
-        while (said := await self.next()) is not None:
-            messages.append(said)
-        return messages
-
-    async def leave(self) -> None:
-        """Close the connection."""
-        self.request.cancel()
-        await asyncio.wait([self.request])
-
-    async def _run(self, client: Client, body: bytes) -> None:
-        headers = {**JSON_HEADERS, **client.headers}
-        async with client.http.stream("POST", client.url, content=body, headers=headers) as response:
-            if response.headers.get("content-type") == "text/event-stream":
-                stream = EventReader(response)
-                while (event := await stream.next()) is not None:
-                    self.last_event_id = event.id
-                    if event.data:
-                        self.told.put_nowait(event.message)
-            elif response.status_code == 200:
-                self.told.put_nowait(json.loads(await response.aread()))
-        self.told.put_nowait(None)
-
-
-def requests_of(server: HttpServer) -> set[Any]:
-    """Name the requests that run in sessions."""
-    return {number for session in server.app.sessions._by_id.values() for number in session.calls}
 
 
 async def test_a_result_over_http_is_plain(client: Client, job: Job) -> None:

@@ -16,7 +16,7 @@ from axolotl_server import ServerHost
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client
 from tests.server.task_peers import RELATED, STATUS, DirectedPeer, Job, Peer, RequestingPeer
-from tests.server.test_requested_tasks import Waiting, begin, requests_of
+from tests.server.task_waiting import Waiting, begin, requests_of
 from tests.server.tools import container_of
 from tests.server.wire import message
 

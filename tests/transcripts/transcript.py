@@ -25,7 +25,8 @@ any part of it. `"<any:name>"` in a single expected message stands for any value
 
 `$VERSION` is the revision; `$META` are the members of the envelope that a stateless request carries in `_meta` (and a
 harmless member elsewhere), `$ENVELOPE` the same without the client's capabilities; `$TAIL` is what a stateless result
-has at its end, `$LIST_TAIL` the same for results that may be kept, `$INFO` the server's entry in a result's `_meta`.
+has at its end, `$LIST_TAIL` the same for results that may be kept, `$INFO` the server's entry in a result's `_meta`;
+`$MODE` is the member that a form begins with in the revisions that have several kinds of questions.
 """
 
 import json
@@ -288,6 +289,7 @@ def _filling(revision: Revision, capabilities: str) -> Filling:
         ("$LIST_TAIL", list_tail),
         ("$TAIL", tail),
         ("$INFO", f",{info}" if info else ""),
+        ("$MODE", '"mode":"form",' if revision.rich_forms else ""),
     )
 
 
