@@ -4,19 +4,48 @@ An application needs little of it: `ServerSettings` for a container's `settings`
 `ServerHost` and `HttpApp` where it brings its own process.
 """
 
-from axolotl_server.client import CallOutcome, InProcessClient, RemoteError, connect
+from axolotl_server.client import (
+    ACCEPT,
+    CANCEL,
+    DECLINE,
+    Answer,
+    Answering,
+    CallOutcome,
+    Change,
+    InProcessClient,
+    Inquiry,
+    Listening,
+    PromptOutcome,
+    RemoteError,
+    ResourceOutcome,
+    TaskCancelled,
+    UnansweredQuestion,
+    connect,
+)
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
 from axolotl_server.settings import ServerSettings
 
 __all__ = [
+    "ACCEPT",
+    "Answer",
+    "Answering",
+    "CANCEL",
     "CallOutcome",
+    "Change",
+    "DECLINE",
     "DefaultHandler",
     "HttpApp",
     "InProcessClient",
+    "Inquiry",
+    "Listening",
+    "PromptOutcome",
     "RemoteError",
+    "ResourceOutcome",
     "ServerHost",
     "ServerSettings",
+    "TaskCancelled",
+    "UnansweredQuestion",
     "connect",
 ]

@@ -1,7 +1,7 @@
 from booking import Container, Seat
 
 from axolotl_server import connect
-from axolotl_server.client import DECLINE, Inquiry
+from axolotl_server import DECLINE, Inquiry
 
 
 async def test_an_answer() -> None:

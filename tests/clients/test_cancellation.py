@@ -1,6 +1,7 @@
 """Calls that clients give up."""
 
 import asyncio
+from collections import Counter
 
 import pytest
 from mcp import MCPError
@@ -58,8 +59,7 @@ async def test_a_cancelled_call_is_over(peer: IPeer) -> None:
     await progress.reached(2)
     calling.cancel()
     assert await peer.text_of("stopped", {"name": name}) == "true"
-    before = len(peer.wire.returns)
-    await peer.call("overrun")  # time for many returns
-    assert len(peer.wire.returns) - before <= 2
+    await peer.call("overrun")  # time enough for many returns
+    assert max(Counter(peer.wire.returns).values(), default=0) <= 3
     with pytest.raises(asyncio.CancelledError):
         await calling

@@ -22,7 +22,7 @@ pytestmark = [
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 LISTS = ("tools", "prompts", "resources")
-NOTICES = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
+NOTICES: tuple[Any, ...] = (ToolListChangedNotification, PromptListChangedNotification, ResourceListChangedNotification)
 EVENTS = (ToolsListChanged(), PromptsListChanged(), ResourcesListChanged())
 
 
@@ -32,17 +32,17 @@ async def names(peer: IPeer, kind: str) -> list[str]:
 
 
 @by_every_way
-@pytest.mark.parametrize("total", [1000, None])
-async def test_progress_arrives(peer: IPeer, total: int | None) -> None:
+async def test_progress_arrives(peer: IPeer) -> None:
     """However fast a tool is, its progress grows, not all of it is told, and the last of it always is."""
-    progress = Progress()
-    await peer.call("climb", {"steps": 1000, "total": total}, progress)
-    await progress.reached(1000)
-    values = [value for value, _, _ in progress.heard]
-    assert values == sorted(set(values))
-    assert len(values) < 1000
-    assert progress.heard[0] == (1, total, "step 1")
-    assert progress.heard[-1] == (1000, total, "step 1000")
+    for total in (1000, None):
+        progress = Progress()
+        await peer.call("climb", {"steps": 1000, "total": total}, progress)
+        await progress.reached(1000)
+        values = [value for value, _, _ in progress.heard]
+        assert values == sorted(set(values))
+        assert len(values) < 1000
+        assert progress.heard[0] == (1, total, "step 1")
+        assert progress.heard[-1] == (1000, total, "step 1000")
 
 
 @by_every_way
@@ -59,16 +59,16 @@ async def test_logs_arrive_from_the_wanted_level_on(peer: IPeer) -> None:
 
 
 @by_legacy_ways
-@pytest.mark.parametrize(("kind", "notice"), list(zip(LISTS, NOTICES, strict=True)))
-async def test_a_session_hears_of_changed_lists(peer: IPeer, kind: str, notice: Any) -> None:
+async def test_a_session_hears_of_changed_lists(peer: IPeer) -> None:
     """A client is told of every feature that comes or goes, and finds the list as it is then."""
-    name = f"{kind}-for-{peer.way}"
-    await peer.call("put", {"kind": kind, "name": name})
-    await peer.person.next_notice(notice)
-    assert name in await names(peer, kind)
-    await peer.call("take", {"kind": kind, "name": name})
-    await peer.person.next_notice(notice)
-    assert name not in await names(peer, kind)
+    for kind, notice in zip(LISTS, NOTICES, strict=True):
+        name = f"{kind}-for-{peer.way}"
+        await peer.call("put", {"kind": kind, "name": name})
+        await peer.person.next_notice(notice)
+        assert name in await names(peer, kind)
+        await peer.call("take", {"kind": kind, "name": name})
+        await peer.person.next_notice(notice)
+        assert name not in await names(peer, kind)
 
 
 @pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)

@@ -9,7 +9,7 @@ from tests.clients.connecting import Places, connected
 from tests.clients.lines import Lines
 from tests.clients.peers import IPeer
 from tests.clients.person import Progress, words
-from tests.clients.ways import SHARED_WAYS, Way, by_every_way, by_legacy_ways
+from tests.clients.ways import RESUMING_WAYS, SHARED_WAYS, by_every_way, by_legacy_ways
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -59,24 +59,22 @@ async def test_a_server_hangs_up(peer: IPeer) -> None:
     await peer.call("release", {"name": name})
     (block,) = (await calling).content
     assert block.model_dump()["text"] == f"{name} yes"
-    came_back = peer.way.transport == "http" and not peer.way.modern
-    assert (len(peer.wire.returns) > before) is came_back
+    assert (len(peer.wire.returns) > before) is (peer.way in RESUMING_WAYS)
 
 
-@pytest.mark.parametrize("library", ["official", "fastmcp"])
-async def test_a_line_breaks(library: str, places: Places, lines: Lines) -> None:
+@pytest.mark.parametrize("peer", RESUMING_WAYS, ids=str, indirect=True)
+async def test_a_line_breaks(peer: IPeer, places: Places) -> None:
     """A client whose line broke in the middle of a call goes on where it was, and gets the result."""
-    way = Way(library, "legacy", "http")  # type: ignore[arg-type]
-    name, progress, helper = f"broken-{library}", Progress(), await lines.to(way)
-    async with cable_to(places.url) as (cable, url), connected(way, Places(url, "", places.command)) as peer:
-        calling = asyncio.create_task(peer.call("follow", {"name": name}, progress))
+    name, progress = f"broken-{peer.way}", Progress()
+    async with cable_to(places.url) as (cable, url), connected(peer.way, Places(url, "", places.command)) as far:
+        calling = asyncio.create_task(far.call("follow", {"name": name}, progress))
         await progress.reached(1)
         cable.cut()
-        await helper.call("release", {"name": name})
+        await peer.call("release", {"name": name})
         (block,) = (await calling).content
         assert block.model_dump()["text"] == f"{name} followed"
         assert [value for value, _, _ in progress.heard] == [1, 2]
-        assert peer.wire.returns
+        assert far.wire.returns
 
 
 async def test_generations_share_a_server(lines: Lines) -> None:

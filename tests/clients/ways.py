@@ -45,6 +45,8 @@ LEGACY_WAYS = tuple(way for way in WAYS if not way.modern)
 MODERN_WAYS = tuple(way for way in WAYS if way.modern)
 LISTENING_WAYS = tuple(way for way in MODERN_WAYS if way.library == "official")
 """Those whose client can listen for changes without a session."""
+RESUMING_WAYS = tuple(way for way in LEGACY_WAYS if way.transport == "http")
+"""Those whose client comes back when a connection breaks."""
 SHARED_WAYS = tuple(way for way in WAYS if way.transport != "stdio")
 """Those that lead to one and the same server."""
 

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import defaultdict
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast
 
 from pydantic import BaseModel, Field
 
 from axolotl_core import ToolContext, ToolError, tool
-from axolotl_core.protocol.levels import LEVELS
+from axolotl_core.protocol.levels import LEVELS, LogLevel
 from axolotl_core.registry import AnyTool
 from tests.clients.asking_tools import Word
 
@@ -50,7 +50,7 @@ async def climb(steps: int, total: int | None, context: ToolContext) -> str:
 async def chatter(context: ToolContext) -> str:
     """Log at every level."""
     for level in LEVELS:
-        context.log(level, {"said": level}, logger="chatter")  # type: ignore[arg-type]  # LEVELS are the levels
+        context.log(cast(LogLevel, level), {"said": level}, logger="chatter")
     return "enough"
 
 

@@ -32,4 +32,4 @@ class Container(containers.DeclarativeContainer):
     """Both of them."""
 
     tools = providers.List(providers.Object(greet), providers.Object(linger))
-    settings = providers.Object({"stdio": {"drain_seconds": 0.1}})
+    settings = providers.Object({"stdio": {"drain_seconds": 0.1}, "http": {"drain_seconds": 0.1}})

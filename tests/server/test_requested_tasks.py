@@ -2,6 +2,9 @@
 
 import asyncio
 import json
+import re
+import signal
+import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,13 +19,14 @@ from axolotl_core.content import TextContent
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
-from tests.server.serving import PATIENCE_SECONDS, HttpServer, StdioServers, serving, until
+from tests.server.serving import PATIENCE_SECONDS, ROOT, HttpServer, StdioServers, serving, until
 from tests.server.session_client import Client
 from tests.server.task_peers import EXTENSION, RELATED, STATUS, Herald, Job, RequestingPeer
 from tests.server.task_waiting import Waiting, begin, fetching, requests_of
 from tests.server.tools import Echo, container_of
 from tests.server.wire import INITIALIZE, message
 
+TARGET = "tests/server/stdio_task_tools.py:Container"
 ADA, BOB = Principal("ada"), Principal("bob")
 
 
@@ -763,7 +767,7 @@ async def test_tasks_over_stdio(tmp_path: Path) -> None:
     """In a process of its own a task runs, is fetched, and is stopped when the client has gone."""
     servers = StdioServers()
     try:
-        server = await servers.start("tests/server/stdio_task_tools.py:Container")
+        server = await servers.start(TARGET)
         server.send(message("initialize", INITIALIZE, id=0))
         server.send(message("notifications/initialized", id=None))
         await server.receive()
@@ -785,3 +789,43 @@ async def test_tasks_over_stdio(tmp_path: Path) -> None:
     (reply,) = map(json.loads, rest.splitlines())
     assert (reply["id"], reply["error"]["code"]) == (4, -32603)
     assert (tmp_path / "end").read_text() == "shutdown"
+
+
+async def test_a_server_over_http_is_told_to_stop(http: httpx.AsyncClient, tmp_path: Path) -> None:
+    """Its tasks are stopped after the time for draining, and who waits for one gets what a call would have got."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "axolotl_cli", "serve", TARGET, "--transport", "http", "--port", "0"),
+        cwd=ROOT,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        client = Client(http, await url_of(process))
+        await client.begin()
+        note = tmp_path / "end"
+        task_id = await begin(client, "linger", arguments={"path": str(note)}, _meta={"progressToken": 1})
+        waiting = Waiting(client, task_id)
+        await client.post(message("ping"))
+        process.send_signal(signal.SIGTERM)
+        (reply,) = await waiting.rest()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            _, log = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+    result = reply["result"]
+    assert (result["isError"], result["_meta"][RELATED]) == (True, {"taskId": task_id})
+    assert result["_meta"]["reason"] == "shutdown"
+    assert await asyncio.to_thread(note.read_text) == "shutdown"
+    assert (process.returncode, "Traceback" in log.decode()) == (0, False)
+
+
+async def url_of(process: asyncio.subprocess.Process) -> str:
+    """Wait until a server listens, and give its address."""
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while (line := await process.stderr.readline()) and b"http://" not in line:
+            pass
+    found = re.search(r"http://[\d.]+:\d+/mcp", line.decode())
+    assert found is not None
+    return found[0]
