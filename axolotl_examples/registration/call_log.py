@@ -5,7 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from axolotl_core import ILayer, Invoke, ToolCall, ToolError, ToolSpec
+from axolotl_core import FeatureSpec, ILayer, Invoke, ToolCall, ToolError
 
 __all__ = ["CallLogLayer", "ICallLog", "LoggedCall", "LoggingCallLog"]
 
@@ -46,7 +46,7 @@ class CallLogLayer(ILayer):
     def __init__(self, log: ICallLog) -> None:
         self._log = log
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Put a stopwatch around the tool."""
 
         async def logged(call: ToolCall) -> Any:

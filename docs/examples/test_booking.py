@@ -1,7 +1,6 @@
 from booking import Container, Seat
 
-from axolotl_server import connect
-from axolotl_server import DECLINE, Inquiry
+from axolotl_server import DECLINE, Inquiry, connect
 
 
 async def test_an_answer() -> None:

@@ -25,9 +25,7 @@ async def test_what_a_model_reads() -> None:
     async with connect(Container()) as client:
         answer = await client.call("greet", {"nmae": "Ada"})
     assert answer.is_error
-    assert answer.text == (
-        "Invalid arguments: name: required, but missing; nmae: unknown argument; it takes name"
-    )
+    assert answer.text == ("Invalid arguments: name: required, but missing; nmae: unknown argument; it takes name")
 
 
 async def test_with_other_settings() -> None:

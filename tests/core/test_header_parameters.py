@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_core import ConfigurationError, ITool, ToolContext, Limits, ToolSpec, tool
+from axolotl_core import ConfigurationError, ITool, Limits, ToolContext, ToolSpec, tool
 from axolotl_core.header_parameters import HeaderParameter, header_parameters
 
 LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, RootModel
 from typing_extensions import TypedDict
 
-from axolotl_core import ConfigurationError, ITool, NoArguments, ToolContext, Limits, ToolSpec
+from axolotl_core import ConfigurationError, ITool, Limits, NoArguments, ToolContext, ToolSpec
 from axolotl_core.registry import AnyTool
 from axolotl_core.schema import JsonSchema, wrapped
 from tests.core.samples import Add, fits

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, ILayer, Invoke, ITool, NoArguments, ToolContext, ToolSpec, tool
+from axolotl_core import ConfigurationError, FeatureSpec, ILayer, Invoke, ITool, NoArguments, ToolContext, tool
 from axolotl_server import ServerHost, ServerSettings, connect
 from tests.server.tools import Echo
 
@@ -24,7 +24,7 @@ class Named(ITool[NoArguments, str]):
 
 
 class Nothing(ILayer):
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         return call_next
 
 

@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core import (
+    FeatureSpec,
     ILayer,
     Invoke,
     ITool,
@@ -50,7 +51,7 @@ class Noting(ILayer):
         self._label = label
         self._notes = notes
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         async def noted(call: ToolCall) -> Any:
             self._notes.append(f"{self._label} in {call.arguments!r}")
             try:
@@ -68,7 +69,7 @@ class Only(ILayer):
         self._name = name
         self.asked: list[str] = []
 
-    def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         self.asked.append(spec.name)
         if spec.name != self._name:
             return call_next
@@ -143,14 +144,14 @@ async def test_a_layer_may_change_the_outcome() -> None:
     """What a layer gives is the tool's output, and what it raises is the call's failure."""
 
     class Shouting(ILayer):
-        def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+        def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
             async def loud(call: ToolCall) -> Any:
                 return str(await call_next(call)).upper()
 
             return loud
 
     class Breaking(ILayer):
-        def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+        def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
             async def broken(call: ToolCall) -> Any:
                 raise RuntimeError("swordfish")
 
@@ -168,7 +169,7 @@ async def test_a_layer_that_cannot_wrap_is_found_at_the_start() -> None:
     """A layer that fails for a tool keeps the server from starting, and says which tool."""
 
     class Failing(ILayer):
-        def wrap(self, spec: ToolSpec, call_next: Invoke) -> Invoke:
+        def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
             raise ValueError("no way")
 
     with pytest.raises(Exception, match=r"'echo'.*no way"):

@@ -13,6 +13,7 @@ from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.searcher import KeywordSearcher
 from axolotl_examples.keyword_search.settings import SearchSettings
 from axolotl_server import InProcessClient, connect
+from tests.core.callers import Caller
 
 Lines = list[tuple[str, int, str]]
 
@@ -86,12 +87,11 @@ async def searching_in(root: Path, **settings: Any) -> AsyncIterator[Searching]:
         yield Searching(client, root)
 
 
-class Listener:
+class Listener(Caller):
     """The caller of a context that is made by hand; it does something whenever progress is reported."""
 
-    client = None
-
     def __init__(self, react: Callable[[float], object]) -> None:
+        super().__init__()
         self._react = react
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
