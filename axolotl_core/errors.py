@@ -6,7 +6,7 @@
     │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError
     │  ├─ InvalidParams ─ InvalidEnvelope
     │  ├─ ToolNotFound ─ InvalidToolName
-    │  ├─ PromptNotFound · ResourceNotFound
+    │  ├─ PromptNotFound · ResourceNotFound · RequestCancelled
     │  └─ HeaderMismatch · MissingCapability · UnsupportedVersion
     └─ ToolError                           an `isError` result, to be read by the model
        ├─ InvalidArguments · Declined · ToolTimeout · ToolCancelled · ToolFailed
@@ -44,6 +44,7 @@ __all__ = [
     "ProtocolError",
     "QuotaExceeded",
     "Refused",
+    "RequestCancelled",
     "ResourceNotFound",
     "ToolCancelled",
     "ToolError",
@@ -149,6 +150,15 @@ class ResourceNotFound(ProtocolError):
 
     def __init__(self, uri: str) -> None:
         super().__init__(f"Resource not found: {uri}", data={"uri": uri})
+
+
+class RequestCancelled(ProtocolError):
+    """The client cancelled the request, and its transport demands a response nevertheless."""
+
+    code = codes.REQUEST_CANCELLED
+
+    def __init__(self) -> None:
+        super().__init__("Request cancelled")
 
 
 class HeaderMismatch(ProtocolError):

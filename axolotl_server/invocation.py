@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from msgspec import UNSET
 
 from axolotl_core.cancellation import CancelReason
-from axolotl_core.errors import InputRequired, ProtocolError, ToolError
+from axolotl_core.errors import InputRequired, ProtocolError, RequestCancelled, ToolError
 from axolotl_core.layer import ToolCall
 from axolotl_core.spec import FeatureSpec
 from axolotl_server.binding import Binding
+from axolotl_server.eras.asking import withdraw
 from axolotl_server.failures import describe_stop, hide
 from axolotl_server.inflight import InFlight
 from axolotl_server.request import Request
@@ -75,8 +76,8 @@ class Invocation(ABC):
         except BaseException as error:
             return self._failed(error, call, task, request)
         finally:
-            if request.held is not None:
-                request.tell_held()
+            if request.held is not None or request.questions is not None:
+                _wind_up(request)
             request.finished = True
             del inflight[call]
             if connection is not None or inflight.attentive:
@@ -103,8 +104,17 @@ class Invocation(ABC):
         task.uncancel()
         reason = call.cancel_reason
         if reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
+            if request.exchange.headers is not None and not request.era.revision.stateless:
+                raise RequestCancelled  # over HTTP a client waits for a response, and comes back for one for ever
             return None
         return self.tell(describe_stop(call), request)
+
+
+def _wind_up(request: Request) -> None:
+    """Say what was held back, and take back what was asked and not answered."""
+    request.tell_held()
+    for number, answered in (request.questions or {}).items():
+        withdraw(request, number, answered)
 
 
 def _only_asks(error: BaseException) -> bool:

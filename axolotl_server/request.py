@@ -45,6 +45,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
     """How to ask the caller, where it differs from the way of the revision."""
     rounds: "Rounds | None" = None
     """What was asked and answered, where the revision asks in rounds."""
+    questions: dict[int, asyncio.Future[Any]] | None = None
+    """What the server asked the client on behalf of this request, by the server's own ids."""
     held: dict[str, object] | None = None
     """The latest progress that came too soon after the one before it."""
     _progress: float | None = None

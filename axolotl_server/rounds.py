@@ -33,6 +33,7 @@ class Rounds:
         self._counts: Counter[str] = Counter()
         self.pending: dict[str, Question] = {}
         """The questions of this round."""
+        self._fresh: dict[str, Answer] = {}
         self._conflict: str | None = None
 
     @classmethod
@@ -65,6 +66,7 @@ class Rounds:
         digest = _digest(question)
         fresh = self._responses.get(key)
         if fresh is not None and (self._first or self._before.asked.get(key) == digest):
+            self._fresh[key] = Answer(digest, fresh)
             return msgspec.json.decode(fresh)
         if fresh is not None and key in self._before.asked:
             _log.warning("the question %r has other words in each run, so that no answer to it counts", key)
@@ -73,10 +75,10 @@ class Rounds:
             raise InvalidAnswer("There is no answer yet")
         return msgspec.json.decode(known.response)
 
-    def keep(self, key: str, question: Question) -> None:
+    def keep(self, key: str) -> None:
         """Carry an answer that was of use into the rounds to come."""
-        if key in self._responses:
-            self._answers[key] = Answer(_digest(question), self._responses[key])
+        if key in self._fresh:
+            self._answers[key] = self._fresh[key]
 
     def want(self, key: str, question: Question) -> None:
         """Ask in this round."""

@@ -10,6 +10,7 @@ __all__ = [
     "METHOD_NOT_FOUND",
     "MISSING_CAPABILITY",
     "PARSE_ERROR",
+    "REQUEST_CANCELLED",
     "RESOURCE_NOT_FOUND",
     "UNSUPPORTED_VERSION",
 ]
@@ -21,6 +22,8 @@ INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
 """Up to the last revision with a handshake; later ones call it a wrong parameter."""
+REQUEST_CANCELLED: Final = -32800
+"""Outside of what the protocol reserves; the one that other servers send, too."""
 HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022

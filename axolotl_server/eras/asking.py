@@ -13,12 +13,11 @@ from axolotl_core.protocol.wire import notification, request_message
 from axolotl_core.question import InvalidAnswer, Question
 from axolotl_server.deadlines import DeadlineTable
 from axolotl_server.eras.question_forms import params_for, satisfied
-from axolotl_server.peer import Connection
 from axolotl_server.request import Request
 from axolotl_server.rounds import Rounds
 from axolotl_server.sealing import StateSealer
 
-__all__ = ["AskingByRequest", "AskingInRounds", "IAsking", "check_capability"]
+__all__ = ["AskingByRequest", "AskingInRounds", "IAsking", "check_capability", "withdraw"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -67,6 +66,7 @@ class AskingByRequest(IAsking):
         number = connection.next_id()
         params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
         answered = connection.pending[number] = exchange.loop.create_future()
+        request.questions = {**(request.questions or {}), number: answered}
         try:
             if not exchange.notify(request_message(number, question.method, params)):
                 raise ToolError("The client cannot be asked: it does not accept an event stream")
@@ -75,7 +75,7 @@ class AskingByRequest(IAsking):
         except TimeoutError:
             raise Declined("cancel", f"Nobody answered within {self._timeout_seconds:g} seconds") from None
         finally:
-            _forget(connection, number, answered, request)
+            withdraw(request, number, answered)
 
 
 class AskingInRounds(IAsking):
@@ -110,9 +110,9 @@ class AskingInRounds(IAsking):
             rounds.want(key, question)
             raise InputRequired from None
         except Declined:
-            rounds.keep(key, question)
+            rounds.keep(key)
             raise
-        rounds.keep(key, question)
+        rounds.keep(key)
         return answer
 
     def result(self, request: Request, call: ToolCall) -> bytes:
@@ -131,8 +131,11 @@ def check_capability(request: Request, question: Question) -> None:
         raise MissingCapability(f"This needs a client with the capability {what}", question.requires)
 
 
-def _forget(connection: Connection, number: int, answered: asyncio.Future[Any], request: Request) -> None:
-    """Take a question back that nobody waits for any more."""
-    del connection.pending[number]
+def withdraw(request: Request, number: int, answered: asyncio.Future[Any]) -> None:
+    """Ask no more; a question that nobody answered is taken back."""
+    assert request.connection is not None
+    if request.connection.pending.pop(number, None) is None:
+        return
     if not answered.done() or answered.cancelled():
         request.exchange.notify(notification("notifications/cancelled", {"requestId": number}))
+        answered.cancel()

@@ -92,7 +92,7 @@ class ModernEra(IEra):
             check_mirrored(headers, head, meta.version, request.data)
         if meta.version != self.revision.name:
             raise UnsupportedVersion(meta.version, [revision.name for revision in STATELESS_REVISIONS])
-        if meta.log_level is not UNSET and meta.log_level not in LEVELS:
+        if meta.log_level is not UNSET and meta.log_level not in LEVELS and head.method in self.methods:
             raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
 
     def closing(self, meta: Mapping[str, Any]) -> bytes:

@@ -1,5 +1,6 @@
 """Questions of a call that runs as a task: it can wait for the answer, in every revision."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -28,6 +29,8 @@ class AskingVisibly(IAsking):
     ) -> AnswerT:
         """Ask and wait."""
         check_capability(request, question)
+        assert isinstance(call, ToolCall)
+        _end_with(call)
         answer = object()
         self._task.wait_for(answer)
         try:
@@ -49,6 +52,7 @@ class AskingByUpdate(IAsking):
         """Ask under a key that no other question of the task has, and wait."""
         check_capability(request, question)
         assert isinstance(call, ToolCall)
+        _end_with(call)
         questions = self._task.questions
         key, answered = questions.add(question, read, key)
         try:
@@ -58,3 +62,11 @@ class AskingByUpdate(IAsking):
         finally:
             questions.discard(key)
             self._task.go_on(key)
+
+
+def _end_with(call: ToolCall) -> None:
+    """End a question with its call; one of a thread has a task of its own, which nobody else would cancel."""
+    asking = asyncio.current_task()
+    assert asking is not None
+    if asking is not call.task:
+        call.cancellation.on_cancel(lambda reason: asking.cancel())

@@ -10,7 +10,14 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from axolotl_core.cancellation import CancelReason
-from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, Overloaded
+from axolotl_core.errors import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    Overloaded,
+    RequestCancelled,
+)
 from axolotl_core.protocol.paging import decode_cursor, encode_cursor
 from axolotl_core.protocol.wire import encode, notification
 from axolotl_core.tool import TaskSupport
@@ -93,8 +100,7 @@ class RequestedTasks:
         task = self._find(request)
         reason = await self._wait(task, request)
         if task.open:
-            if reason is CancelReason.SHUTDOWN:
-                raise InternalError("The server is shutting down", data={"reason": reason})
+            _unanswered(reason, request)
             return None
         if task.error is not None:
             raise repeated(task.error)
@@ -172,11 +178,24 @@ class RequestedTasks:
 
     def _teller(self, connection: Connection) -> Callable[[Task], object]:
         """Tell the client of each change."""
-        return lambda task: connection.send(notification("notifications/tasks/status", self._describe(task)))
+
+        def tell(task: Task) -> None:
+            if not task.mute:
+                connection.send(notification("notifications/tasks/status", self._describe(task)))
+
+        return tell
 
 
 def _owner(request: Request) -> Owner:
     return owner_of("requested", request.exchange.principal, request.connection)
+
+
+def _unanswered(reason: CancelReason | None, request: Request) -> None:
+    """End a request that waits no longer; where the transport demands a response, or somebody still listens, say so."""
+    if reason is CancelReason.SHUTDOWN:
+        raise InternalError("The server is shutting down", data={"reason": reason})
+    if request.exchange.headers is not None:
+        raise RequestCancelled
 
 
 def _finish(task: Task, result: bytes) -> None:

@@ -70,7 +70,7 @@ class Task:
         """The running call."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.mute = False
-        """Whether its caller hears no more of it, because the server ends."""
+        """Whether the connection that it began on may be gone, because the server ends."""
         self._on_change: Callable[[Task], object] | None = on_change
         self._unanswered: set[Hashable] = set()
 
@@ -116,7 +116,7 @@ class Task:
 
     def _become(self, status: Status, message: str | None) -> None:
         self.status, self.message, self.updated_at = status, message, _now()
-        if self._on_change is not None and not self.mute:
+        if self._on_change is not None:
             self._on_change(self)
 
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 from typing import Any
 
+from axolotl_server.tasks.speaking import Waiter
 from tests.server.serving import PATIENCE_SECONDS, HttpServer
 from tests.server.session_client import Client, EventReader
 from tests.server.wire import JSON_HEADERS, message
@@ -62,3 +63,10 @@ class Waiting:
 def requests_of(server: HttpServer) -> set[Any]:
     """Name the requests that run in sessions."""
     return {number for session in server.app.sessions._by_id.values() for number in session.calls}
+
+
+def is_lost(server: HttpServer, number: int) -> bool:
+    """Tell whether the server knows that the connection of a request that waits has gone."""
+    (waiter,) = [session.calls[number] for session in server.app.sessions._by_id.values() if number in session.calls]
+    assert isinstance(waiter, Waiter)
+    return waiter.lost

@@ -429,11 +429,15 @@ async def test_a_task_expires() -> None:
 
 
 async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
-    """Running tools are stopped before their server is gone."""
+    """Running tools are stopped before their server is gone, and who listens is told."""
     async with ServerHost(container_of(job)) as host:
-        await DirectedPeer(host).call("job")
+        peer = DirectedPeer(host)
+        task = await peer.call("job")
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
+        await peer.hear("notifications/subscriptions/acknowledged")
         await job.started.wait()
     assert job.cancelled.is_set()
+    assert (await peer.hear("notifications/tasks"))["params"]["statusMessage"] == "The server is shutting down"
     assert job.context is not None
     assert job.context.cancel_reason == "shutdown"
     assert not host.handler.inflight

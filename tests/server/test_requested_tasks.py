@@ -22,7 +22,7 @@ from axolotl_server import ServerHost
 from tests.server.serving import PATIENCE_SECONDS, ROOT, HttpServer, StdioServers, serving, until
 from tests.server.session_client import Client
 from tests.server.task_peers import EXTENSION, RELATED, STATUS, Herald, Job, RequestingPeer
-from tests.server.task_waiting import Waiting, begin, fetching, requests_of
+from tests.server.task_waiting import Waiting, begin, fetching, is_lost, requests_of
 from tests.server.tools import Echo, container_of
 from tests.server.wire import INITIALIZE, message
 
@@ -647,7 +647,7 @@ async def test_a_task_speaks_where_somebody_waits(server: HttpServer, client: Cl
     herald.context.report_progress(1.25)
     assert (await second.next())["params"]["progress"] == 1.25
     await client.post(message("notifications/cancelled", {"requestId": 8}, id=None))
-    assert await second.rest() == []
+    assert [said["error"]["code"] for said in await second.rest()] == [-32800]
     herald.context.report_progress(1.5)
     assert (await first.next())["params"]["progress"] == 1.5
     herald.release.set()
@@ -713,6 +713,7 @@ async def test_a_lost_stream_can_be_resumed(server: HttpServer, client: Client, 
     herald.context.report_progress(1.5)
     assert (await lost.next())["params"]["progress"] == 1.5
     await lost.leave()
+    await until(lambda: is_lost(server, 7))
     herald.release.set()
     async with client.hearing(lost.last_event_id) as resumed:
         told = [event.message for event in await resumed.rest() if event.data]
@@ -740,7 +741,7 @@ async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job
         waiting = Waiting(client, task_id)
         await until(lambda: 7 in requests_of(server))
         assert (await client.end()).status_code == 204
-        assert await waiting.rest() == []
+        assert [said["error"]["code"] for said in await waiting.rest()] == [-32800]
         assert await stream.next() is None
     assert not job.cancelled.is_set()
     job.release.set()

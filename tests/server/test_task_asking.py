@@ -16,7 +16,7 @@ from axolotl_server import ServerHost
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client
 from tests.server.task_peers import RELATED, STATUS, DirectedPeer, Job, Peer, RequestingPeer
-from tests.server.task_waiting import Waiting, begin, requests_of
+from tests.server.task_waiting import Waiting, begin, is_lost, requests_of
 from tests.server.tools import container_of
 from tests.server.wire import message
 
@@ -99,8 +99,17 @@ class AskingFromThread(ITool[NoArguments, str]):
     execution = "thread"
     task_support = "optional"
 
+    def __init__(self) -> None:
+        self.over = threading.Event()
+
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
         assert threading.current_thread() is not threading.main_thread()
+        try:
+            return await self._order(context)
+        finally:
+            self.over.set()
+
+    async def _order(self, context: ToolContext) -> str:
         return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
 
 
@@ -287,9 +296,7 @@ async def test_a_question_that_got_lost_is_asked_again(server: HttpServer, clien
     answered, unanswered = await lost.next(), await lost.next()
     await respond(client, answered)
     await lost.leave()
-    (session,) = server.app.sessions._by_id.values()
-    waiter: Any = session.calls[7]
-    await until(lambda: waiter.lost)
+    await until(lambda: is_lost(server, 7))
     again = Waiting(client, task_id, 8)
     question = await again.next()
     assert question == unanswered
@@ -497,7 +504,9 @@ async def test_a_task_that_asks_can_be_cancelled(directed: DirectedPeer) -> None
     answers = {"inputResponses": {"amount": accepted()}}
     requests = [("tasks/cancel", params), ("tasks/update", {**params, **answers}), ("tasks/get", params)]
     numbers = [directed.send(method, sent) for method, sent in requests]
-    state = [await directed.reply(number) for number in numbers][-1]["result"]
+    replies = [await directed.reply(number) for number in numbers]
+    assert all("result" in reply for reply in replies)
+    state = replies[-1]["result"]
     assert (state["status"], "inputRequests" in state) == ("cancelled", False)
 
 
@@ -524,6 +533,32 @@ async def test_listeners_see_questions(directed: DirectedPeer) -> None:
 
 
 # Both
+
+
+@pytest.mark.parametrize("design", ["requested", "directed"])
+async def test_a_thread_that_asks_is_let_go(design: str) -> None:
+    """A question of a thread ends with its task: nobody would answer it, and the thread would wait for ever."""
+    asking = AskingFromThread()
+    async with ServerHost(container_of(asking)) as host:
+        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.call("ask_from_thread")
+        await peer.until(task["taskId"], "input_required")
+        await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+        assert await asyncio.to_thread(asking.over.wait, PATIENCE_SECONDS)
+        await until(lambda: not host._server.deadlines()._pauses)
+
+
+@pytest.mark.parametrize("design", ["requested", "directed"])
+async def test_the_end_of_the_server_ends_questions(design: str) -> None:
+    """A task that asks is stopped with its server, of which nobody hears: there may be no connection any more."""
+    async with ServerHost(container_of(order)) as host:
+        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.call("order")
+        await peer.until(task["taskId"], "input_required")
+        await peer.settle()
+        peer.heard.clear()
+    assert not host.handler.inflight
+    assert await peer.close() == []
 
 
 @pytest.mark.parametrize("design", ["requested", "directed"])

@@ -338,6 +338,22 @@ async def test_a_finished_task_holds_on_to_no_session() -> None:
         await until(lambda: gc.collect() >= 0 and known() is None)
 
 
+async def test_who_waits_no_longer_is_forgotten() -> None:
+    """A task does not remember those who stopped waiting for it."""
+    job = Job()
+    async with ServerHost(container_of(job)) as host:
+        peer = await RequestingPeer.begun(host)
+        task = await peer.call("job")
+        for _ in range(50):
+            waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
+            peer.transport.send(message("notifications/cancelled", {"requestId": waiting}, id=None))
+        await peer.settle()
+        (exchange,) = requested_of(host)._exchanges.values()
+        await until(lambda: not peer.transport._peer._tasks)
+        assert (exchange._waiters, peer.transport._peer.connection().calls) == ([], {})
+        assert peer.replies == {}
+
+
 async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:
     """A session without a stream keeps nothing of what its tasks say."""
     job = Job()

@@ -227,7 +227,7 @@ class MissingPart(ProtocolError):
 
 
 async def test_the_end_of_the_store_stops_what_runs() -> None:
-    """Tasks are cancelled without a word, their code has a moment to end, and no more are taken."""
+    """Tasks are cancelled, their code has a moment to end, and no more are taken."""
     store = store_of()
     told: list[str] = []
     task = store.create(MINE, None, lambda task: told.append(task.status))
@@ -243,7 +243,7 @@ async def test_the_end_of_the_store_stops_what_runs() -> None:
     store.run(work())
     await store.close()
     assert tidied.is_set()
-    assert (task.status, task.message, told) == ("cancelled", "The server is shutting down", [])
+    assert (task.status, task.message, told) == ("cancelled", "The server is shutting down", ["cancelled"])
     assert (store._tasks, store._timers, store._running) == ({}, {}, set())
     with pytest.raises(Overloaded, match="shutting down"):
         store.create(MINE, None, ignore)

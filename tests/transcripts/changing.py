@@ -100,10 +100,14 @@ async def steady() -> str:
     return "steady"
 
 
+def _settings(**sections: Any) -> dict[str, Any]:
+    return {"server": {"name": "transcripts", "version": "1"}, **sections}
+
+
 class Container(containers.DeclarativeContainer):
     """Lists that change."""
 
-    settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
+    settings = providers.Callable(_settings)
     tool_registry = providers.Singleton(ToolRegistry)
     prompt_registry = providers.Singleton(PromptRegistry)
     resource_registry = providers.Singleton(ResourceRegistry)
@@ -118,9 +122,4 @@ class Container(containers.DeclarativeContainer):
 class Narrow(Container):
     """The same, for a single listener and two resources."""
 
-    settings = providers.Object(
-        {
-            "server": {"name": "transcripts", "version": "1"},
-            "subscriptions": {"maximum": 1, "maximum_resources": 2},
-        }
-    )
+    settings = providers.Callable(_settings, subscriptions={"maximum": 1, "maximum_resources": 2})

@@ -97,7 +97,7 @@ def lists(kind: Literal["short", "long"], of: str) -> str:
     return kind
 
 
-@lists.completes("of")  # type: ignore[union-attr]
+@lists.completes("of")
 def things(value: str, known: Mapping[str, str]) -> Sequence[str]:
     return [f"{value} {known['kind']}"] if "kind" in known else ["?"]
 

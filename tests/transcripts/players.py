@@ -95,14 +95,14 @@ class MemoryPlayer(StreamPlayer):
         return None
 
     async def next(self) -> Received:
-        return Received(json.loads(await self._transport.receive()))
+        return Received(_decoded(await self._transport.receive()))
 
     async def close(self) -> list[Received]:
         await asyncio.sleep(0)  # what was sent has arrived
         rest = await self._transport.close(PATIENCE_SECONDS)
         assert not len(self._host.handler.inflight), "a call is still in flight"
         await self._host.stop()
-        return [Received(json.loads(message)) for message in rest]
+        return [Received(_decoded(message)) for message in rest]
 
 
 class StdioPlayer(StreamPlayer):
@@ -121,12 +121,12 @@ class StdioPlayer(StreamPlayer):
         return None
 
     async def next(self) -> Received:
-        return Received(json.loads(await self._process.receive()))
+        return Received(_decoded(await self._process.receive()))
 
     async def close(self) -> list[Received]:
         code, rest = await self._process.close()
         assert code == 0, f"the server ended with {code}"
-        return [Received(json.loads(line)) for line in rest.splitlines()]
+        return [Received(_decoded(line)) for line in rest.splitlines()]
 
 
 class HttpPlayer(Player):
@@ -137,7 +137,7 @@ class HttpPlayer(Player):
         self._url = url
         self._revision = revision
         self._session: dict[str, str] = {}
-        self._inbox: asyncio.Queue[Received] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Received | BaseException] = asyncio.Queue()
         self._posts: list[tuple[Any, asyncio.Task[int | None]]] = []
         self._news: asyncio.Task[None] | None = None
 
@@ -150,11 +150,15 @@ class HttpPlayer(Player):
         post = asyncio.ensure_future(self._post(data, message))
         if _is_request(message):
             self._posts.append((message, post))
+            post.add_done_callback(self._note_failure)
             return None
         return await post
 
     async def receive(self) -> Received:
-        return await self._inbox.get()
+        received = await self._inbox.get()
+        if isinstance(received, BaseException):
+            raise received
+        return received
 
     async def do(self, act: Act) -> None:
         if act.name == "listen":
@@ -171,12 +175,19 @@ class HttpPlayer(Player):
         if self._news is not None:
             await self._news
         await self._client.aclose()
-        return [self._inbox.get_nowait() for _ in range(self._inbox.qsize())]
+        rest = [self._inbox.get_nowait() for _ in range(self._inbox.qsize())]
+        return [received for received in rest if isinstance(received, Received)]
 
     async def give_up(self) -> None:
         for task in filter(None, (*(post for _, post in self._posts), self._news)):
             await _ended(task)
         await self._client.aclose()
+
+    def _note_failure(self, post: "asyncio.Task[int | None]") -> None:
+        """Let whoever waits for a message know that none will come."""
+        error = None if post.cancelled() else post.exception()
+        if error is not None:
+            self._inbox.put_nowait(error)
 
     async def _leave(self, request_id: Any) -> None:
         entry = next(one for one in reversed(self._posts) if isinstance(one[0], dict) and one[0]["id"] == request_id)
@@ -202,7 +213,7 @@ class HttpPlayer(Player):
             if not body:
                 return response.status_code
             assert response.headers["content-type"] == "application/json"
-            received = Received(json.loads(body), response.status_code)
+            received = Received(_decoded(body), response.status_code)
             self._negotiated(received.message)
             self._inbox.put_nowait(received)
             return None
@@ -210,7 +221,7 @@ class HttpPlayer(Player):
     async def _read_events(self, response: httpx.Response) -> None:
         async for line in response.aiter_lines():
             if line.startswith("data: "):
-                self._inbox.put_nowait(Received(json.loads(line[6:]), response.status_code))
+                self._inbox.put_nowait(Received(_decoded(line[6:]), response.status_code))
 
     def _keep_session(self, response: httpx.Response, message: Any) -> None:
         begun = response.headers.get("mcp-session-id")
@@ -240,6 +251,17 @@ class HttpPlayer(Player):
             case {"method": str() as method}:
                 mirrored["Mcp-Method"] = _header_value(method)
         return mirrored
+
+
+def _decoded(data: bytes | str) -> Any:
+    """Read a message of the server, of which no object may name a member twice."""
+    return json.loads(data, object_pairs_hook=_members)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    assert len(members) == len(pairs), f"a member stands twice among {[name for name, _ in pairs]}"
+    return members
 
 
 def _header_value(text: str) -> str:

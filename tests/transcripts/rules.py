@@ -103,7 +103,7 @@ class WireRules:
         _compare(models.JSONRPCErrorResponse, message)
         assert message.get("id", 0) is not None, "an id that is not known is left out"
         code = message["error"]["code"]
-        allowed = {-32020, -32021, -32022} if self._revision.stateless else {-32002}
+        allowed = {-32020, -32021, -32022} if self._revision.stateless else {-32002, -32800}
         assert code in {-32700, -32600, -32601, -32602, -32603} | allowed
 
     def _check_question(self, message: Any) -> None:

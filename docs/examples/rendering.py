@@ -1,0 +1,40 @@
+import asyncio
+from typing import Literal
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel
+
+from axolotl_core import ToolContext, tool
+
+
+# region tool
+@tool(task_support="optional", timeout_seconds=3600)
+async def render(film: str, context: ToolContext) -> str:
+    """Render a film."""
+    for scene in range(1, 4):
+        await asyncio.sleep(0.01)
+        context.report_progress(scene, 3)
+    return f"{film} is ready"
+
+
+# endregion tool
+
+
+# region asking
+class Format(BaseModel):
+    format: Literal["cinema", "television"]
+
+
+@tool(task_support="required", timeout_seconds=3600)
+async def cut(film: str, context: ToolContext) -> str:
+    """Cut a film, as its producer wants it."""
+    await asyncio.sleep(0.01)
+    wanted = await context.ask(Format, f"Which format shall {film} have?", key="format")
+    return f"{film} is cut for {wanted.format}"
+
+
+# endregion asking
+
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object(render), providers.Object(cut))
