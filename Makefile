@@ -24,7 +24,7 @@ serve: $(RUNTIME) ## Serve over HTTP
 	$(BIN)/axolotl serve --transport http $(ARGS)
 
 test: $(DEV) ## Run all tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 check: $(DEV) ## Check format, lint, types, imports and the laws
 	$(BIN)/ruff format --check .

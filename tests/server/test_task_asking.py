@@ -360,6 +360,31 @@ async def test_a_question_is_taken_back_where_it_was_asked(client: Client) -> No
     assert reply["error"]["code"] == -32602
 
 
+async def test_a_question_that_outlives_its_task(http: httpx.AsyncClient) -> None:
+    """Code may leave a question behind: it is taken back in the session, as whoever heard it has been answered."""
+    job = Job()
+    left: list[asyncio.Future[Amount]] = []
+
+    @tool(task_support="optional")
+    async def leave_question(context: ToolContext) -> str:
+        left.append(asyncio.ensure_future(context.ask(Amount, "How many?")))
+        return await job.execute(NoArguments(), context)
+
+    async with serving(container_of(leave_question)) as server:
+        client = Client(http, server.url)
+        await client.begin(elicitation={})
+        async with client.hearing() as stream:
+            assert (await stream.take()).is_priming
+            waiting = Waiting(client, await begin(client, "leave_question"))
+            question = await waiting.next()
+            job.release.set()
+            assert [text_of(reply) for reply in await waiting.rest()] == ["done"]
+            left[0].cancel()
+            heard = [(await stream.take()).message for _ in range(3)]
+    assert [said["method"] for said in heard] == [STATUS, STATUS, "notifications/cancelled"]
+    assert heard[-1]["params"]["requestId"] == question["id"]
+
+
 # Tasks that the server decides on
 
 
