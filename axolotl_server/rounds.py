@@ -67,13 +67,13 @@ class Rounds:
         fresh = self._responses.get(key)
         if fresh is not None and (self._first or self._before.asked.get(key) == digest):
             self._fresh[key] = Answer(digest, fresh)
-            return msgspec.json.decode(fresh)
+            return _decoded(fresh)
         if fresh is not None and key in self._before.asked:
             _log.warning("the question %r has other words in each run, so that no answer to it counts", key)
         known = self._answers.get(key)
         if known is None or known.digest != digest:
             raise InvalidAnswer("There is no answer yet")
-        return msgspec.json.decode(known.response)
+        return _decoded(known.response)
 
     def keep(self, key: str) -> None:
         """Carry an answer that was of use into the rounds to come."""
@@ -100,6 +100,13 @@ class Rounds:
             key: {"method": question.method, "params": question.params} for key, question in self.pending.items()
         }
         return b'{"inputRequests":%b,"requestState":%b' % (encode(requests), encode(state))
+
+
+def _decoded(response: Raw) -> Any:
+    try:
+        return msgspec.json.decode(response)
+    except msgspec.DecodeError:
+        raise InvalidAnswer("Invalid answer: it holds a number that is out of range") from None
 
 
 def _digest(question: Question) -> str:

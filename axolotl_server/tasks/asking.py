@@ -1,10 +1,10 @@
 """Questions of a call that runs as a task: it can wait for the answer, in every revision."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from axolotl_core.context import ToolContext
+from axolotl_core.errors import Declined
 from axolotl_core.layer import ToolCall
 from axolotl_core.question import Question
 from axolotl_server.deadlines import DeadlineTable
@@ -29,8 +29,7 @@ class AskingVisibly(IAsking):
     ) -> AnswerT:
         """Ask and wait."""
         check_capability(request, question)
-        assert isinstance(call, ToolCall)
-        _end_with(call)
+        _check_open(self._task)
         answer = object()
         self._task.wait_for(answer)
         try:
@@ -51,8 +50,8 @@ class AskingByUpdate(IAsking):
     ) -> AnswerT:
         """Ask under a key that no other question of the task has, and wait."""
         check_capability(request, question)
+        _check_open(self._task)
         assert isinstance(call, ToolCall)
-        _end_with(call)
         questions = self._task.questions
         key, answered = questions.add(question, read, key)
         try:
@@ -64,9 +63,11 @@ class AskingByUpdate(IAsking):
             self._task.go_on(key)
 
 
-def _end_with(call: ToolCall) -> None:
-    """End a question with its call; one of a thread has a task of its own, which nobody else would cancel."""
-    asking = asyncio.current_task()
-    assert asking is not None
-    if asking is not call.task:
-        call.cancellation.on_cancel(lambda reason: asking.cancel())
+def _check_open(task: Task) -> None:
+    """Ask nothing on behalf of a task that has ended, as code that was left behind may try.
+
+    Raises:
+        Declined: if it has.
+    """
+    if not task.open:
+        raise Declined("cancel", "The task has ended: nobody is there to answer")

@@ -43,6 +43,12 @@ class OpenQuestions:
         """Ask no more."""
         self._open.pop(key, None)
 
+    def close(self) -> None:
+        """Ask nothing any more; code that still waits for an answer is cancelled there."""
+        for one in self._open.values():
+            one.answered.cancel()
+        self._open.clear()
+
     def answer(self, responses: Mapping[str, Raw]) -> list[str]:
         """Take answers, and name the questions that have theirs now; what nobody asked is of no use and no harm.
 

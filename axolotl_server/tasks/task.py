@@ -84,6 +84,7 @@ class Task:
         if not self.open:
             return
         self.result = None if result is None else Raw(result)
+        self.questions.close()
         self._become(status, message)
         self._on_change = None
         self.ended.set_result(None)

@@ -1,12 +1,17 @@
-"""Telling clients on a stream that the list of tools changed."""
+"""Telling clients on a stream that a list or a resource changed."""
 
 import asyncio
 import json
+import threading
+from typing import Any
 
-from axolotl_core import SchemaTool
+import pytest
+
+from axolotl_core import PromptRegistry, ResourceRegistry, SchemaTool, ToolRegistry, prompt, resource
 from axolotl_server import ServerHost
 from axolotl_server.transports.memory import MemoryTransport
-from tests.server.serving import PATIENCE_SECONDS
+from tests.server.conversing import Peer, container_with, conversing
+from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import Echo, container_of
 from tests.server.wire import INITIALIZE, call, message
 
@@ -103,3 +108,123 @@ async def test_a_tool_that_goes_while_it_runs_is_answered() -> None:
         host.registry.unregister("leaving")
         (reply,) = await transport.close(PATIENCE_SECONDS)
         assert json.loads(reply)["result"]["content"][0]["text"] == "finished"
+
+
+@prompt
+async def passing_prompt() -> str:
+    """Come and go."""
+    return ""
+
+
+@resource("docs://passing")
+async def passing_resource() -> str:
+    """Come and go."""
+    return ""
+
+
+@resource("docs://made/{name}")
+async def passing_template(name: str) -> str:
+    """Come and go."""
+    return ""
+
+
+def registries() -> dict[str, Any]:
+    return {
+        "tool_registry": ToolRegistry([Echo()]),
+        "prompt_registry": PromptRegistry(),
+        "resource_registry": ResourceRegistry(),
+    }
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+@pytest.mark.parametrize(
+    ("role", "item", "kind"),
+    [
+        ("tool_registry", fresh(), "tools"),
+        ("prompt_registry", passing_prompt, "prompts"),
+        ("resource_registry", passing_resource, "resources"),
+        ("resource_registry", passing_template, "resources"),
+    ],
+)
+async def test_every_list_is_announced(version: str, role: str, item: Any, kind: str) -> None:
+    """Each kind of feature that comes or goes is told of by a message of its own, in every revision."""
+    roles = registries()
+    async with conversing(container_with(**roles)) as host:
+        peer = await Peer(host).shake_hands(version)
+        assert (await peer.ask("ping"))["result"] == {}
+        registry = roles[role]
+        registry.register(item)
+        assert await peer.receive() == {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
+        await asyncio.to_thread(registry.unregister, registry.name_of(item))
+        assert await peer.receive() == {"jsonrpc": "2.0", "method": f"notifications/{kind}/list_changed"}
+        assert await peer.close() == []
+
+
+async def test_a_watched_resource_is_told_of_from_any_thread() -> None:
+    """Many threads tell of changes at once, and each is heard once by each who watches."""
+    registry = ResourceRegistry([passing_resource])
+    async with conversing(container_with(resource_registry=registry)) as host:
+        peers = [await Peer(host).shake_hands() for _ in range(3)]
+        for peer in peers[:2]:
+            assert (await peer.ask("resources/subscribe", {"uri": "docs://passing"}))["result"] == {}
+        uris = [f"docs://passing/{number}" for number in range(40)]
+        threads = [threading.Thread(target=registry.updated, args=(uri,)) for uri in uris]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            await asyncio.to_thread(thread.join)
+        for peer in peers[:2]:
+            assert {(await peer.receive())["params"]["uri"] for _ in uris} == set(uris)
+        for peer in peers:
+            assert await peer.close() == []
+
+
+async def test_who_stops_watching_hears_no_more() -> None:
+    """A change after the end of a subscription, or of the connection, is told to nobody."""
+    registry = ResourceRegistry([passing_resource])
+    async with conversing(container_with(resource_registry=registry)) as host:
+        gone, stayed = await Peer(host).shake_hands(), await Peer(host).shake_hands()
+        for peer in (gone, stayed):
+            await peer.ask("resources/subscribe", {"uri": "docs://passing"})
+        assert await gone.close() == []
+        await stayed.ask("resources/unsubscribe", {"uri": "docs://passing"})
+        registry.updated("docs://passing")
+        assert (await stayed.ask("ping"))["result"] == {}
+        assert await stayed.close() == []
+
+
+async def test_a_subscription_outlives_its_resource() -> None:
+    """Who watches a resource hears of it even when it has gone and come back."""
+    registry = ResourceRegistry([passing_resource])
+    async with conversing(container_with(resource_registry=registry)) as host:
+        peer = await Peer(host).shake_hands()
+        await peer.ask("resources/subscribe", {"uri": "docs://passing"})
+        registry.unregister("docs://passing")
+        registry.register(passing_resource)
+        registry.updated("docs://passing")
+        methods = [(await peer.receive())["method"] for _ in range(3)]
+        assert methods == ["notifications/resources/list_changed"] * 2 + ["notifications/resources/updated"]
+
+
+async def test_changes_and_handshakes_may_coincide() -> None:
+    """While threads change a list, clients come and go, and nobody is told before it is ready."""
+    roles = registries()
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            roles["tool_registry"].register(fresh())
+            roles["tool_registry"].unregister("fresh")
+
+    async with conversing(container_with(**roles)) as host:
+        changing = threading.Thread(target=change)
+        changing.start()
+        try:
+            for _ in range(30):
+                peer = await Peer(host).shake_hands()
+                assert (await peer.receive()) == CHANGED
+                assert all(said == CHANGED for said in await peer.close())
+        finally:
+            stop.set()
+            await asyncio.to_thread(changing.join)
+        await until(lambda: not host.handler.subscriptions._connections)

@@ -1,6 +1,7 @@
 """Questions that a call asks its client, in the revisions with a handshake: who waits, how long, and what is left."""
 
 import asyncio
+import gc
 import random
 from collections import Counter
 from typing import Any
@@ -11,7 +12,7 @@ from pydantic import BaseModel
 from axolotl_core import Declined, ITool, NoArguments, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.server.conversing import ACCEPTED, Peer, container_with, conversing, text_of
-from tests.server.serving import until
+from tests.server.serving import PATIENCE_SECONDS, until
 
 MOMENT = 0.02
 """A deadline that passes soon."""
@@ -84,11 +85,12 @@ async def pair(context: ToolContext) -> str:
 TOOLS = (greet, hasty, asleep, dawdle, hasty_pair, hasty_thread, threaded, threaded_pair, pair)
 
 
-def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
+async def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
+    """See that a call leaves nothing on its connection at once, and no clock that stands still after some turns."""
     assert not peer.connection.pending
     assert not peer.connection.calls
     assert not host.handler.inflight
-    assert not host._server.deadlines()._pauses
+    await until(lambda: not host._server.deadlines()._pauses)
     assert not any(host._server.deadlines()._lanes.values())
 
 
@@ -109,7 +111,7 @@ async def test_the_deadline_stands_still_while_a_user_is_asked(name: str) -> Non
             await let_a_deadline_pass(peer)
         peer.answer(question, ACCEPTED)
         assert text_of(await peer.receive()) == "Ann"
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
         assert await peer.close() == []
 
 
@@ -124,7 +126,7 @@ async def test_the_deadline_stands_still_until_all_questions_are_answered() -> N
         await let_a_deadline_pass(peer)
         peer.answer(one, ACCEPTED)
         assert text_of(await peer.receive()) == "Ann Ann"
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
 
 
 async def test_the_deadline_goes_on_after_the_answer() -> None:
@@ -138,7 +140,7 @@ async def test_the_deadline_goes_on_after_the_answer() -> None:
         reply = await peer.receive()
         assert reply["result"]["isError"]
         assert text_of(reply) == f"Tool dawdle did not finish within {MOMENT} seconds"
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
 
 
 @pytest.mark.parametrize("name", ["threaded", "threaded_pair"])
@@ -150,7 +152,7 @@ async def test_a_thread_asks(name: str) -> None:
         for _ in name.split("_"):
             peer.answer(await peer.receive(), ACCEPTED)
         assert text_of(await peer.receive()) == " ".join("Ann" for _ in name.split("_"))
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
 
 
 @pytest.mark.parametrize("name", ["greet", "pair", "threaded", "threaded_pair"])
@@ -165,7 +167,7 @@ async def test_a_cancelled_call_takes_its_questions_back(name: str) -> None:
         taken_back = [await peer.receive() for _ in asked]
         assert {one["method"] for one in taken_back} == {"notifications/cancelled"}
         assert {one["params"]["requestId"] for one in taken_back} == asked
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
         assert await peer.close() == []
 
 
@@ -178,7 +180,7 @@ async def test_a_call_that_ends_takes_its_other_questions_back() -> None:
         peer.answer(one, {"action": "decline"})
         messages = [await peer.receive()]
         await until(lambda: not host.handler.inflight)
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
         messages += await peer.close()
         taken_back = [said["params"]["requestId"] for said in messages if "method" in said]
         assert taken_back == [two["id"]]
@@ -191,7 +193,7 @@ async def test_the_end_of_a_connection_ends_its_questions() -> None:
         peer.call("greet")
         await peer.receive()
         await peer.transport.close(0)
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
 
 
 async def test_answers_of_another_connection_do_not_count() -> None:
@@ -209,11 +211,13 @@ async def test_answers_of_another_connection_do_not_count() -> None:
         theirs.answer(question, {"action": "accept", "content": {"name": "Eve"}})
         assert text_of(await theirs.receive()) == "Eve"
         for peer in (mine, theirs):
-            assert_nothing_is_left(host, peer)
+            await assert_nothing_is_left(host, peer)
 
 
 async def test_only_the_first_answer_counts() -> None:
-    """Two answers that arrive together are one answer."""
+    """Two answers that arrive together are one answer, and the second troubles nobody."""
+    troubles: list[Any] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, trouble: troubles.append(trouble))
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call("greet")
@@ -222,6 +226,8 @@ async def test_only_the_first_answer_counts() -> None:
         peer.answer(question, {"action": "decline"})
         assert text_of(await peer.receive()) == "Ann"
         assert await peer.close() == []
+    gc.collect()
+    assert troubles == []
 
 
 class Turns(BaseModel):
@@ -283,7 +289,7 @@ async def test_a_race_is_decided_once(seed: int) -> None:
             await _react(peer, chance, messages, always=True)
             await asyncio.sleep(0)
         await _some_turns(chance)
-        assert_nothing_is_left(host, peer)
+        await assert_nothing_is_left(host, peer)
         messages += await peer.close()
     replies = Counter(one["id"] for one in messages if "result" in one)
     assert set(replies.values()) == {1}
@@ -314,6 +320,34 @@ def _assert_questions_end(messages: list[Any]) -> None:
     assert set(taken_back) <= set(asked)
 
 
+@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+async def test_a_race_with_threads_is_decided_once(seed: int) -> None:
+    """The same for calls that ask from threads: each has one outcome, and no question of theirs stays."""
+    chance = random.Random(seed)
+    async with conversing(container_with(TOOLS)) as host:
+        peer = await Peer(host).shake_hands()
+        cancelled: set[int] = set()
+        messages: list[Any] = []
+        for number in range(60):
+            peer.call(chance.choice(["threaded", "threaded_pair", "hasty_thread"]), id=number)
+            await _some_turns(chance)
+            await _react(peer, chance, messages)
+            if chance.random() < 0.4:
+                victim = chance.randrange(number + 1)
+                cancelled.add(victim)
+                peer.notify("notifications/cancelled", {"requestId": victim})
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while peer.connection.calls or peer.connection.pending:
+                await _react(peer, chance, messages, always=True)
+                await asyncio.sleep(0)
+        await assert_nothing_is_left(host, peer)
+        messages += await peer.close()
+    replies = Counter(one["id"] for one in messages if "result" in one)
+    assert set(replies.values()) == {1}
+    assert replies.keys() | cancelled == set(range(60))
+    _assert_questions_end(messages)
+
+
 async def test_a_question_nobody_answers_is_given_up() -> None:
     """After the time for answers nothing waits, and a late answer is dropped."""
     async with conversing(container_with(TOOLS), settings={"limits": {"ask_timeout_seconds": 0.01}}) as host:
@@ -323,7 +357,7 @@ async def test_a_question_nobody_answers_is_given_up() -> None:
             question = await peer.receive()
             assert (await peer.receive())["params"] == {"requestId": question["id"]}
             assert text_of(await peer.receive()) == "Nobody answered within 0.01 seconds"
-            assert_nothing_is_left(host, peer)
+            await assert_nothing_is_left(host, peer)
             peer.answer(question, ACCEPTED)
         assert await peer.close() == []
 

@@ -150,6 +150,11 @@ async def directed(host: ServerHost) -> DirectedPeer:
     return peer
 
 
+async def turns(number: int) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
 def text_of(reply: Mapping[str, Any]) -> str:
     return str(reply["result"]["content"][0]["text"])
 
@@ -361,28 +366,62 @@ async def test_a_question_is_taken_back_where_it_was_asked(client: Client) -> No
 
 
 async def test_a_question_that_outlives_its_task(http: httpx.AsyncClient) -> None:
-    """Code may leave a question behind: it is taken back in the session, as whoever heard it has been answered."""
-    job = Job()
+    """A tool may take its time to stop: its question is taken back in the session, as who heard it was answered."""
     left: list[asyncio.Future[Amount]] = []
+    tidied = asyncio.Event()
 
     @tool(task_support="optional")
     async def leave_question(context: ToolContext) -> str:
         left.append(asyncio.ensure_future(context.ask(Amount, "How many?")))
-        return await job.execute(NoArguments(), context)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await tidied.wait()
+        return "never"
 
     async with serving(container_of(leave_question)) as server:
         client = Client(http, server.url)
         await client.begin(elicitation={})
         async with client.hearing() as stream:
             assert (await stream.take()).is_priming
-            waiting = Waiting(client, await begin(client, "leave_question"))
+            task_id = await begin(client, "leave_question")
+            waiting = Waiting(client, task_id)
             question = await waiting.next()
-            job.release.set()
-            assert [text_of(reply) for reply in await waiting.rest()] == ["done"]
-            left[0].cancel()
+            await client.post(message("tasks/cancel", {"taskId": task_id}))
+            assert [reply["error"]["code"] for reply in await waiting.rest()] == [-32602]
+            tidied.set()
             heard = [(await stream.take()).message for _ in range(3)]
+        assert left[0].cancelled()
     assert [said["method"] for said in heard] == [STATUS, STATUS, "notifications/cancelled"]
     assert heard[-1]["params"]["requestId"] == question["id"]
+
+
+@pytest.mark.parametrize("design", ["requested", "directed"])
+async def test_questions_end_with_their_task(design: str) -> None:
+    """What code asks beside a tool that has ended is cancelled, and what it asks then is asked of nobody."""
+    left: list[asyncio.Future[Amount]] = []
+
+    @tool(task_support="optional")
+    async def leave_question(context: ToolContext) -> str:
+        left.append(asyncio.ensure_future(context.ask(Amount, "How many?")))
+        left.append(asyncio.ensure_future(ask_late(context)))
+        await turns(3)
+        return "done"
+
+    async def ask_late(context: ToolContext) -> Amount:
+        await asyncio.wait(left[:1])
+        return await context.ask(Amount, "How many, after all?")
+
+    async with ServerHost(container_of(leave_question)) as host:
+        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.call("leave_question")
+        await peer.until(task["taskId"], "completed")
+        await asyncio.wait(left)
+        assert left[0].cancelled()
+        assert isinstance(left[1].exception(), Declined)
+        assert await peer.status(task["taskId"]) == "completed"
+        await peer.settle()
+        assert [said["method"] for said in peer.heard if "id" in said] == [ASKED] * (design == "requested")
 
 
 # Tasks that the server decides on
@@ -535,7 +574,33 @@ async def test_a_task_that_asks_can_be_cancelled(directed: DirectedPeer) -> None
     assert (state["status"], "inputRequests" in state) == ("cancelled", False)
 
 
-async def test_listeners_see_questions(directed: DirectedPeer) -> None:
+async def test_code_may_lose_its_patience() -> None:
+    """A question that the code does not wait for any more is not shown any more, and its answer is of no use."""
+    job = Job()
+
+    @tool(task_support="optional")
+    async def order_impatiently(context: ToolContext) -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await context.ask(Amount, "How many?", key="amount")
+        except TimeoutError:
+            return await job.execute(NoArguments(), context)
+        return "never"
+
+    async with ServerHost(container_of(order_impatiently)) as host:
+        peer = DirectedPeer(host)
+        task = await peer.call("order_impatiently")
+        await job.started.wait()
+        state = await peer.result("tasks/get", {"taskId": task["taskId"]})
+        assert (state["status"], "inputRequests" in state) == ("working", False)
+        (kept,) = host._server.tasks()._tasks.values()
+        assert kept.questions.described() == {}
+        assert "result" in await peer.update(task["taskId"], amount=accepted())
+        job.release.set()
+        assert text_of(await peer.until(task["taskId"], "completed")) == "done"
+
+
+async def test_listeners_see_questions() -> None:
     """Who watches a task is told of each question, with the key to answer it."""
     gate = asyncio.Event()
 

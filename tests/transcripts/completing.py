@@ -14,7 +14,7 @@ from axolotl_core.completion import CompletionOutput
 class Colour(StrEnum):
     RED = "red"
     DARK_RED = "dark red"
-    BLUE = "blue"
+    BLUE = "Blue"
 
 
 LANGUAGES = ("python", "pascal", "perl", "rust")
