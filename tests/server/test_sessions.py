@@ -332,7 +332,7 @@ async def test_ending_a_session_stops_its_calls(http: httpx.AsyncClient) -> None
         await probe.started.wait()
         await leaving.end()
         await probe.cancelled.wait()
-        assert (await stopped).content == b""
+        assert (await stopped).json()["error"]["code"] == -32800
         probe.release.set()
         assert (await going_on).json()["result"]["content"][0]["text"] == "done"
 
