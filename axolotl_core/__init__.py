@@ -44,12 +44,12 @@ from axolotl_core.function_resource import FunctionResource, FunctionResourceTem
 from axolotl_core.function_tool import FunctionTool, tool, tools_of
 from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.name_rule import INameRule
-from axolotl_core.prompt import IPrompt, PromptMessage, PromptResult
+from axolotl_core.prompt import IPrompt, PromptMessage, PromptOutput, PromptResult
 from axolotl_core.protocol.identity import Icon, Implementation, Principal
 from axolotl_core.protocol.levels import LogLevel
 from axolotl_core.protocol.tracing import TraceContext
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
-from axolotl_core.resource import CacheHint, IResource, IResourceTemplate
+from axolotl_core.resource import CacheHint, IResource, IResourceTemplate, ResourceOutput
 from axolotl_core.roots import Root
 from axolotl_core.sampling import ModelPreferences, Sample
 from axolotl_core.sampling_messages import SamplingMessage, ToolOutcome, ToolUse
@@ -106,6 +106,7 @@ __all__ = [
     "Overloaded",
     "Principal",
     "PromptMessage",
+    "PromptOutput",
     "PromptRegistry",
     "PromptResult",
     "ProtocolError",
@@ -113,6 +114,7 @@ __all__ = [
     "Refused",
     "ResourceLink",
     "ResourceNotFound",
+    "ResourceOutput",
     "ResourceRegistry",
     "Root",
     "Sample",

@@ -100,7 +100,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
             params["total"] = total
         if message is not None and self.era.revision.progress_messages:
             params["message"] = message
-        self._tell_progress(params, complete=total is not None and progress >= total)
+        complete = total is not None and progress >= total
+        self._on_loop(partial(self._tell_progress, params, complete))
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         """Notify a caller that wants messages of this level."""
@@ -155,17 +156,17 @@ class Request(msgspec.Struct, eq=False, gc=False):
         meta = self.head.params.meta
         return None if meta is UNSET or meta.log_level is UNSET else meta.log_level
 
-    def _tell_progress(self, params: dict[str, object], *, complete: bool) -> None:
+    def _tell_progress(self, params: dict[str, object], complete: bool) -> None:
         """Send progress, or hold it back until its time has come; only the latest is worth holding."""
         per_second = self.era.settings.progress_per_second
         if self._progress_tokens is None:
             self._progress_tokens = TokenBucket(per_second)
         if self._progress_tokens.take() or complete:
             self.held = None
-            self._notify(notification("notifications/progress", params))
+            self.exchange.notify(notification("notifications/progress", params))
             return
         if self.held is None:
-            self._on_loop(partial(self.exchange.loop.call_later, 1 / per_second, self.tell_held))
+            self.exchange.loop.call_later(1 / per_second, self.tell_held)
         self.held = params
 
     def tell_held(self) -> None:

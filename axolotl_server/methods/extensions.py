@@ -7,10 +7,10 @@ import msgspec
 
 from axolotl_core.arguments import NoArguments, ParseArguments
 from axolotl_core.context import ToolContext
-from axolotl_core.errors import ConfigurationError, MissingCapability
+from axolotl_core.errors import ConfigurationError, InvalidArguments, MissingCapability
 from axolotl_core.extension import ExtensionMethod, IExtension
 from axolotl_core.feature import IFeature
-from axolotl_core.protocol.wire import json_text
+from axolotl_core.protocol.wire import encode, json_text
 from axolotl_core.spec import FeatureSpec
 from axolotl_server.binding import Binder, Binding
 from axolotl_server.inflight import InFlight
@@ -52,7 +52,7 @@ class _Method(IFeature):
         self._answer = answer
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        return msgspec.json.Decoder(dict[str, Any]).decode
+        return _read_params
 
     async def execute(self, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         return await self._answer(arguments, context)
@@ -88,6 +88,13 @@ class ExtensionMethods(ErrorTelling):
         return binding, bytes(read_raw_params(request.data)), ""
 
 
+def _read_params(raw: bytes) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(raw, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise InvalidArguments(f"Invalid params: {error}") from None
+
+
 def _check_method(name: str, extension: IExtension, known: Mapping[str, object]) -> None:
     if name in known or name.partition("/")[0] in _OWN:
         raise ConfigurationError(
@@ -100,4 +107,6 @@ def _encode(output: Mapping[str, Any], request: Request) -> bytes:
     own = {name: value for name, value in output.items() if name not in ("_meta", "resultType")}
     meta = output.get("_meta")
     closing = request.era.tail if meta is None else request.era.closing(meta)
+    if "resultType" in output:
+        closing = closing.replace(b'"complete"', encode(output["resultType"]), 1)
     return json_text(own)[:-1] + closing if own else b"{" + closing.removeprefix(b",")

@@ -14,7 +14,7 @@ from axolotl_server import ServerHost
 from tests.server.conversing import ACCEPTED, Peer, container_with, conversing, text_of
 from tests.server.serving import PATIENCE_SECONDS, until
 
-MOMENT = 0.02
+MOMENT = 0.2
 """A deadline that passes soon."""
 
 
