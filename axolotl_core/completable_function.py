@@ -4,8 +4,11 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
+from axolotl_core.completable import ICompletable
 from axolotl_core.completion import Completer, CompletionOutput, bound_to, check_completer, run_completer
 from axolotl_core.function_feature import FunctionFeature
+from axolotl_core.parameters import parameters_schema
+from axolotl_core.schema import JsonSchema
 
 __all__ = ["CompletableFunction"]
 
@@ -14,7 +17,7 @@ R = TypeVar("R")
 CompleterT = TypeVar("CompleterT", bound=Completer)
 
 
-class CompletableFunction(FunctionFeature[P, R]):
+class CompletableFunction(FunctionFeature[P, R], ICompletable):
     """A function whose arguments have completers."""
 
     def __init__(self, function: Callable[P, R], options: Mapping[str, Any], *, bound: bool = True) -> None:
@@ -35,10 +38,17 @@ class CompletableFunction(FunctionFeature[P, R]):
 
         return decorate
 
-    async def completed(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput | None:
-        """Ask the completer of an argument; None where it has none."""
+    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
+        """Ask the completer of an argument; one that has none completes itself if it can."""
         completer = self.completers.get(argument)
-        return None if completer is None else await run_completer(completer, value, known)
+        if completer is None:
+            return await super().complete(argument, value, known)
+        return await run_completer(completer, value, known)
+
+    @property
+    def arguments_schema(self) -> JsonSchema:
+        """The schema of the function's parameters."""
+        return parameters_schema(self._signature.parameters)
 
     def completers_for(self, instance: object) -> dict[str, Completer]:
         """Give the completers bound to an object, for a method of it."""

@@ -1,10 +1,9 @@
 """`@prompt`: a function or a method as a prompt, its arguments read from its signature."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from axolotl_core.completable_function import CompletableFunction
-from axolotl_core.completion import CompletionOutput
 from axolotl_core.context import ToolContext
 from axolotl_core.function_feature import (
     FeatureOptions,
@@ -13,9 +12,7 @@ from axolotl_core.function_feature import (
     features_of,
     is_method,
 )
-from axolotl_core.parameters import parameters_schema
 from axolotl_core.prompt import IPrompt, PromptOutput, PromptResult, prompt_result
-from axolotl_core.schema import JsonSchema
 
 __all__ = ["FunctionPrompt", "prompt", "prompts_of"]
 
@@ -39,16 +36,6 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
         method = FunctionPrompt(self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
         method.completers = self.completers_for(instance)
         return method
-
-    @property
-    def arguments_schema(self) -> JsonSchema:
-        """The schema of the function's parameters."""
-        return parameters_schema(self._signature.parameters)
-
-    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
-        """Ask what completes the argument."""
-        given = await self.completed(argument, value, known)
-        return await super().complete(argument, value, known) if given is None else given
 
     async def render(self, arguments: dict[str, Any], context: ToolContext) -> PromptOutput:
         """Call the function."""

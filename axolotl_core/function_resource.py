@@ -1,10 +1,9 @@
 """`@resource`: a function or a method as a resource, or as a template of resources if its URI has variables."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from axolotl_core.completable_function import CompletableFunction
-from axolotl_core.completion import CompletionOutput
 from axolotl_core.content import Annotations
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
@@ -15,7 +14,6 @@ from axolotl_core.function_feature import (
     features_of,
     is_method,
 )
-from axolotl_core.parameters import parameters_schema
 from axolotl_core.resource import (
     CacheHint,
     IResource,
@@ -24,7 +22,6 @@ from axolotl_core.resource import (
     ResourceOutput,
     contents_of,
 )
-from axolotl_core.schema import JsonSchema
 from axolotl_core.uri_template import has_variables
 
 __all__ = ["FunctionResource", "FunctionResourceTemplate", "ResourceOptions", "resource", "resources_of"]
@@ -85,16 +82,6 @@ class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict
         method = FunctionResourceTemplate(self.uri_template, function, self._options)  # type: ignore[arg-type]
         method.completers = self.completers_for(instance)
         return method
-
-    @property
-    def arguments_schema(self) -> JsonSchema:
-        """The schema of the function's parameters."""
-        return parameters_schema(self._signature.parameters)
-
-    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
-        """Ask what completes the variable."""
-        given = await self.completed(argument, value, known)
-        return await super().complete(argument, value, known) if given is None else given
 
     async def read(self, variables: dict[str, Any], context: ToolContext) -> ResourceOutput:
         """Call the function."""

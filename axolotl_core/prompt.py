@@ -8,15 +8,13 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 import msgspec
 from pydantic import BaseModel
 
-from axolotl_core.arguments import ParseArguments, model_parser
-from axolotl_core.completion import CompletionOutput, choices_in
+from axolotl_core.completable import ICompletable
 from axolotl_core.content import ContentBlock, TextContent
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.feature import IFeature, check_name_of
+from axolotl_core.feature import check_name_of
 from axolotl_core.output import BLOCKS
-from axolotl_core.schema import JsonSchema, admits_extra, schema_of
-from axolotl_core.text_arguments import check_textual, property_of
+from axolotl_core.text_arguments import check_textual
 from axolotl_core.type_arguments import open_parameters, type_arguments
 
 __all__ = ["ArgumentsT", "IPrompt", "PromptMessage", "PromptOutput", "PromptResult", "check_prompt", "prompt_result"]
@@ -48,7 +46,7 @@ PromptOutput: TypeAlias = _Part | Sequence[_Part] | PromptResult
 """What a prompt may give: text and content blocks become messages of the user."""
 
 
-class IPrompt(IFeature, Generic[ArgumentsT]):
+class IPrompt(ICompletable, Generic[ArgumentsT]):
     """A typed prompt: `class Review(IPrompt[ReviewArguments])` with a name, a description and `render`.
 
     Its arguments are a pydantic model (`NoArguments` for none); they arrive as text and are converted, so that its
@@ -70,23 +68,6 @@ class IPrompt(IFeature, Generic[ArgumentsT]):
         Raises:
             ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
         """
-
-    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
-        """Suggest values for an argument of which `value` was typed; `known` are the other arguments so far.
-
-        Without an override the arguments that are a Literal, an Enum or a bool complete themselves.
-        """
-        return choices_in(property_of(self.arguments_schema, argument), value)
-
-    @property
-    def arguments_schema(self) -> JsonSchema:
-        """The JSON Schema of the arguments, from which their list is made."""
-        return schema_of(self.input_model, "validation")
-
-    def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Compile what turns texts into `ArgumentsT`."""
-        forbid_extra = not admits_extra(self.arguments_schema)
-        return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
 
     async def execute(self, arguments: Any, context: ToolContext) -> PromptResult:
         """Render, and bring whatever comes into one form."""
@@ -117,7 +98,7 @@ def check_prompt(prompt: Any) -> None:
         raise ConfigurationError(f"{prompt!r} is not a prompt: {hint}")
     check_name_of(prompt)
     model = getattr(prompt, "input_model", None)
-    derived = prompt.argument_parser.__func__ is IPrompt.argument_parser  # type: ignore[attr-defined]
+    derived = prompt.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
     if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
         raise ConfigurationError(f"{kind} has no arguments model: write class {kind}(IPrompt[Arguments])")
     check_textual(f"Prompt {prompt.name!r}", prompt.arguments_schema)

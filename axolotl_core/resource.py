@@ -3,22 +3,22 @@
 import inspect
 import re
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from pydantic import BaseModel
 
 from axolotl_core.app_link import APP_MIME_TYPE, APP_SCHEME
-from axolotl_core.arguments import NoArguments, ParseArguments, model_parser
-from axolotl_core.completion import CompletionOutput, choices_in
+from axolotl_core.arguments import NoArguments, ParseArguments
+from axolotl_core.completable import ICompletable
 from axolotl_core.content import Annotations, BlobResource, TextResource
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.feature import IFeature, check_name_of
 from axolotl_core.protocol.wire import json_text
-from axolotl_core.schema import JsonSchema, schema_of
-from axolotl_core.text_arguments import check_textual, property_of
+from axolotl_core.schema import JsonSchema
+from axolotl_core.text_arguments import check_textual
 from axolotl_core.type_arguments import open_parameters, type_arguments
 from axolotl_core.uri_template import UriTemplate, has_variables
 
@@ -88,7 +88,7 @@ class IResource(_Readable):
         return contents_of(await self.read(context), context.uri, self.mime_type)
 
 
-class IResourceTemplate(_Readable, Generic[VariablesT]):
+class IResourceTemplate(_Readable, ICompletable, Generic[VariablesT]):
     """Many resources of one form: `class Profile(IResourceTemplate[ProfileVariables])` with a `uri_template`.
 
     The variables of the RFC 6570 template are a pydantic model; they arrive as text and are converted.
@@ -115,22 +115,6 @@ class IResourceTemplate(_Readable, Generic[VariablesT]):
             ResourceNotFound: if there is nothing behind the URI.
             ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
         """
-
-    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
-        """Suggest values for a variable of which `value` was typed; `known` are the other variables so far.
-
-        Without an override the variables that are a Literal, an Enum or a bool complete themselves.
-        """
-        return choices_in(property_of(self.arguments_schema, argument), value)
-
-    @property
-    def arguments_schema(self) -> JsonSchema:
-        """The JSON Schema of the variables."""
-        return schema_of(self.input_model, "validation")
-
-    def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Compile what turns texts into `VariablesT`."""
-        return model_parser(self.input_model, strict=not coerce, forbid_extra=True)
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
         """Read, and bring whatever comes into one form."""
@@ -197,7 +181,7 @@ def _check_template(template: IResourceTemplate[Any]) -> None:
     if not isinstance(text, str):
         raise ConfigurationError(f'{kind} has no URI template: write uri_template = "users://{{user_id}}"')
     model = getattr(template, "input_model", None)
-    derived = template.argument_parser.__func__ is IResourceTemplate.argument_parser  # type: ignore[attr-defined]
+    derived = template.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
     if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
         raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
     form, schema, owner = UriTemplate(text), template.arguments_schema, f"Resource template {text!r}"

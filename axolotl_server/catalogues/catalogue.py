@@ -73,16 +73,19 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
         return tuple(self._listing.bindings)
 
     def page(self, era: IEra, cursor: str | None) -> bytes:
-        """Give a page of the list in the form of a revision, made once.
+        """Give a page of the list in the form of a revision; those that follow each other are made once.
 
         Raises:
             InvalidParams: if the cursor is none of ours.
         """
         listing = self._listing
         after = 0 if cursor is None else decode_cursor(self.listed_by, cursor)
-        key = (era.revision.name, bisect_right(listing.ordinals, after))
+        start = bisect_right(listing.ordinals, after)
+        if start % self._page_size:
+            return self._make_page(listing, era, start)  # kept, made-up cursors could fill the memory
+        key = (era.revision.name, start)
         if key not in listing.pages:
-            listing.pages[key] = self._make_page(listing, era, key[1])
+            listing.pages[key] = self._make_page(listing, era, start)
         return listing.pages[key]
 
     def refresh(self) -> None:

@@ -6,15 +6,13 @@ from typing import Any
 import msgspec
 
 from axolotl_core.arguments import ParseArguments
+from axolotl_core.completable import ICompletable
 from axolotl_core.completable_function import CompletableFunction
 from axolotl_core.completion import Completion, completion_of
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import InvalidArguments
 from axolotl_core.feature import IFeature
-from axolotl_core.prompt import IPrompt
 from axolotl_core.protocol.wire import encode
-from axolotl_core.resource import IResourceTemplate
-from axolotl_core.schema import JsonSchema
 from axolotl_server.request import Request
 
 __all__ = ["CompleteParams", "Completing", "encode_completion"]
@@ -41,10 +39,10 @@ class Completing(IFeature):
 
     input_model = CompleteParams
 
-    def __init__(self, owner: IPrompt[Any] | IResourceTemplate[Any], schema: JsonSchema) -> None:
+    def __init__(self, owner: ICompletable) -> None:
         self.name = owner.name
         self._owner = owner
-        self._arguments: Sequence[str] = tuple(schema.get("properties", {}))
+        self._arguments: Sequence[str] = tuple(owner.arguments_schema.get("properties", {}))
         self.timeout_seconds = owner.timeout_seconds
         self.tags = owner.tags
         if isinstance(owner, CompletableFunction) and owner.completes_without_waiting:

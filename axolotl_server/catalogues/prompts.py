@@ -60,7 +60,7 @@ class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
     def compile(self, item: AnyPrompt) -> PromptBinding:
         """Make a prompt ready."""
         bound = self._binder.bind(item, "prompt", item.name, _encode_messages)
-        completing = Completing(item, item.arguments_schema)
+        completing = Completing(item)
         completion = self._binder.bind(completing, "completion", item.name, encode_completion)
         return PromptBinding(bound.spec, bound.invoke, bound.encode, bound.layers, item, completion)
 

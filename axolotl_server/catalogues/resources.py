@@ -116,7 +116,7 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], TemplateBinding]):
         """Make a template ready."""
         name = item.uri_template
         bound = self._binder.bind(item, "resource", name, _contents_encoder(item, self._caching))
-        completing = Completing(item, item.arguments_schema)
+        completing = Completing(item)
         completion = self._binder.bind(completing, "completion", name, encode_completion)
         return TemplateBinding(
             bound.spec, bound.invoke, bound.encode, bound.layers, item, UriTemplate(name), completion
