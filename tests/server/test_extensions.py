@@ -130,3 +130,21 @@ async def test_a_number_out_of_range_is_a_wrong_parameter() -> None:
         await peer.shake_hands()
         peer.transport.send(json.dumps(request).replace('"huge"', "1e999").encode())
         assert (await peer.receive())["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("name", ["tools/list", "tasks/mine", "ping"])
+async def test_an_extension_takes_no_method_of_the_protocol(name: str) -> None:
+    """A method that the protocol has, or may have, ends the start."""
+
+    class Thief(IExtension):
+        identifier = IDENTIFIER
+
+        @property
+        def methods(self) -> Mapping[str, ExtensionMethod]:
+            return {name: nothing}
+
+    async def nothing(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return {}
+
+    with pytest.raises(ConfigurationError, match=f"adds the method '{name}', which the protocol or another one has"):
+        await ServerHost(container_with((Echo(),), extensions=(Thief(),))).start()
