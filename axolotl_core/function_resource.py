@@ -22,7 +22,6 @@ from axolotl_core.resource import (
     ResourceOutput,
     contents_of,
 )
-from axolotl_core.uri_template import has_variables
 
 __all__ = ["FunctionResource", "FunctionResourceTemplate", "ResourceOptions", "resource", "resources_of"]
 
@@ -102,6 +101,8 @@ def resource(
     """
     if not isinstance(uri, str):
         raise ConfigurationError('@resource needs the URI: write @resource("config://app")')
+    from axolotl_core.uri_template import has_variables  # servers without resources start faster without it
+
     check_options("resource", options, ResourceOptions.__annotations__)
     misplaced, where = ("size", "without") if has_variables(uri) else ("unscreened", "with")
     if misplaced in options:

@@ -4,7 +4,7 @@ import inspect
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 from pydantic import BaseModel
@@ -20,7 +20,9 @@ from axolotl_core.protocol.wire import json_text
 from axolotl_core.schema import JsonSchema
 from axolotl_core.text_arguments import check_textual
 from axolotl_core.type_arguments import open_parameters, type_arguments
-from axolotl_core.uri_template import UriTemplate, has_variables
+
+if TYPE_CHECKING:
+    from axolotl_core.uri_template import UriTemplate
 
 __all__ = [
     "CacheHint",
@@ -167,7 +169,7 @@ def _check_fixed(resource: IResource) -> None:
     kind, uri = type(resource).__name__, getattr(resource, "uri", None)
     if not isinstance(uri, str) or not _URI.fullmatch(uri) or not uri.isprintable():
         raise ConfigurationError(f'{kind} has the URI {uri!r}: give it one with a scheme, as uri = "config://app"')
-    if has_variables(uri):
+    if "{" in uri or "}" in uri:
         raise ConfigurationError(f"{kind} has the URI {uri!r}: subclass IResourceTemplate for one with variables")
 
 
@@ -184,13 +186,15 @@ def _check_template(template: IResourceTemplate[Any]) -> None:
     derived = template.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
     if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
         raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
+    from axolotl_core.uri_template import UriTemplate  # servers without templates start faster without it
+
     form, schema, owner = UriTemplate(text), template.arguments_schema, f"Resource template {text!r}"
     check_textual(owner, schema, lists=form.exploded)
     for finding in _findings_about(form, schema, template.unscreened):
         raise ConfigurationError(f"{owner}: {finding}")
 
 
-def _findings_about(form: UriTemplate, schema: JsonSchema, unscreened: Iterable[str]) -> Iterator[str]:
+def _findings_about(form: "UriTemplate", schema: JsonSchema, unscreened: Iterable[str]) -> Iterator[str]:
     """Compare the variables of a template with what its code takes, and yield what does not fit."""
     variables, fields, required = (
         set(form.variables),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.versions import Revision
@@ -11,7 +11,6 @@ from axolotl_core.registry import AnyResource, ResourceRegistry
 from axolotl_core.resource import CacheHint, IResource, IResourceTemplate, ResourceContents
 from axolotl_core.screening import screen
 from axolotl_core.spec import FeatureSpec
-from axolotl_core.uri_template import UriTemplate
 from axolotl_server.binding import Binder, Binding, EncodeOutput
 from axolotl_server.catalogues.catalogue import Catalogue
 from axolotl_server.catalogues.completing import Completing, encode_completion
@@ -19,6 +18,9 @@ from axolotl_server.eras.definitions import resource_definition
 from axolotl_server.eras.downlevel import contents_for
 from axolotl_server.request import Request
 from axolotl_server.settings import CachingSettings, ServerSettings
+
+if TYPE_CHECKING:
+    from axolotl_core.uri_template import UriTemplate
 
 __all__ = ["ResourceBinding", "ResourceCatalogue", "TemplateBinding", "TemplateCatalogue"]
 
@@ -35,7 +37,7 @@ class TemplateBinding(Binding[FeatureSpec]):
     """All that a read through one template needs, and what completes its variables."""
 
     resource: IResourceTemplate[Any]
-    template: UriTemplate
+    template: "UriTemplate"
     completion: Binding[FeatureSpec]
 
     def values_in(self, uri: str) -> bytes | None:
@@ -114,6 +116,8 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], TemplateBinding]):
 
     def compile(self, item: IResourceTemplate[Any]) -> TemplateBinding:
         """Make a template ready."""
+        from axolotl_core.uri_template import UriTemplate  # servers without templates start faster without it
+
         name = item.uri_template
         bound = self._binder.bind(item, "resource", name, _contents_encoder(item, self._caching))
         completing = Completing(item)
