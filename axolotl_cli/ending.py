@@ -1,4 +1,4 @@
-"""The end of the process: threads that do not end are left behind."""
+"""The end of the process: threads and tasks that do not end are left behind."""
 
 import atexit
 import logging
@@ -6,16 +6,22 @@ import os
 import threading
 import time
 
-__all__ = ["leave"]
+__all__ = ["leave", "leave_tasks_behind"]
 
 _GRACE_SECONDS = 1.0
+_stuck_tasks = threading.Event()
+
+
+def leave_tasks_behind() -> None:
+    """Note that there are tasks which do not end; the loop they belong to cannot be closed."""
+    _stuck_tasks.set()
 
 
 def leave(code: int | str | None) -> None:
-    """End the process at once if threads are stuck; Python itself would wait for them for ever."""
+    """End the process at once if something is stuck; Python itself would wait for them for ever."""
     stuck = _stuck_threads()
-    if stuck:
-        names = ", ".join(thread.name for thread in stuck)
+    if stuck or _stuck_tasks.is_set():
+        names = ", ".join(thread.name for thread in stuck) or "tasks of the event loop"
         logging.getLogger("axolotl").warning("left behind, because they do not end: %s", names)
         atexit._run_exitfuncs()
         os._exit(code if isinstance(code, int) else int(code is not None))

@@ -11,8 +11,8 @@ from axolotl_core.protocol.identity import Icon
 
 __all__ = ["Execution", "IFeature", "Kind", "check_name_of"]
 
-Execution: TypeAlias = Literal["loop", "thread"]
-"""Where a feature's code runs: on the event loop, or in a worker thread."""
+Execution: TypeAlias = Literal["loop", "thread", "process"]
+"""Where a feature's code runs: on the event loop, in a worker thread, or in a worker process that can be ended."""
 
 Kind: TypeAlias = Literal["tool", "prompt", "resource", "completion", "extension"]
 """What a caller asked for; a resource that a template made is a resource like any other."""
@@ -34,8 +34,23 @@ class IFeature(ABC):
 
     timeout_seconds: float | None = None
     """The deadline of a call; the server's default where it is None."""
+    max_timeout_seconds: float | None = None
+    """Lets every report of progress start the deadline anew, up to this time after the start of the call."""
     max_concurrency: int | None = None
     """How many calls may run at once; no limit of its own where it is None."""
+    queue_limit: int | None = None
+    """How many more calls may wait for their turn; the server's default where it is None."""
+    queue_timeout_seconds: float | None = None
+    """How long they may wait; the server's default where it is None."""
+    pool: str | None = None
+    """A group whose worker threads, or whose processes, it shares with everything that names the same one; without one
+    it runs in the server's threads, or in processes of its own."""
+    max_result_bytes: int | None = None
+    """How large a result may be; the server's default where it is None."""
+    scopes: frozenset[str] = frozenset()
+    """What a caller must have been granted to use it, where an authorizer looks at that."""
+    cost: float = 1.0
+    """How much of a quota one call uses up."""
     execution: Execution = "loop"
     suspends: bool = True
     """Whether the code ever waits; code that never does needs no event loop of its own in a worker thread."""

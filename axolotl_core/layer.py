@@ -1,5 +1,6 @@
 """The pipeline around every feature: layers are folded once, at start, into one callable a feature."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
@@ -8,7 +9,9 @@ from axolotl_core.cancellation import CancelReason
 from axolotl_core.context import ToolContext
 from axolotl_core.spec import FeatureSpec
 
-__all__ = ["ILayer", "ITask", "Invoke", "ToolCall", "fold"]
+__all__ = ["ILayer", "IOverseer", "ITask", "Invoke", "ToolCall", "fold"]
+
+_log = logging.getLogger("axolotl")
 
 
 class ITask(Protocol):
@@ -19,18 +22,66 @@ class ITask(Protocol):
         ...
 
 
+class IOverseer(Protocol):
+    """What looks after calls that were told to stop."""
+
+    def stopped(self, call: "ToolCall") -> None:
+        """See to it that the caller is answered in time, whether the code ends or not."""
+        ...
+
+
 class ToolCall(ToolContext, eq=False, kw_only=True):
     """One call, as the layers see it: the context plus what only the framework needs."""
 
     spec: FeatureSpec
     raw: bytes
     task: ITask
+    overseer: IOverseer | None = None
     arguments: Any = None
+    lingers: "Callable[[Callable[[], object]], object] | None" = None
+    """Set by what runs the code where the code goes on after the call has ended, as in a thread that cannot be
+    stopped: has a callback called when the code has ended too. Whoever counts running code waits for that."""
+    reference: str | None = None
+    """What the log, the record and an answer that hides an error call this call by, where there is a record."""
+    failure: BaseException | None = None
+    """What the call ended with instead of an output."""
+    abandoned: bool = False
+    """Whether the caller was answered although the code has not ended."""
+    extend: "Callable[[ToolCall], object] | None" = None
+    """Set by the deadline where progress moves it."""
+    queued_seconds: float = 0.0
+    """How long the call waited for a place."""
+    _on_abandon: "list[Callable[[], object]] | None" = None
 
     def stop(self, reason: CancelReason) -> None:
         """End the call for `reason`, unless something ended it before."""
         if self.cancellation.cancel(reason):
             self.task.cancel()
+            if self.overseer is not None:
+                self.overseer.stopped(self)
+
+    def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell a caller that asked for it how far the work is, and move the deadline where progress does."""
+        self.caller.report_progress(progress, total, message)
+        if self.extend is not None:
+            self.extend(self)
+
+    def when_abandoned(self, callback: Callable[[], object]) -> None:
+        """Have something done when the caller is answered without waiting for the code.
+
+        A layer whose work must be done before the answer, such as a record, does it here: the code that it awaits may
+        never return.
+        """
+        self._on_abandon = [*(self._on_abandon or ()), callback]
+
+    def abandon(self) -> None:
+        """Leave the code to itself; what the layers have to do before the answer is done now, the innermost first."""
+        self.abandoned = True
+        for callback in reversed(self._on_abandon or ()):
+            try:
+                callback()
+            except Exception:
+                _log.exception("what a layer does when a call is abandoned failed")
 
 
 Invoke: TypeAlias = Callable[[ToolCall], Awaitable[Any]]

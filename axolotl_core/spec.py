@@ -22,6 +22,15 @@ class Limits:
     max_concurrency: int | None
     execution: "Execution"
     coerce_arguments: bool
+    max_timeout_seconds: float | None = None
+    """How far progress may move the deadline; None where it does not."""
+    queue_limit: int = 0
+    """How many calls may wait for a place."""
+    queue_timeout_seconds: float = 1.0
+    pool: str | None = None
+    """The group whose worker threads, or whose processes, it shares; None for the server's threads, or processes that
+    no other feature uses."""
+    max_result_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +42,8 @@ class FeatureSpec:
     name: str
     """The one name that limits, rules and records go by: of a resource its URI, or the template of it."""
     limits: Limits
+    toolset: str | None
+    """The tool set that it came with, None for what is outside any."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +60,7 @@ class ToolSpec(FeatureSpec):
         return cast("ITool[Any, Any]", self.feature)
 
     @classmethod
-    def of(cls, tool: "ITool[Any, Any]", limits: Limits) -> "ToolSpec":
+    def of(cls, tool: "ITool[Any, Any]", limits: Limits, toolset: str | None = None) -> "ToolSpec":
         """Describe `tool`.
 
         Raises:
@@ -59,4 +70,4 @@ class ToolSpec(FeatureSpec):
         if input_schema.get("type") != "object":
             raise ConfigurationError(f'Tool {tool.name!r}: the root of an input schema must have "type": "object"')
         headers = header_parameters(tool.name, input_schema)
-        return cls(tool, "tool", tool.name, limits, input_schema, tool.output_schema, headers)
+        return cls(tool, "tool", tool.name, limits, toolset, input_schema, tool.output_schema, headers)

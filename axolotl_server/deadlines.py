@@ -15,23 +15,55 @@ __all__ = ["DeadlineLane", "DeadlineTable"]
 ItemT = TypeVar("ItemT")
 
 
+@dataclass(slots=True)
+class _Pause:
+    remaining_seconds: float
+    holders: int = 0
+
+
 class DeadlineLane(dict[ItemT, float]):
     """When each item is due, oldest first.
 
-    It is a dict, so that putting an item in and taking it out costs no call: who adds one looks at `armed`.
+    It is a dict, so that putting an item in and taking it out costs no call: who adds one looks at `armed`, and who
+    takes out one that was not in it has it forgotten, because it is timed on its own, or its clock stands still.
     """
 
-    __slots__ = ("_on_due", "armed", "seconds")
+    __slots__ = ("_on_due", "_pauses", "_timers", "armed", "seconds")
 
-    def __init__(self, seconds: float, on_due: Callable[[ItemT], object]) -> None:
+    def __init__(
+        self, seconds: float, on_due: Callable[[ItemT], object], pauses: dict[ItemT, _Pause] | None = None
+    ) -> None:
         super().__init__()
         self.seconds = seconds
         self.armed = False
         self._on_due = on_due
+        self._pauses = {} if pauses is None else pauses
+        self._timers: dict[ItemT, asyncio.TimerHandle] = {}
 
     def arm(self) -> None:
         """Start the timer for an item that was put into an empty lane."""
         self._wake_after(self.seconds)
+
+    def stop_at(self, item: ItemT, due: float) -> None:
+        """Let one item be due at a time of its own, if that is still its deadline then."""
+        self._cancel_timer(item)
+        wait = max(0.0, due - time.monotonic())
+        self._timers[item] = asyncio.get_running_loop().call_later(wait, self._stop_if_due, item, due)
+
+    def forget(self, item: ItemT) -> None:
+        """Time an item no more that is not in the lane."""
+        self._cancel_timer(item)
+        self._pauses.pop(item, None)
+
+    def _cancel_timer(self, item: ItemT) -> None:
+        timer = self._timers.pop(item, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _stop_if_due(self, item: ItemT, due: float) -> None:
+        del self._timers[item]
+        if getattr(item, "deadline", None) == due:
+            self._on_due(item)
 
     def _wake_after(self, seconds: float) -> None:
         self.armed = True
@@ -49,12 +81,6 @@ class DeadlineLane(dict[ItemT, float]):
             self._on_due(item)
 
 
-@dataclass(slots=True)
-class _Pause:
-    remaining_seconds: float
-    holders: int = 0
-
-
 class DeadlineTable:
     """The lanes of a server, one a duration, and the calls whose clock stands still."""
 
@@ -65,7 +91,7 @@ class DeadlineTable:
     def lane(self, seconds: float) -> DeadlineLane[ToolCall]:
         """Give the lane whose calls are stopped with the reason `timeout` after that many seconds."""
         if seconds not in self._lanes:
-            self._lanes[seconds] = DeadlineLane(seconds, _expire)
+            self._lanes[seconds] = DeadlineLane(seconds, _expire, self._pauses)
         return self._lanes[seconds]
 
     @contextmanager
@@ -77,27 +103,25 @@ class DeadlineTable:
             yield
         finally:
             pause.holders -= 1
-            if not pause.holders:
-                del self._pauses[call]
-                _resume(call, pause.remaining_seconds)
+            if not pause.holders and self._pauses.pop(call, None) is not None:  # else the call has ended meanwhile
+                self._resume(call, pause.remaining_seconds)
 
     def _pause(self, call: ToolCall) -> _Pause:
         remaining = call.remaining_seconds
-        self.lane(call.spec.limits.timeout_seconds).pop(call, None)
+        lane = self._lane_of(call)
+        if lane.pop(call, None) is None:
+            lane.forget(call)
         call.deadline = None
         pause = self._pauses[call] = _Pause(call.spec.limits.timeout_seconds if remaining is None else remaining)
         return pause
 
+    def _resume(self, call: ToolCall, seconds: float) -> None:
+        """Time the rest of a call on its own: its lane holds only calls that have the whole time before them."""
+        call.deadline = time.monotonic() + seconds
+        self._lane_of(call).stop_at(call, call.deadline)
 
-def _resume(call: ToolCall, seconds: float) -> None:
-    """Time the rest of a call on its own: its lane holds only calls that have the whole time before them."""
-    due = call.deadline = time.monotonic() + seconds
-    asyncio.get_running_loop().call_later(seconds, _expire_if_due, call, due)
-
-
-def _expire_if_due(call: ToolCall, due: float) -> None:
-    if call.deadline == due:
-        _expire(call)
+    def _lane_of(self, call: ToolCall) -> DeadlineLane[ToolCall]:
+        return self.lane(call.spec.limits.timeout_seconds)
 
 
 def _expire(call: ToolCall) -> None:

@@ -14,14 +14,14 @@ _log = logging.getLogger("axolotl")
 
 def hide(error: BaseException, call: ToolCall) -> ToolFailed:
     """Log what a tool raised, with its traceback, and give the text that may leave the process."""
-    reference = secrets.token_hex(6)
+    reference = call.reference or secrets.token_hex(8)
     _log.error("%s %s failed, reference %s", call.spec.kind, call.spec.name, reference, exc_info=error)
     return ToolFailed(f"{_named(call)} failed. Reference: {reference}", meta={"reference": reference})
 
 
 def hide_internal(error: BaseException, method: str) -> InternalError:
     """Log a failure of the server itself and give the error that may leave the process."""
-    reference = secrets.token_hex(6)
+    reference = secrets.token_hex(8)
     _log.error("%s failed, reference %s", method, reference, exc_info=error)
     return InternalError(f"Internal error. Reference: {reference}", data={"reference": reference})
 

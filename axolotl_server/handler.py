@@ -10,13 +10,14 @@ from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import Declined, InvalidParams, InvalidRequest, MethodNotFound, ParseError, ProtocolError
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.messages import Head, diagnose, explain_shape, read_head, usable_id
-from axolotl_core.protocol.wire import encode, error_message
-from axolotl_server.eras.base import IEra
+from axolotl_core.protocol.wire import encode
+from axolotl_server.batch import BatchItem
 from axolotl_server.eras.select import Eras
 from axolotl_server.failures import hide_internal
 from axolotl_server.inflight import InFlight
 from axolotl_server.methods.params import CancelledParams, read_params
 from axolotl_server.peer import Connection, IExchange
+from axolotl_server.replies import RESULT, error_reply
 from axolotl_server.request import Request
 from axolotl_server.subscriptions import Subscriptions
 
@@ -24,7 +25,6 @@ __all__ = ["DefaultHandler"]
 
 _ACCEPTED = 202
 _SHOWN_OF_AN_ERROR = 500
-_RESULT = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
 
 
 class DefaultHandler:
@@ -42,7 +42,7 @@ class DefaultHandler:
         except msgspec.ValidationError:
             return await self._handle_irregular(data, exchange)
         except ParseError as error:
-            return self._refuse(error, None, self._eras.opening, exchange)
+            return error_reply(error, None, self._eras.opening, exchange)
         if head.id is UNSET:
             self._notice(head, data, exchange)
             return None
@@ -58,11 +58,11 @@ class DefaultHandler:
             if method is None:
                 raise MethodNotFound(f"Method not found: {head.method}")
             result = await method(request)
-            return None if result is None else _RESULT % (encode(head.id), result)
+            return None if result is None else RESULT % (encode(head.id), result)
         except ProtocolError as error:
-            return self._refuse(error, head.id, era, exchange)
+            return error_reply(error, head.id, era, exchange)
         except Exception as error:
-            return self._refuse(hide_internal(error, head.method), head.id, era, exchange)
+            return error_reply(hide_internal(error, head.method), head.id, era, exchange)
 
     def connect(self, connection: Connection) -> None:
         """Tell a connection of changes from now on."""
@@ -110,7 +110,7 @@ class DefaultHandler:
             request_id = usable_id(message)
             raise problem
         except ProtocolError as error:
-            return self._refuse(error, request_id, self._eras.opening, exchange)
+            return error_reply(error, request_id, self._eras.opening, exchange)
 
     async def _handle_batch(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Answer each message of a batch on its own, where the connection's revision has batches."""
@@ -129,16 +129,9 @@ class DefaultHandler:
         """Answer a message of a batch; another batch is none."""
         if data.startswith(b"["):
             error = InvalidRequest("Invalid request: a message must be a JSON object")
-            return self._refuse(error, None, self._eras.opening, exchange)
-        return await self.handle(data, exchange)
-
-    def _refuse(self, error: ProtocolError, request_id: RequestId | None, era: IEra, exchange: IExchange) -> bytes:
-        exchange.status = error.status or era.status_of(error)
-        try:
-            return error_message(request_id, error, era.code_of(error))
-        except Exception as unwritable:  # a tool may raise a protocol error with anything in it
-            hidden = hide_internal(unwritable, "writing an error")
-            return error_message(request_id, hidden, hidden.code)
+            return error_reply(error, None, self._eras.opening, exchange)
+        item = BatchItem(exchange)
+        return await item.reply(self.handle(data, item))
 
 
 def _take_response(message: dict[str, Any], connection: Connection) -> None:

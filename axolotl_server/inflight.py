@@ -1,12 +1,16 @@
 """The calls that are running: counted, findable by their connection and id, stoppable together."""
 
 import asyncio
+from collections.abc import Iterable
+from functools import partial
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest, Overloaded
 from axolotl_core.layer import ToolCall
+from axolotl_server.finalising import Finalising
 from axolotl_server.peer import Connection
 from axolotl_server.request import Request
+from axolotl_server.zombies import Zombies
 
 __all__ = ["InFlight"]
 
@@ -21,12 +25,19 @@ class InFlight(dict[ToolCall, None]):
     has those calls watched for their caller's disconnection that it meets twice.
     """
 
-    def __init__(self, limit: int, watch_after_seconds: float) -> None:
+    def __init__(self, limit: int, watch_after_seconds: float, grace_seconds: float = 0.02) -> None:
         super().__init__()
         self.limit = limit
+        """How many calls may run; what goes on for nobody takes places away."""
+        self.grace_seconds = grace_seconds
+        """How long a call that was stopped may take to end before its caller is answered without it."""
+        self.zombies = Zombies(self._count)
+        self.finalising = Finalising()
+        """What was made for calls that were answered."""
         self.ticking = False
         self.attentive = False
         """Whether someone waits for calls to end, or watches some."""
+        self._places = limit
         self._watch_after_seconds = watch_after_seconds
         self._met: list[ToolCall] = []
         self._watched: set[ToolCall] = set()
@@ -34,8 +45,7 @@ class InFlight(dict[ToolCall, None]):
 
     def refusal(self) -> Overloaded:
         """Say why no further call is taken."""
-        stopping = self.limit == 0
-        message = "The server is shutting down; try again" if stopping else "The server is busy; try again"
+        message = "The server is busy; try again" if self._places else "The server is shutting down; try again"
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
     def enter_connection(self, call: ToolCall, connection: Connection) -> None:
@@ -51,8 +61,22 @@ class InFlight(dict[ToolCall, None]):
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
         """Follow up on a call that was taken out; needed if it had a connection or somebody is attentive."""
         self._watched.discard(call)
-        self.attentive = bool(self._watched) or self._drained is not None
-        if connection is not None:
+        if call.lingers is None:
+            self.zombies.remove(call)
+        elif call.abandoned:
+            call.lingers(partial(self.zombies.remove, call))
+        self._forget(call, connection)
+
+    def abandon(self, call: ToolCall, connection: Connection | None) -> None:
+        """Take out a call whose code goes on for nobody."""
+        del self[call]
+        self._watched.discard(call)
+        self.zombies.add(call)
+        self._forget(call, connection)
+
+    def _forget(self, call: ToolCall, connection: Connection | None) -> None:
+        self.attentive = bool(self._watched) or self._drained is not None or len(self.zombies) > 0
+        if connection is not None and connection.calls.get(call.request_id) is call:
             del connection.calls[call.request_id]
         if self._drained is not None and not self:
             self._drained.set()
@@ -64,7 +88,8 @@ class InFlight(dict[ToolCall, None]):
 
     async def drain(self, seconds: float) -> bool:
         """Take no further call and wait until nothing runs; answers False if something still does in the end."""
-        self.limit = 0
+        self._places = 0
+        self._count()
         if not self:
             return True
         self._drained, self.attentive = asyncio.Event(), True
@@ -75,21 +100,34 @@ class InFlight(dict[ToolCall, None]):
             return False
         return True
 
+    def finalise(self, call: ToolCall) -> None:
+        """Finalise what was made for a call, after its answer has left."""
+        self.finalising.begin(call)
+
+    async def finalised(self, seconds: float) -> None:
+        """Wait until everything that was made for calls is finalised, but not for ever."""
+        await self.finalising.finished(seconds)
+
     def stop_all(self, reason: CancelReason) -> None:
         """Stop every running call."""
         for call in tuple(self):
             call.stop(reason)
 
+    def _count(self) -> None:
+        self.limit = max(0, self._places - len(self.zombies))
+
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        for call in self._met:
-            if call in self:
-                self._watched.add(call)
-                self.attentive = True
-                request = call.caller
-                assert isinstance(request, Request)
-                if request.era.cancel_on_disconnect:
-                    request.exchange.watch(call)
+        self._watch(call for call in self._met if call in self)
         self._met = [call for call in self if call not in self._watched]
         self.ticking = bool(self._met)
         if self.ticking:
             self.tick_later(loop)
+
+    def _watch(self, calls: Iterable[ToolCall]) -> None:
+        for call in calls:
+            self._watched.add(call)
+            self.attentive = True
+            request = call.caller
+            assert isinstance(request, Request)
+            if request.era.cancel_on_disconnect:
+                request.exchange.watch(call)

@@ -1,21 +1,31 @@
 """Running the code of a feature for a caller: deadline, cancellation, questions and every way to fail end here."""
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
+from typing import Final
 
 from msgspec import UNSET
 
 from axolotl_core.cancellation import CancelReason
-from axolotl_core.errors import InputRequired, ProtocolError, RequestCancelled, ToolError
+from axolotl_core.errors import ProtocolError, RequestCancelled, ResultTooLarge, ToolError
 from axolotl_core.layer import ToolCall
+from axolotl_core.protocol.wire import encode
+from axolotl_core.question import only_asks
 from axolotl_core.spec import FeatureSpec
 from axolotl_server.binding import Binding
 from axolotl_server.eras.asking import withdraw
 from axolotl_server.failures import describe_stop, hide
 from axolotl_server.inflight import InFlight
+from axolotl_server.replies import RESULT, error_reply
 from axolotl_server.request import Request
 
 __all__ = ["Invocation"]
+
+_UNWANTED: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
+"""Why a caller hears nothing more, not even an answer."""
+
+_log = logging.getLogger("axolotl")
 
 
 class Invocation(ABC):
@@ -23,6 +33,7 @@ class Invocation(ABC):
 
     def __init__(self, inflight: InFlight) -> None:
         self._inflight = inflight
+        self._grace_seconds = inflight.grace_seconds
 
     @abstractmethod
     def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
@@ -58,7 +69,9 @@ class Invocation(ABC):
         inflight, connection = self._inflight, request.connection
         if len(inflight) >= inflight.limit:
             return self.tell(inflight.refusal(), request)
-        call = ToolCall(head.id, request, exchange.principal, uri=uri, spec=binding.spec, raw=raw, task=task)
+        call = ToolCall(
+            head.id, request, exchange.principal, uri=uri, spec=binding.spec, raw=raw, task=task, overseer=self
+        )
         if head.params.request_state is not UNSET:
             request.era.open_rounds(request, call)
         if connection is not None:
@@ -71,17 +84,59 @@ class Invocation(ABC):
             if call.token is None or call.token.reason is None:
                 if request.rounds is not None and request.rounds.pending:
                     return request.era.input_required(request, call)  # whatever the code made of it
-                return binding.encode(output, request)
+                result = binding.encode(output, request)
+                if len(result) > binding.max_result_bytes:
+                    raise ResultTooLarge(len(result), binding.max_result_bytes)
+                return result
             return self._stopped(call, task, request)
         except BaseException as error:
+            if call.scope is not None:
+                call.failure = error
             return self._failed(error, call, task, request)
         finally:
-            if request.held is not None or request.questions is not None:
-                _wind_up(request)
+            if call.scope is not None or request.held is not None or request.questions is not None:
+                self._wind_up(call, request)
             request.finished = True
-            del inflight[call]
+            inflight.pop(call, None)
             if connection is not None or inflight.attentive:
                 inflight.leave(call, connection)
+
+    def _wind_up(self, call: ToolCall, request: Request) -> None:
+        """Say what was held back, take back what was asked in vain, and finalise what was made for the call."""
+        if request.held is not None:
+            request.tell_held()
+        for number, answered in (request.questions or {}).items():
+            withdraw(request, number, answered)
+        if call.scope is not None:
+            self._inflight.finalise(call)
+
+    def stopped(self, call: ToolCall) -> None:
+        """Give the code of a stopped call a moment to end; then its caller is answered without it."""
+        request = _request_of(call)
+        if call.cancel_reason in _UNWANTED:
+            request.finished = True
+        request.exchange.loop.call_later(self._grace_seconds, self._abandon, call, request)
+
+    def _abandon(self, call: ToolCall, request: Request) -> None:
+        """Answer for code that does not end, and let it go on for nobody."""
+        inflight = self._inflight
+        if call not in inflight:
+            return
+        inflight.abandon(call, request.connection)
+        _log.warning("%s %s was stopped and goes on: %s", call.spec.kind, call.spec.name, call.cancel_reason)
+        call.abandon()
+        if call.scope is not None:
+            inflight.finalise(call)
+        request.finished = True
+        request.exchange.settle(self._last_reply(call, request), call.task)
+
+    def _last_reply(self, call: ToolCall, request: Request) -> bytes | None:
+        assert request.head.id is not UNSET
+        try:
+            result = self._told_of_stop(call, request)
+            return None if result is None else RESULT % (encode(request.head.id), result)
+        except ProtocolError as error:
+            return error_reply(error, request.head.id, request.era, request.exchange)
 
     def _failed(
         self, error: BaseException, call: ToolCall, task: asyncio.Task[object], request: Request
@@ -92,7 +147,7 @@ class Invocation(ABC):
             return self.tell_protocol_error(error, request)
         if isinstance(error, asyncio.CancelledError) and task.cancelling():
             raise error
-        if _only_asks(error):
+        if only_asks(error):
             try:
                 return request.era.input_required(request, call)
             except Exception as problem:
@@ -102,23 +157,17 @@ class Invocation(ABC):
     def _stopped(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
         """Answer a call that we cancelled, whether its code took notice or not."""
         task.uncancel()
-        reason = call.cancel_reason
-        if reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
+        return None if call.abandoned else self._told_of_stop(call, request)
+
+    def _told_of_stop(self, call: ToolCall, request: Request) -> bytes | None:
+        if call.cancel_reason in _UNWANTED:
             if request.exchange.headers is not None and not request.era.revision.stateless:
                 raise RequestCancelled  # over HTTP a client waits for a response, and comes back for one for ever
             return None
         return self.tell(describe_stop(call), request)
 
 
-def _wind_up(request: Request) -> None:
-    """Say what was held back, and take back what was asked and not answered."""
-    request.tell_held()
-    for number, answered in (request.questions or {}).items():
-        withdraw(request, number, answered)
-
-
-def _only_asks(error: BaseException) -> bool:
-    """Tell whether code was left for want of answers alone, also by several questions of a task group."""
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(_only_asks, error.exceptions))
-    return isinstance(error, InputRequired)
+def _request_of(call: ToolCall) -> Request:
+    request = call.caller
+    assert isinstance(request, Request)
+    return request

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from axolotl_core.cancellation import CancelReason
+from axolotl_core.layer import ITask
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ class IExchange(Protocol):
 
     def watch(self, running: IStoppable) -> None:
         """Stop what runs when its caller goes away."""
+        ...
+
+    def settle(self, reply: bytes | None, running: ITask) -> None:
+        """Answer now, although `running`, which has the message, has not ended; what it gives later is dropped."""
         ...
 
     def hang_up(self) -> None:

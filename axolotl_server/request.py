@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.context import ToolContext
+from axolotl_core.errors import ToolCancelled
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.levels import LEVELS, LogLevel, reaches
 from axolotl_core.protocol.messages import Head
@@ -134,7 +135,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Ask in the way of the request's revision, whatever thread the code runs in."""
-        asking = (self.asking or self.era.asking).ask(self, context, question, read, key)
+        self._raise_if_finished()
+        asking = self._ask_in_loop(context, question, read, key)
         if asyncio.get_running_loop() is self.exchange.loop:
             return await asking
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking, self.exchange.loop))
@@ -146,7 +148,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
 
     def hang_up(self) -> None:
         """End the caller's connection if it can come back for the answer."""
-        self._on_loop(self.exchange.hang_up)
+        if not self.finished:
+            self._on_loop(self.exchange.hang_up)
 
     @property
     def _wanted_level(self) -> str | None:
@@ -184,6 +187,17 @@ class Request(msgspec.Struct, eq=False, gc=False):
             act()
         else:
             self.exchange.loop.call_soon_threadsafe(self._unless_finished, act)
+
+    async def _ask_in_loop(
+        self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        """Ask where nothing can end the call between the look whether it has ended and the question."""
+        self._raise_if_finished()
+        return await (self.asking or self.era.asking).ask(self, context, question, read, key)
+
+    def _raise_if_finished(self) -> None:
+        if self.finished:
+            raise ToolCancelled("The call was stopped: nobody can be asked any more")
 
     def _unless_finished(self, act: Callable[[], object]) -> None:
         """Do what a thread wanted, unless the call has ended since."""

@@ -7,6 +7,7 @@ import msgspec
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
+from axolotl_core.layer import ITask
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.http.asgi import Receive, Send
 from axolotl_server.http.checks import accepts
@@ -49,6 +50,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     _stream: EventStream | SessionStream | None = None
     """Where messages go: to the response, or in a session to the stream that will outlive it."""
     _watcher: asyncio.Task[None] | None = None
+    _settling: asyncio.Task[None] | None = None
 
     def connection(self) -> Connection:
         """Find the session that the header names."""
@@ -85,8 +87,16 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
             if isinstance(stream, SessionStream):
                 stream.hang_up()
 
+    def settle(self, reply: bytes | None, running: ITask) -> None:
+        """Answer in a task of its own: the one that has the request is kept busy."""
+        self.plain = False
+        self._settling = self.loop.create_task(self._finish(reply))
+
     async def finish(self, reply: bytes | None) -> None:
         """End an exchange that is not answered by plain JSON and nothing else."""
+        await (self._finish(reply) if self._settling is None else self._settling)
+
+    async def _finish(self, reply: bytes | None) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
         if reply is not None and self._streams_reply:

@@ -1,34 +1,51 @@
-"""A tool may say how many of its calls run at once."""
+"""How many calls run at once: of a tool, of a tool set, of the whole server."""
 
+from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 
-from axolotl_core.errors import Overloaded
 from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.spec import FeatureSpec
+from axolotl_server.layers.bulkhead import Bulkhead
 
 __all__ = ["ConcurrencyLayer"]
 
-_RETRY_AFTER_SECONDS = 1.0
-
 
 class ConcurrencyLayer(ILayer):
-    """Counts the running calls of a tool and refuses those beyond its limit, at once and retryably."""
+    """Takes a place for each call in every bulkhead that concerns its tool.
+
+    The tool's own place comes first, then that of its set, then the server's: a call that waits for a busy tool holds
+    no place that others could use.
+    """
+
+    def __init__(self, server: Bulkhead | None = None, toolsets: Mapping[str, Bulkhead] | None = None) -> None:
+        self._server = server
+        self._toolsets = toolsets or {}
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Give the tool its own counter; a tool without a limit is left alone."""
-        limit = spec.limits.max_concurrency
-        if limit is None:
-            return call_next
-        running = 0
+        """Put the bulkheads around the tool; one without limits is left alone."""
+        limits, own = spec.limits, None
+        if limits.max_concurrency is not None:
+            own = Bulkhead(spec.name, limits.max_concurrency, limits.queue_limit, limits.queue_timeout_seconds)
+        of_set = self._toolsets.get(spec.toolset or "")
+        invoke = call_next
+        for bulkhead in (self._server, of_set, own):
+            if bulkhead is not None:
+                invoke = _within(bulkhead, invoke)
+        return invoke
 
-        async def admitted(call: ToolCall) -> Any:
-            nonlocal running
-            if running >= limit:
-                raise Overloaded(f"{spec.name} is busy, it runs {limit} at once; try again", _RETRY_AFTER_SECONDS)
-            running += 1
-            try:
-                return await call_next(call)
-            finally:
-                running -= 1
 
-        return admitted
+def _within(bulkhead: Bulkhead, call_next: Invoke) -> Invoke:
+    async def admitted(call: ToolCall) -> Any:
+        if bulkhead.free:
+            bulkhead.running += 1
+        else:
+            began = monotonic()
+            await bulkhead.wait()
+            call.queued_seconds += monotonic() - began
+        try:
+            return await call_next(call)
+        finally:
+            bulkhead.leave(call)
+
+    return admitted

@@ -2,9 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeAlias
 
-from axolotl_core.errors import ProtocolError
+import msgspec
+
+from axolotl_core.errors import InternalError, ProtocolError
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.wire import encode
 from axolotl_server.eras.asking import IAsking
@@ -55,6 +58,8 @@ async def work(task: Task, request: Request, run: Run, finish: Finish) -> None:
     """Run a call and note in its task how it ended."""
     if not task.open:
         return  # cancelled, or expired, before it could begin
+    assert isinstance(request.exchange, DetachedExchange)
+    request.exchange.settling = partial(_settle, task, finish)
     try:
         result = await run(request)
         if result is None:
@@ -68,6 +73,19 @@ async def work(task: Task, request: Request, run: Run, finish: Finish) -> None:
         raise
     except Exception as error:
         task.fail(hide_internal(error, request.head.method))
+
+
+def _settle(task: Task, finish: Finish, reply: bytes | None) -> None:
+    """End a task with the reply to a call whose code goes on for nobody."""
+    if reply is None:
+        task.end("cancelled")
+        return
+    content = msgspec.json.decode(reply, type=dict[str, msgspec.Raw])
+    if "result" in content:
+        finish(task, bytes(content["result"]))
+    else:
+        error = msgspec.json.decode(content["error"])
+        task.fail(InternalError(error["message"], data=error.get("data")))
 
 
 def _writable(error: ProtocolError) -> ProtocolError:

@@ -1,6 +1,6 @@
 """Tasks as an extension of the stateless revision has them: the server decides, for clients that know them."""
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -8,6 +8,7 @@ from msgspec import UNSET, Raw
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import MissingCapability, Overloaded, ProtocolError
 from axolotl_core.protocol.wire import encode
+from axolotl_server.capabilities import TASKS_EXTENSION
 from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.deadlines import DeadlineTable
 from axolotl_server.eras.base import IEra, Methods
@@ -22,9 +23,7 @@ from axolotl_server.tasks.speaking import DetachedExchange
 from axolotl_server.tasks.store import TaskStore
 from axolotl_server.tasks.task import Owner, Task, owner_of
 
-__all__ = ["TASKS_EXTENSION", "DirectedTasks"]
-
-TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+__all__ = ["DirectedTasks"]
 
 
 class _TaskParams(msgspec.Struct, rename="camel"):

@@ -1,7 +1,7 @@
 """How a call that has left its request behind speaks to its caller."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from axolotl_core.cancellation import CancelReason
+from axolotl_core.layer import ITask
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.wire import encode
 from axolotl_server.peer import Connection, IExchange, IStoppable
@@ -90,6 +91,8 @@ class DetachedExchange:
         self._waiters: list[Waiter] = []
         """The latest first."""
         self._asked: dict[RequestId, _Asked] = {}
+        self.settling: Callable[[bytes | None], object]
+        """Ends the task with a reply; set when its work begins."""
 
     def attach(self, waiter: Waiter) -> None:
         """Speak along with a request that waits for the result."""
@@ -107,6 +110,10 @@ class DetachedExchange:
     def connection(self) -> Connection:
         """Never happens: the call knows its connection."""
         raise NotImplementedError
+
+    def settle(self, reply: bytes | None, running: ITask) -> None:
+        """Let the task end although its code has not."""
+        self.settling(reply)
 
     def open_connection(self) -> Connection:
         """Never happens: a task begins no handshake."""

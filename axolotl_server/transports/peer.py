@@ -1,10 +1,12 @@
 """The peer at the end of a stream of messages."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Mapping
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
+from axolotl_core.layer import ITask
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
@@ -29,7 +31,8 @@ class StreamPeer:
         self._handler = handler
         self._write = write
         self._connection = Connection(write)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[ITask] = set()
+        self._idle = asyncio.Event()
         handler.connect(self._connection)
 
     def receive(self, message: bytes | None) -> None:
@@ -40,7 +43,7 @@ class StreamPeer:
         elif message and not message.isspace():
             task = self.loop.create_task(self._answer(message))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._forget)
 
     def connection(self) -> Connection:
         """There is one connection, from the start."""
@@ -60,17 +63,34 @@ class StreamPeer:
     def watch(self, running: IStoppable) -> None:
         """Do nothing: the end of the stream is seen by the transport."""
 
+    def settle(self, reply: bytes | None, running: ITask) -> None:
+        """Write the reply, and do not wait for the task that should have written it."""
+        self._forget(running)
+        if reply is not None:
+            self._write(reply)
+
     def hang_up(self) -> None:
         """Do nothing: there is one stream, and nobody could come back."""
 
     async def close(self, drain_seconds: float) -> None:
         """Let running calls end, stop those that do not in time, and answer them all."""
         self._handler.subscriptions.end(self._connection)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=drain_seconds)
+        await self._idle_within(drain_seconds)
         self._handler.disconnect(self._connection, CancelReason.SHUTDOWN)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_STOP_GRACE_SECONDS)
+        await self._idle_within(_STOP_GRACE_SECONDS)
+
+    def _forget(self, task: ITask) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._idle.set()
+
+    async def _idle_within(self, seconds: float) -> None:
+        """Wait until every message is answered, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._tasks:
+                    self._idle.clear()
+                    await self._idle.wait()
 
     async def _answer(self, message: bytes) -> None:
         reply = await self._handler.handle(message, self)

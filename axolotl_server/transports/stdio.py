@@ -58,7 +58,7 @@ async def serve_stdio(
 
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
-    peer = StreamPeer(handler, outbox.put)
+    peer = StreamPeer(handler, outbox.put, settings.stdio.caller)
     cutter = LineCutter(settings.limits.max_message_bytes)
 
     def take(chunk: bytes) -> None:
