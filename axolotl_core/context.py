@@ -1,13 +1,15 @@
 """What a tool learns about the call it answers, and how it speaks while it works."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 import msgspec
 from pydantic import BaseModel
 
+from axolotl_core.call_scope import CallScope, Scoped
 from axolotl_core.caller import NOBODY, ICaller
 from axolotl_core.cancellation import CancellationToken, CancelReason
 from axolotl_core.elicitation import form_question, read_form, read_url, url_question
@@ -20,6 +22,7 @@ from axolotl_core.sampling import Sample, SamplingMessage, SamplingOptions, read
 __all__ = ["ToolContext"]
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
+ValueT = TypeVar("ValueT")
 
 
 class ToolContext(msgspec.Struct, eq=False):
@@ -37,6 +40,8 @@ class ToolContext(msgspec.Struct, eq=False):
     """When the call will be ended, on the clock of `time.monotonic`."""
     uri: str = ""
     """The URI that is read, where a resource is."""
+    scope: CallScope | None = None
+    """What lives as long as the call, once there is something."""
 
     @property
     def client(self) -> Implementation | None:
@@ -160,6 +165,42 @@ class ToolContext(msgspec.Struct, eq=False):
     def client_extension(self, identifier: str) -> Mapping[str, Any] | None:
         """Give the client's settings of an extension, None if it does not have it."""
         return self.caller.extension(identifier)
+
+    @overload
+    async def enter(self, factory: Callable[[], AbstractAsyncContextManager[ValueT]]) -> ValueT: ...
+    @overload
+    async def enter(self, factory: Callable[[], AbstractContextManager[ValueT]]) -> ValueT: ...
+    @overload
+    async def enter(self, factory: Callable[[], Awaitable[ValueT]]) -> ValueT: ...
+    @overload
+    async def enter(self, factory: Callable[[], ValueT]) -> ValueT: ...
+    async def enter(self, factory: Scoped) -> Any:
+        """Give what a factory makes for this call, the same at every time; a context manager is entered.
+
+        It is finalised after the call was answered, however the call ended; the way it ended is what the context
+        manager's exit is told.
+
+        Raises:
+            ToolCancelled: if the call was stopped before the thing was there.
+        """
+        if self.scope is None:
+            self.scope = CallScope()
+        return await self.scope.enter(factory, self)
+
+    @overload
+    def open(self, factory: Callable[[], AbstractContextManager[ValueT]]) -> ValueT: ...
+    @overload
+    def open(self, factory: Callable[[], ValueT]) -> ValueT: ...
+    def open(self, factory: Scoped) -> Any:
+        """Do the same as `enter` for code that cannot wait, such as a plain function's in a worker thread.
+
+        Raises:
+            ToolCancelled: if the call was stopped before the thing was there.
+            TypeError: if the thing has to be awaited.
+        """
+        if self.scope is None:
+            self.scope = CallScope()
+        return self.scope.open(factory, self)
 
     def hang_up(self) -> None:
         """Free the caller's connection while a long call goes on; the caller comes back for the answer.

@@ -1,0 +1,37 @@
+"""Providers of what belongs to the call for which something is made.
+
+    session = providers.Factory(Session, database, principal=call_principal)
+    tools = providers.List(providers.Singleton(Transfer, session=session.provider))
+
+They work inside of `context.enter(factory)` and `context.open(factory)`, and nowhere else.
+"""
+
+from typing import Final
+
+from dependency_injector import providers
+
+from axolotl_core.call_scope import current_call
+from axolotl_core.cancellation import CancellationToken
+from axolotl_core.clock import SystemClock
+from axolotl_core.context import ToolContext
+from axolotl_core.protocol.identity import Principal
+
+__all__ = ["call_cancellation", "call_context", "call_principal", "clock"]
+
+
+def _principal() -> Principal:
+    return current_call().principal
+
+
+def _cancellation() -> CancellationToken:
+    return current_call().cancellation
+
+
+call_context: Final[providers.Callable[ToolContext]] = providers.Callable(current_call)
+"""The call itself."""
+call_principal: Final[providers.Callable[Principal]] = providers.Callable(_principal)
+"""On whose behalf the call is made."""
+call_cancellation: Final[providers.Callable[CancellationToken]] = providers.Callable(_cancellation)
+"""The call's cancellation token."""
+clock: Final[providers.Singleton[SystemClock]] = providers.Singleton(SystemClock)
+"""The machine's clock; a container has one of its own to be overridden in a test."""
