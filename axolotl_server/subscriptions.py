@@ -5,7 +5,7 @@ behind loses the oldest of them, and nobody else notices.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Literal, TypeAlias
 
 from axolotl_core.cancellation import CancelReason
@@ -73,8 +73,12 @@ class Listener:
 class Subscriptions:
     """Everybody who is told of changes; any thread may tell."""
 
-    def __init__(self, maximum: int) -> None:
+    def __init__(
+        self, maximum: int, kin_of: Callable[[str, Callable[[str], Iterable[str]]], frozenset[str]] | None = None
+    ) -> None:
         self._maximum = maximum
+        self._kin_of = kin_of
+        """Chooses whose watchers hear of a change, where not everybody may hear of everything."""
         self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
         self._listeners: dict[Listener, Connection | None] = {}
         self._closing = False
@@ -118,7 +122,7 @@ class Subscriptions:
 
     def updated(self, uri: str) -> None:
         """Tell everyone who watches a resource, or one that holds it, that it changed."""
-        parents = frozenset(_parents(uri))
+        parents = frozenset(_parents(uri)) if self._kin_of is None else self._kin_of(uri, _parents)
         message = notification(_UPDATED, {"uri": uri})
         for connection, loop in tuple(self._connections.items()):
             if not connection.subscriptions.isdisjoint(parents):

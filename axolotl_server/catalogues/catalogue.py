@@ -5,15 +5,23 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_core.names import nearest
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.paging import decode_cursor, encode_cursor
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import Registry
+from axolotl_core.resource import CacheHint
+from axolotl_server.authorization.visibility import Views
 from axolotl_server.binding import Binding
 from axolotl_server.eras.base import IEra
+from axolotl_server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.authorization import Authorization
 
 __all__ = ["Catalogue"]
 
@@ -23,11 +31,16 @@ BindingT = TypeVar("BindingT", bound=Binding[Any])
 
 @dataclass(frozen=True, slots=True)
 class _Listing(Generic[BindingT]):
-    """The bindings at one moment in their order, with the pages made of them so far."""
+    """Bindings at one moment in their order, with the pages made of them so far."""
 
     bindings: Sequence[BindingT]
     ordinals: Sequence[int]
     pages: dict[tuple[str, int], bytes] = field(default_factory=dict)
+
+    def part(self, mask: bytes) -> "_Listing[BindingT]":
+        """Leave out what is not marked; the places of the others stay, so that cursors lead on."""
+        compress = itertools.compress
+        return _Listing([*compress(self.bindings, mask)], [*compress(self.ordinals, mask)])
 
 
 class Catalogue(ABC, Generic[ItemT, BindingT]):
@@ -38,12 +51,18 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
     listed_by: ClassVar[str]
     """What its method is called, without `/list`."""
 
-    def __init__(self, registry: Registry[Any], page_size: int) -> None:
+    def __init__(
+        self, registry: Registry[Any], settings: ServerSettings, authorization: "Authorization | None" = None
+    ) -> None:
+        self.authorization = authorization
+        """Decides who sees what; None where everybody sees everything."""
         self._registry = registry
-        self._page_size = page_size
+        self._page_size = settings.protocol.page_size
+        self._personal = CacheHint(settings.caching.list_ttl_seconds, "private")
         self._next_ordinal = itertools.count(1)
         self._known: dict[int, tuple[int, BindingT]] = {}
-        self._listing: _Listing[BindingT]
+        self._shown: tuple[_Listing[BindingT], Views[_Listing[BindingT]]]
+        """Everything there is, and what of it was shown to whom; replaced together."""
         self.refresh()
         self.close: Callable[[], None] = registry.on_change(self.refresh)
         """Stop following the registry."""
@@ -70,23 +89,32 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
 
     def bindings(self) -> tuple[BindingT, ...]:
         """List everything that is served."""
-        return tuple(self._listing.bindings)
+        return tuple(self._shown[0].bindings)
 
-    def page(self, era: IEra, cursor: str | None) -> bytes:
-        """Give a page of the list in the form of a revision; those that follow each other are made once.
+    async def page(self, era: IEra, cursor: str | None, principal: Principal) -> bytes:
+        """Give a page of the list, as far as the principal may use what is on it, in the form of a revision.
 
         Raises:
             InvalidParams: if the cursor is none of ours.
+            InternalError: if nobody can decide who may use what.
         """
-        listing = self._listing
+        listing, views = self._shown
         after = 0 if cursor is None else decode_cursor(self.listed_by, cursor)
-        start = bisect_right(listing.ordinals, after)
-        if start % self._page_size:
-            return self._make_page(listing, era, start)  # kept, made-up cursors could fill the memory
-        key = (era.revision.name, start)
-        if key not in listing.pages:
-            listing.pages[key] = self._make_page(listing, era, start)
-        return listing.pages[key]
+        if self.authorization is None:
+            return self._page(listing, era, after, era.list_tail)
+        mask = await views.mask(principal, self.authorization)
+        part = views.view(mask, lambda: listing.part(mask))
+        return self._page(part, era, after, era.kept_tail(self._personal))
+
+    async def suggestion(self, name: str, principal: Principal) -> str | None:
+        """Find a name that is like this one, of those that the principal may know, if that can be told at once."""
+        listing, views = self._shown
+        shown: Iterable[BindingT] = listing.bindings
+        if self.authorization is not None:
+            if self.authorization.waits:
+                return None
+            shown = itertools.compress(shown, await views.mask(principal, self.authorization))
+        return nearest(name, (binding.spec.name for binding in shown))
 
     def refresh(self) -> None:
         """Compile what is new in the registry and forget what is gone.
@@ -106,12 +134,24 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
         bindings = [binding for _, binding in known.values()]
         self.index(bindings)
         self._known = known
-        self._listing = _Listing(bindings, [ordinal for ordinal, _ in known.values()])
+        listing = _Listing(bindings, [ordinal for ordinal, _ in known.values()])
+        self._shown = listing, Views([binding.spec for binding in bindings])
 
-    def _make_page(self, listing: _Listing[BindingT], era: IEra, start: int) -> bytes:
+    def _page(self, listing: _Listing[BindingT], era: IEra, after: int, tail: bytes) -> bytes:
+        """Give a page, made once; one that begins anywhere else than pages do is not kept: there may be many."""
+        start = bisect_right(listing.ordinals, after)
+        key = (era.revision.name, start)
+        page = listing.pages.get(key)
+        if page is None:
+            page = self._make_page(listing, era, start, tail)
+            if start % self._page_size == 0:
+                listing.pages[key] = page
+        return page
+
+    def _make_page(self, listing: _Listing[BindingT], era: IEra, start: int, tail: bytes) -> bytes:
         end = start + self._page_size
         entries = b",".join(encode(self.describe(one, era.revision)) for one in listing.bindings[start:end])
         more = end < len(listing.ordinals)
         cursor = encode(encode_cursor(self.listed_by, listing.ordinals[end - 1])) if more else b""
         next_cursor = b',"nextCursor":' + cursor if more else b""
-        return b'{"%b":[%b]%b%b' % (self.field.encode(), entries, next_cursor, era.list_tail)
+        return b'{"%b":[%b]%b%b' % (self.field.encode(), entries, next_cursor, tail)

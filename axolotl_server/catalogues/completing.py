@@ -13,6 +13,7 @@ from axolotl_core.context import ToolContext
 from axolotl_core.errors import InvalidArguments
 from axolotl_core.feature import IFeature
 from axolotl_core.protocol.wire import encode
+from axolotl_core.spec import FeatureSpec
 from axolotl_server.request import Request
 
 __all__ = ["CompleteParams", "Completing", "encode_completion"]
@@ -39,12 +40,15 @@ class Completing(IFeature):
 
     input_model = CompleteParams
 
-    def __init__(self, owner: ICompletable) -> None:
+    def __init__(self, owner: ICompletable, spec: FeatureSpec) -> None:
         self.name = owner.name
+        self.owner = spec
+        """What is completed: who may not use that may not complete it either."""
         self._owner = owner
         self._arguments: Sequence[str] = tuple(owner.arguments_schema.get("properties", {}))
         self.timeout_seconds = owner.timeout_seconds
         self.tags = owner.tags
+        self.scopes = owner.scopes
         if isinstance(owner, CompletableFunction) and owner.completes_without_waiting:
             self.execution = "thread"
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axolotl_core.errors import PromptNotFound
 from axolotl_core.names import nearest
 from axolotl_core.prompt import PromptResult
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyPrompt, PromptRegistry
@@ -18,6 +19,9 @@ from axolotl_server.eras.definitions import prompt_definition
 from axolotl_server.eras.downlevel import content_for
 from axolotl_server.request import Request
 from axolotl_server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.authorization import Authorization
 
 __all__ = ["PromptBinding", "PromptCatalogue"]
 
@@ -36,22 +40,37 @@ class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
     field = "prompts"
     listed_by = "prompts"
 
-    def __init__(self, registry: PromptRegistry, binder: Binder, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        registry: PromptRegistry,
+        binder: Binder,
+        settings: ServerSettings,
+        authorization: "Authorization | None" = None,
+    ) -> None:
         self._prompts = registry
         self._binder = binder
         self._by_fold: Mapping[str, PromptBinding] = {}
-        super().__init__(registry, settings.protocol.page_size)
+        super().__init__(registry, settings, authorization)
 
     def find(self, name: str) -> PromptBinding:
         """Find a prompt by its name in any case.
 
         Raises:
-            PromptNotFound: with the nearest name.
+            PromptNotFound: with the nearest name, where all names may be known to all.
         """
-        binding = self._by_fold.get(name.casefold())
+        binding = self.try_find(name)
         if binding is None:
-            raise PromptNotFound(name, nearest(name, (one.spec.name for one in self.bindings())))
+            known = self.bindings() if self.authorization is None else ()
+            raise PromptNotFound(name, nearest(name, (one.spec.name for one in known)))
         return binding
+
+    def try_find(self, name: str) -> PromptBinding | None:
+        """Find a prompt by its name in any case."""
+        return self._by_fold.get(name.casefold())
+
+    async def unknown(self, name: str, principal: Principal) -> PromptNotFound:
+        """Say that there is no prompt of a name, with the nearest name that the principal may know."""
+        return PromptNotFound(name, await self.suggestion(name, principal))
 
     def items(self) -> Iterable[AnyPrompt]:
         """Serve all of them."""
@@ -60,9 +79,11 @@ class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
     def compile(self, item: AnyPrompt) -> PromptBinding:
         """Make a prompt ready."""
         bound = self._binder.bind(item, "prompt", item.name, _encode_messages)
-        completing = Completing(item)
+        completing = Completing(item, bound.spec)
         completion = self._binder.bind(completing, "completion", item.name, encode_completion)
-        return PromptBinding(bound.spec, bound.invoke, bound.encode, bound.layers, item, completion)
+        return PromptBinding(
+            bound.spec, bound.invoke, bound.encode, bound.layers, bound.max_result_bytes, item, completion
+        )
 
     def describe(self, binding: PromptBinding, revision: Revision) -> dict[str, Any]:
         """Describe a prompt."""

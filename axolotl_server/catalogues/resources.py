@@ -21,6 +21,7 @@ from axolotl_server.settings import CachingSettings, ServerSettings
 
 if TYPE_CHECKING:
     from axolotl_core.uri_template import UriTemplate
+    from axolotl_server.authorization.authorization import Authorization
 
 __all__ = ["ResourceBinding", "ResourceCatalogue", "TemplateBinding", "TemplateCatalogue"]
 
@@ -54,12 +55,18 @@ class ResourceCatalogue(Catalogue[IResource, ResourceBinding]):
     field = "resources"
     listed_by = "resources"
 
-    def __init__(self, registry: ResourceRegistry, binder: Binder, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        registry: ResourceRegistry,
+        binder: Binder,
+        settings: ServerSettings,
+        authorization: "Authorization | None" = None,
+    ) -> None:
         self._resources = registry
         self._binder = binder
         self._caching = settings.caching
         self._by_uri: Mapping[str, ResourceBinding] = {}
-        super().__init__(registry, settings.protocol.page_size)
+        super().__init__(registry, settings, authorization)
 
     def find(self, uri: str) -> ResourceBinding | None:
         """Find a resource."""
@@ -71,8 +78,9 @@ class ResourceCatalogue(Catalogue[IResource, ResourceBinding]):
 
     def compile(self, item: IResource) -> ResourceBinding:
         """Make a resource ready."""
-        bound = self._binder.bind(item, "resource", item.uri, _contents_encoder(item, self._caching))
-        return ResourceBinding(bound.spec, bound.invoke, bound.encode, bound.layers, item)
+        encode = _contents_encoder(item, self._caching, self.authorization is not None)
+        bound = self._binder.bind(item, "resource", item.uri, encode)
+        return ResourceBinding(bound.spec, bound.invoke, bound.encode, bound.layers, bound.max_result_bytes, item)
 
     def describe(self, binding: ResourceBinding, revision: Revision) -> dict[str, Any]:
         """Describe a resource."""
@@ -89,12 +97,18 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], TemplateBinding]):
     field = "resourceTemplates"
     listed_by = "resources/templates"
 
-    def __init__(self, registry: ResourceRegistry, binder: Binder, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        registry: ResourceRegistry,
+        binder: Binder,
+        settings: ServerSettings,
+        authorization: "Authorization | None" = None,
+    ) -> None:
         self._resources = registry
         self._binder = binder
         self._caching = settings.caching
         self._by_specificity: Sequence[TemplateBinding] = ()
-        super().__init__(registry, settings.protocol.page_size)
+        super().__init__(registry, settings, authorization)
 
     def find(self, uri: str) -> tuple[TemplateBinding, bytes] | None:
         """Find the template of a URI, and the variables in it."""
@@ -119,11 +133,19 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], TemplateBinding]):
         from axolotl_core.uri_template import UriTemplate  # servers without templates start faster without it
 
         name = item.uri_template
-        bound = self._binder.bind(item, "resource", name, _contents_encoder(item, self._caching))
-        completing = Completing(item)
+        encode = _contents_encoder(item, self._caching, self.authorization is not None)
+        bound = self._binder.bind(item, "resource", name, encode)
+        completing = Completing(item, bound.spec)
         completion = self._binder.bind(completing, "completion", name, encode_completion)
         return TemplateBinding(
-            bound.spec, bound.invoke, bound.encode, bound.layers, item, UriTemplate(name), completion
+            bound.spec,
+            bound.invoke,
+            bound.encode,
+            bound.layers,
+            bound.max_result_bytes,
+            item,
+            UriTemplate(name),
+            completion,
         )
 
     def describe(self, binding: TemplateBinding, revision: Revision) -> dict[str, Any]:
@@ -135,8 +157,11 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], TemplateBinding]):
         self._by_specificity = sorted(bindings, key=lambda binding: binding.template.specificity)
 
 
-def _contents_encoder(resource: AnyResource, caching: CachingSettings) -> EncodeOutput:
+def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: bool) -> EncodeOutput:
     own = resource.cache
+    if guarded:
+        # A shared cache asks nobody who may read: where somebody has to be asked, it must not have the answer.
+        own = CacheHint(caching.resource_ttl_seconds if own is None else own.ttl_seconds, "private")
     shared = own or CacheHint(caching.resource_ttl_seconds, caching.scope)
     personal = own or CacheHint(caching.resource_ttl_seconds, "private")
 

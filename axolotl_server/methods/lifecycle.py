@@ -6,13 +6,12 @@ from typing import Any
 from axolotl_core.protocol.identity import Icon, Implementation
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
-from axolotl_server.capabilities import TASKS_CAPABILITY
+from axolotl_server.capabilities import TASKS_CAPABILITY, TASKS_EXTENSION
 from axolotl_server.eras.base import IEra
 from axolotl_server.eras.select import Eras
 from axolotl_server.methods.params import InitializeParams, read_params
 from axolotl_server.request import Request
 from axolotl_server.settings import ServerIdentity
-from axolotl_server.tasks.directed import TASKS_EXTENSION
 
 __all__ = ["Discovery", "Handshake", "identity_of", "ping"]
 

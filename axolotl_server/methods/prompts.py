@@ -23,7 +23,8 @@ class PromptMethods(ErrorTelling):
 
     async def list(self, request: Request) -> bytes:
         """Give a page of the list."""
-        return self._catalogue.page(request.era, read_params(request.data, ListParams).cursor)
+        cursor = read_params(request.data, ListParams).cursor
+        return await self._catalogue.page(request.era, cursor, request.exchange.principal)
 
     def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
         """Find a prompt by its name."""

@@ -25,11 +25,13 @@ class ResourceMethods(ErrorTelling):
 
     async def list(self, request: Request) -> bytes:
         """Give a page of the list of resources with a fixed URI."""
-        return self._resources.page(request.era, read_params(request.data, ListParams).cursor)
+        cursor = read_params(request.data, ListParams).cursor
+        return await self._resources.page(request.era, cursor, request.exchange.principal)
 
     async def list_templates(self, request: Request) -> bytes:
         """Give a page of the list of templates."""
-        return self._templates.page(request.era, read_params(request.data, ListParams).cursor)
+        cursor = read_params(request.data, ListParams).cursor
+        return await self._templates.page(request.era, cursor, request.exchange.principal)
 
     def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
         """Find what is behind a URI: a resource, or else a template that makes such URIs."""

@@ -1,19 +1,26 @@
 """`subscriptions/listen`: a stateless client keeps a request open to hear of changes."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 from msgspec import UNSET
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import notification
 from axolotl_server.methods.params import ListenParams, Wanted, read_params
 from axolotl_server.request import Request
 from axolotl_server.subscriptions import Listener, Subscriptions
-from axolotl_server.tasks.directed import DirectedTasks
 
-__all__ = ["SubscriptionMethods"]
+if TYPE_CHECKING:
+    from axolotl_server.tasks.directed import DirectedTasks
+
+__all__ = ["Hearable", "SubscriptionMethods"]
+
+Hearable: TypeAlias = Callable[[Principal, Sequence[str]], Awaitable[tuple[str, ...]]]
+"""Chooses the resources that a principal may hear of."""
 
 _NOT_ACCEPTABLE = 406
 
@@ -26,9 +33,11 @@ class SubscriptionMethods:
         subscriptions: Subscriptions,
         capabilities: Mapping[str, Any],
         maximum_resources: int,
-        tasks: DirectedTasks | None,
+        tasks: "DirectedTasks | None",
+        hearable: Hearable | None = None,
     ) -> None:
         self._tasks = tasks
+        self._hearable = hearable
         self._subscriptions = subscriptions
         self._capabilities = capabilities
         self._maximum_resources = maximum_resources
@@ -37,6 +46,9 @@ class SubscriptionMethods:
         """Tell of changes until the client leaves; the result says that the server ended it."""
         assert request.head.id is not UNSET
         wanted = self._accepted(read_params(request.data, ListenParams).notifications, request)
+        if self._hearable is not None:
+            uris = await self._hearable(request.exchange.principal, wanted.resource_subscriptions)
+            wanted = msgspec.structs.replace(wanted, resource_subscriptions=uris)
         if self._subscriptions.full:
             raise InternalError("Too many subscriptions are open; try again later", data={"retryAfterMs": 1000})
         listener = Listener(request.head.id, wanted, request.exchange)

@@ -35,7 +35,8 @@ class ToolMethods(Invocation):
 
     async def list(self, request: Request) -> bytes:
         """Give a page of the list."""
-        return self._catalogue.page(request.era, read_params(request.data, ListParams).cursor)
+        cursor = read_params(request.data, ListParams).cursor
+        return await self._catalogue.page(request.era, cursor, request.exchange.principal)
 
     def find(self, request: Request) -> tuple[ToolBinding, bytes, str]:
         """Find a tool by its name."""

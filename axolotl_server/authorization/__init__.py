@@ -1,0 +1,3 @@
+"""Who may use what: settings, the ready policy, and the one place that applies it to lists and to calls."""
+
+__all__: list[str] = []

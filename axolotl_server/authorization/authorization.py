@@ -1,0 +1,149 @@
+"""The one place that knows who may use what, and what those are told who may not: lists and calls both ask here."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from axolotl_core.authorization import Decision, IAuthorizer, because_of
+from axolotl_core.errors import (
+    ConfigurationError,
+    Forbidden,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    PromptNotFound,
+    ProtocolError,
+    ResourceNotFound,
+    ToolNotFound,
+)
+from axolotl_core.layer import ToolCall
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.spec import FeatureSpec
+from axolotl_server.authorization.bounded import BoundedAuthorizer, Undecided
+from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.authorization.settings import AuthorizationSettings
+from axolotl_server.catalogues.completing import Completing
+
+__all__ = ["Authorization", "Denial", "authorization_of", "forbidden", "subject_of"]
+
+Denial: TypeAlias = Forbidden | ProtocolError
+"""What a refused call ends with."""
+
+_DECIDED_AT_ONCE: Final = 32
+
+
+class Authorization:
+    """Asks the authorizer and makes the refusals."""
+
+    def __init__(self, authorizer: IAuthorizer, settings: AuthorizationSettings) -> None:
+        # A subclass may decide by more than the rules, so it is asked like any other authorizer.
+        self.policy: Final = authorizer if type(authorizer) is DefaultAuthorizer else None
+        """The ready policy, where the rules of the settings decide."""
+        self.waits: Final = self.policy is None
+        """Whether a decision may take time."""
+        self.hides: Final = settings.denied_as == "not_found"
+        """Whether a refusal looks as if there were nothing to refuse."""
+        self._authorizer = BoundedAuthorizer(authorizer, settings.timeout_seconds)
+        self.verdicts: dict[object, tuple[FeatureSpec, Denial | None]] = {}
+        """How calls of a feature end that belong to a request on which was decided: with an error, or not."""
+
+    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Decide on one principal and one feature; what nobody can decide is denied.
+
+        The authorizer is always asked, so that all decisions take alike long; then the feature's own scopes count.
+        """
+        if self.policy is not None:
+            decision = self.policy.judge(principal, spec)
+        else:
+            decision = await self._authorizer.decide(principal, spec)
+        scopes = spec.feature.scopes
+        if not scopes or decision.allowed is not True or principal.scopes.issuperset(scopes):
+            return decision
+        missing = ", ".join(sorted({*scopes} - principal.scopes))
+        return Decision(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}")
+
+    async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
+        """Decide on several features.
+
+        Raises:
+            InternalError: if nobody could decide on one of them.
+        """
+        if self.policy is not None:
+            return [(await self.decide(principal, spec)).allowed for spec in specs]
+        decisions: list[Decision] = []
+        while len(decisions) < len(specs):
+            # One alone at first: an authorizer that does not answer shall not fail for all of them at once.
+            start, number = len(decisions), _DECIDED_AT_ONCE if decisions else 1
+            some = specs[start : start + number]
+            decisions += await asyncio.gather(*(self.decide(principal, spec) for spec in some))
+            _raise_if_undecided(decisions[start:])
+        return [decision.allowed is True for decision in decisions]
+
+    async def admit(self, call: ToolCall) -> None:
+        """Let a call pass, or not.
+
+        Raises:
+            Forbidden: if the principal may not use the feature, or a ProtocolError that says there is none.
+        """
+        spec = subject_of(call.spec)
+        judged, denial = self.verdicts.get(call.caller, (None, None))
+        if judged is not spec:
+            decision = await self.decide(call.principal, spec)
+            denial = None if decision.allowed is True else self._denial(call, spec, decision)
+        if denial is not None:
+            raise denial
+
+    def _denial(self, call: ToolCall, spec: FeatureSpec, decision: Decision) -> Denial:
+        return because_of(_missing(call), decision) if self.hides else forbidden(spec, decision)
+
+
+def authorization_of(settings: AuthorizationSettings, authorizer: IAuthorizer | None) -> Authorization | None:
+    """Make what the settings and the container ask for; None where that is nothing.
+
+    Raises:
+        ConfigurationError: if there are two policies.
+    """
+    if settings.mode == "off" or (authorizer is None and not settings.enforced):
+        return None
+    if authorizer is not None and settings.has_policy:
+        raise ConfigurationError(
+            "There are two policies: the role authorizer of the container, and the rules or the default of the "
+            "settings; keep one"
+        )
+    return Authorization(DefaultAuthorizer(settings) if authorizer is None else authorizer, settings)
+
+
+def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
+    """Say that a principal may not use a feature, and nothing about why."""
+    what = f"{spec.kind.title()} {spec.name}"
+    if isinstance(decision, Undecided):
+        meta = {"reason": "forbidden", "reference": decision.reference}
+        text = f"{what} is forbidden, because nobody could decide. Reference: {decision.reference}"
+        return because_of(Forbidden(text, meta=meta), decision)
+    return because_of(Forbidden(f"{what} is forbidden for you", meta={"reason": "forbidden"}), decision)
+
+
+def subject_of(spec: FeatureSpec) -> FeatureSpec:
+    """Tell whose permission a call needs: to complete something is to use it."""
+    return spec.feature.owner if isinstance(spec.feature, Completing) else spec
+
+
+def _missing(call: ToolCall) -> ProtocolError:
+    """Say that there is no such feature; a call that gets here was not judged at the door."""
+    spec = call.spec
+    if spec.kind == "tool":
+        return ToolNotFound(spec.name)
+    if spec.kind == "prompt":
+        return PromptNotFound(spec.name)
+    if spec.kind == "resource":
+        return ResourceNotFound(call.uri)
+    if spec.kind == "completion":
+        return InvalidParams(f"Invalid params: there is nothing called {spec.name}")
+    return MethodNotFound(f"Method not found: {spec.name}")
+
+
+def _raise_if_undecided(decisions: Sequence[Decision]) -> None:
+    for decision in decisions:
+        if isinstance(decision, Undecided):
+            data = {"reference": decision.reference}
+            raise InternalError(f"Internal error. Reference: {decision.reference}", data=data)

@@ -1,0 +1,154 @@
+"""The guard in front of the methods: who may not use a feature learns nothing from how its request was written.
+
+A method looks at many things before a call begins: the form of the arguments, the id, what an earlier round left,
+whether the call could be a task. Each of them would tell that the feature is there. So the decision comes first. A
+refusal goes through the layers all the same, where it is recorded, and ends at the one that decides.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec import UNSET
+
+from axolotl_core.authorization import because_of
+from axolotl_core.cancellation import CancelReason
+from axolotl_core.errors import InternalError, ToolError
+from axolotl_core.layer import ToolCall
+from axolotl_core.spec import FeatureSpec
+from axolotl_server.authorization.authorization import Authorization, Denial, forbidden, subject_of
+from axolotl_server.authorization.doors import Door, Doors, Sought
+from axolotl_server.eras.base import Method, Methods
+from axolotl_server.layers.authorization import AuthorizationLayer
+from axolotl_server.request import Request
+from axolotl_server.results import encode_error
+
+__all__ = ["Guard"]
+
+
+class Guard:
+    """Asks who may use a feature before the method that was asked for looks at the request."""
+
+    def __init__(self, authorization: Authorization, doors: Doors) -> None:
+        self._authorization = authorization
+        self._doors = doors
+
+    def protect(self, methods: Methods) -> Methods:
+        """Put the guard in front of those methods that name a feature."""
+        doors = self._doors.by_method
+        return {
+            name: self._in_front_of(method, doors[name]) if name in doors else method
+            for name, method in methods.items()
+        }
+
+    def _in_front_of(self, method: Method, door: Door) -> Method:
+        verdicts, waits = self._authorization.verdicts, self._authorization.waits
+
+        async def guarded(request: Request) -> bytes | None:
+            sought = door(request)
+            if sought is None:
+                return await method(request)
+            if sought.binding is None:
+                return await self._tell_missing(sought, request)
+            spec = subject_of(sought.binding.spec)
+            if waits:
+                with _stoppable(request) as asking:
+                    denial = await self._judge(sought, spec, request)
+                if asking.reason is not None:
+                    return asking.answer()
+            else:
+                denial = await self._judge(sought, spec, request)
+            verdicts[request] = spec, denial
+            try:
+                return await (method(request) if denial is None else self._refuse(sought, spec, denial, request))
+            finally:
+                del verdicts[request]
+
+        return guarded
+
+    async def _judge(self, sought: Sought, spec: FeatureSpec, request: Request) -> Denial | None:
+        """Give the error that a request ends with, None where it may pass."""
+        principal = request.exchange.principal
+        decision = await self._authorization.decide(principal, spec)
+        if decision.allowed is True:
+            return None
+        if self._authorization.hides:
+            return because_of(await sought.missing(principal), decision)
+        return forbidden(spec, decision)
+
+    async def _tell_missing(self, sought: Sought, request: Request) -> bytes | None:
+        """End a request for something that is not there.
+
+        Where a decision takes time, one is made all the same, or a refusal would be known by how long it took.
+
+        Raises:
+            ProtocolError: that says so.
+        """
+        principal, other = request.exchange.principal, self._doors.any_spec() if self._authorization.waits else None
+        with _stoppable(request) as asking:
+            missing = await sought.missing(principal)
+            if other is not None:
+                await self._authorization.decide(principal, other)
+        if asking.reason is not None:
+            return asking.answer()
+        raise missing
+
+    async def _refuse(self, sought: Sought, spec: FeatureSpec, denial: Denial, request: Request) -> bytes | None:
+        """End a request with an error, after the layers around the feature have seen it."""
+        try:
+            if sought.runs:
+                await _pass_layers(sought, request)
+            raise denial
+        except ToolError as error:
+            if spec.kind == "tool":
+                return encode_error(error.message, error.meta, request.era)
+            raise InternalError(error.message, data=error.meta) from None
+
+
+async def _pass_layers(sought: Sought, request: Request) -> None:
+    """Make a call that ends at the layer which knows the verdict."""
+    binding, task = sought.binding, asyncio.current_task()
+    assert binding is not None
+    assert task is not None
+    assert request.head.id is not UNSET
+    if any(isinstance(layer, AuthorizationLayer) for layer in binding.layers):  # or nothing would stop it
+        principal = request.exchange.principal
+        spec, uri, raw = binding.spec, sought.uri, sought.raw
+        await binding.invoke(ToolCall(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
+
+
+@contextmanager
+def _stoppable(request: Request) -> Iterator["_Asking"]:
+    """Let the client stop a request of which nobody knows yet, while somebody decides."""
+    connection, request_id, asking = request.connection, request.head.id, _Asking()
+    assert request_id is not UNSET
+    if connection is None or request_id in connection.calls:
+        yield asking
+        return
+    connection.calls[request_id] = asking
+    try:
+        yield asking
+    finally:
+        del connection.calls[request_id]
+
+
+class _Asking:
+    """A request on which nobody has decided yet."""
+
+    def __init__(self) -> None:
+        self.reason: CancelReason | None = None
+
+    def stop(self, reason: CancelReason) -> None:
+        """Let it end when the decision is there."""
+        self.reason = self.reason or reason
+
+    def answer(self) -> bytes | None:
+        """Say nothing to a caller that has gone.
+
+        Raises:
+            InternalError: where the caller is still there.
+        """
+        if self.reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
+            return None
+        meta = {"reason": "shutdown", "retryAfterMs": 1000}
+        raise InternalError("The server is shutting down; try again", data=meta)

@@ -1,0 +1,37 @@
+"""Who may not use a feature does not reach it."""
+
+from typing import Any, Protocol
+
+from axolotl_core.layer import ILayer, Invoke, ToolCall
+from axolotl_core.spec import FeatureSpec
+
+__all__ = ["AuthorizationLayer", "IGate"]
+
+
+class IGate(Protocol):
+    """What knows who may use what."""
+
+    async def admit(self, call: ToolCall) -> None:
+        """Let a call pass.
+
+        Raises:
+            Forbidden: if the principal may not use the feature, or an error that says there is none.
+        """
+        ...
+
+
+class AuthorizationLayer(ILayer):
+    """Asks before every call, of whatever kind."""
+
+    def __init__(self, gate: IGate) -> None:
+        self._gate = gate
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Put the question in front of the feature."""
+        admit = self._gate.admit
+
+        async def authorized(call: ToolCall) -> Any:
+            await admit(call)
+            return await call_next(call)
+
+        return authorized
