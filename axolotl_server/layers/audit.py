@@ -1,0 +1,184 @@
+"""Every call leaves one record, however it ends, and the caller is answered when that is kept."""
+
+from collections.abc import Awaitable, Callable, Collection
+from time import perf_counter
+from typing import Any, Protocol
+
+from axolotl_core.audit import AuditEvent, AuditRecord, IAuditTrail
+from axolotl_core.errors import ToolError
+from axolotl_core.feature import Kind
+from axolotl_core.layer import ILayer, Invoke, ToolCall
+from axolotl_core.spec import FeatureSpec, ToolSpec
+from axolotl_server.layers.audit_outcomes import DONE, Ending, ending_of, ending_of_stop
+from axolotl_server.layers.shared_call import SharedCall
+
+__all__ = ["AuditLayer", "Describe", "IntentLayer"]
+
+
+class Describe(Protocol):
+    """Makes the records of one feature's calls."""
+
+    def __call__(
+        self, call: ToolCall, call_id: str, event: AuditEvent, ending: Ending | None, seconds: float | None
+    ) -> AuditRecord:
+        """Make a record; at the start of a call there is no ending and no duration yet."""
+        ...
+
+
+class _Entry:
+    """One call that runs, until its end is recorded.
+
+    The call leads here, so that this must not lead to the call for ever: what goes in circles costs a collection.
+    """
+
+    __slots__ = ("_began", "_call", "_describe", "_id", "_running", "_trail", "waiting")
+
+    def __init__(
+        self,
+        call: ToolCall,
+        call_id: str,
+        describe: Describe,
+        trail: IAuditTrail,
+        running: "dict[ToolCall, _Entry]",
+    ) -> None:
+        self._began = perf_counter()
+        self._call: ToolCall | None = call
+        self._id = call_id
+        self._describe = describe
+        self._trail = trail
+        self._running = running
+        self.waiting = False
+        running[call] = self
+
+    def start(self, call: ToolCall) -> Awaitable[None] | None:
+        """Record that the code is about to run."""
+        return self._trail.write(self._describe(call, self._id, "start", None, None))
+
+    def end(self, ending: Ending) -> Awaitable[None] | None:
+        """Record the end, unless that was done when the call was abandoned."""
+        call = self._call
+        return None if call is None else self._trail.write(self._ended(call, ending))
+
+    def end_at_once(self, call: ToolCall, ending: Ending) -> None:
+        """Record the end of a call that can wait for nothing any more."""
+        self._trail.write_at_once(self._ended(call, ending))
+
+    def abandon(self) -> None:
+        """Record that the caller is answered although the code goes on."""
+        call = self._call
+        if call is not None:
+            reason = call.cancel_reason
+            self.end_at_once(call, Ending("abandoned", None if reason is None else reason.value))
+        elif self.waiting:
+            self._trail.flush()
+
+    async def close(self, call: ToolCall, error: BaseException) -> None:
+        """Record the end of a call that raised something; only a question is held back if that cannot be kept."""
+        stop = call.cancel_reason
+        ending = ending_of(error) if stop is None else ending_of_stop(stop)
+        if isinstance(error, GeneratorExit):
+            if self._call is not None:
+                self.end_at_once(call, ending)
+            return
+        try:
+            keeping = self.end(ending)
+            if keeping is not None:
+                await self.kept(keeping)
+        except ToolError:
+            if ending.outcome == "input_required":
+                raise
+
+    async def kept(self, keeping: Awaitable[None]) -> None:
+        """Wait until the end is kept."""
+        self.waiting = True
+        await keeping
+        self.waiting = False
+
+    def _ended(self, call: ToolCall, ending: Ending) -> AuditRecord:
+        self._call = None
+        self._running.pop(call, None)
+        return self._describe(call, self._id, "end", ending, perf_counter() - self._began)
+
+
+class AuditLayer(ILayer):
+    """Records the end of each call; it stands outside of everything, so that refusals are recorded too."""
+
+    def __init__(
+        self,
+        trail: IAuditTrail,
+        describer: Callable[[FeatureSpec], Describe],
+        new_id: Callable[[], str],
+        kinds: Collection[Kind],
+    ) -> None:
+        self._trail = trail
+        self._describer = describer
+        self._new_id = new_id
+        self._kinds = frozenset(kinds)
+        self._running: dict[ToolCall, _Entry] = {}
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Record the calls of features of the kinds that are wanted."""
+        if not self.concerns(spec):
+            return call_next
+        trail, running, new_id, describe = self._trail, self._running, self._new_id, self._describer(spec)
+
+        async def recorded(call: ToolCall) -> Any:
+            admitting = trail.admit()
+            if admitting is not None:
+                await admitting
+            reference = call.reference = new_id()
+            entry = _Entry(call, reference, describe, trail, running)
+            call.when_abandoned(entry.abandon)
+            try:
+                output = await call_next(call)
+            except BaseException as error:
+                await entry.close(call, error)
+                raise
+            stop = call.cancel_reason
+            keeping = entry.end(DONE if stop is None else ending_of_stop(stop))
+            if keeping is not None:
+                await entry.kept(keeping)
+            return output
+
+        return recorded
+
+    def concerns(self, spec: FeatureSpec) -> bool:
+        """Tell whether calls of a feature are recorded."""
+        return spec.kind in self._kinds
+
+    def started(self, call: ToolCall) -> Awaitable[None] | None:
+        """Record that the code of a call is about to run, where its end will be recorded too."""
+        entry = self._running.get(call.first if isinstance(call, SharedCall) else call)
+        return None if entry is None else entry.start(call)
+
+
+class IntentLayer(ILayer):
+    """Records that a tool which may destroy something is about to run, and lets it run when that is kept.
+
+    If the process dies before the end of the call, this record tells that nobody knows how it ended. It stands right
+    around the retries and the user's layers: what was refused further out never began.
+    """
+
+    def __init__(self, records: AuditLayer) -> None:
+        self._records = records
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Leave alone what says that it destroys nothing, and what is not recorded."""
+        if not (_may_destroy(spec) and self._records.concerns(spec)):
+            return call_next
+        records = self._records
+
+        async def announced(call: ToolCall) -> Any:
+            keeping = records.started(call)
+            if keeping is not None:
+                await keeping
+            return await call_next(call)
+
+        return announced
+
+
+def _may_destroy(spec: FeatureSpec) -> bool:
+    if not isinstance(spec, ToolSpec):
+        return False
+    said = spec.tool.annotations
+    return said.destructive is not False and not said.read_only
