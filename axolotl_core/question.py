@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["InvalidAnswer", "Question", "invalid_answer", "invalid_shape"]
+from axolotl_core.errors import InputRequired
+
+__all__ = ["InvalidAnswer", "Question", "invalid_answer", "invalid_shape", "only_asks"]
 
 _SHOWN_PROBLEMS: Final = 10
 _QUOTED_VALUE: Final = re.compile(r"(Invalid (?:enum )?value) .*", re.DOTALL)
@@ -23,6 +25,8 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """What the client must have declared, e.g. `{"elicitation": {"form": {}}}`."""
     reference: str | None = None
     """What a revision that has ids for visits of web pages should call this one."""
+    must_be_asked: bool = False
+    """Whether an answer counts only if this server asked before; one that came along unasked does not."""
 
 
 class InvalidAnswer(ValueError):
@@ -43,3 +47,10 @@ def invalid_shape(error: msgspec.ValidationError) -> InvalidAnswer:
     found = _QUOTED_VALUE.sub(r"\1", text or path)
     place = path.rstrip("`").removeprefix(".") if text else ""
     return invalid_answer([f"{place or 'result'}: {found}"])
+
+
+def only_asks(error: BaseException) -> bool:
+    """Tell whether code was left for want of answers alone, also by several questions of a task group."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(only_asks, error.exceptions))
+    return isinstance(error, InputRequired)
