@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from axolotl_cli.audit import audit
 from axolotl_cli.call import call
 from axolotl_cli.check import check
 from axolotl_cli.codes import ExitCode
@@ -15,6 +16,7 @@ from axolotl_cli.ending import leave
 from axolotl_cli.failures import report_findings
 from axolotl_cli.inspect import inspect
 from axolotl_cli.list import list_offer
+from axolotl_cli.policy import policy
 from axolotl_cli.prompt import prompt
 from axolotl_cli.read import read
 from axolotl_cli.serve import serve
@@ -70,6 +72,8 @@ app.command("prompt")(prompt)
 app.command("read")(read)
 app.command("inspect")(inspect)
 app.command("check")(check)
+app.add_typer(policy, name="policy")
+app.add_typer(audit)
 
 
 def _forgive_unwritable_characters() -> None:

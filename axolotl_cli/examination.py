@@ -1,7 +1,7 @@
 """Starting a server on trial: every step is taken, whatever the one before it found."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -13,6 +13,7 @@ from axolotl_cli.findings import (
     advice_about_prompt,
     advice_about_resource,
     advice_about_tool,
+    idle_rules,
     missing_pages,
     stray_overrides,
 )
@@ -27,6 +28,7 @@ from axolotl_core.spec import FeatureSpec
 from axolotl_core.tool import ITool
 from axolotl_server.configuration import load_settings
 from axolotl_server.container import ServerContainer
+from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.loading import load_container
 from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.roles import Roles, faults_of, make_roles, resolve_settings
@@ -99,21 +101,47 @@ class Examination:
     def _compile(self, roles: Roles, settings: ServerSettings) -> None:
         candidates: tuple[Any, ...] = roles.layers
         layers = tuple(layer for layer in candidates if isinstance(layer, ILayer))
-        server = ServerContainer(settings=providers.Object(settings), roles=providers.Object(Roles(layers=layers)))
-        for tool in self.tools:
-            if settings.tools.overrides_for(tool.name).enabled:
-                with self._noting(f"Tool {tool.name!r} fails"):
-                    self._findings += advice_about_tool(server.binder().bind_tool(tool).spec)
-        for prompt in self.prompts:
-            with self._noting(f"Prompt {prompt.name!r} fails"):
-                self._findings += advice_about_prompt(prompt, server.prompts().compile(prompt).spec)
-        for resource in self.resources:
-            with self._noting(f"Resource {resource.name!r} fails"):
-                self._findings += advice_about_resource(resource, _compiled(resource, server))
+        kept = Roles(
+            layers=layers,
+            authorizer=roles.authorizer,
+            quota_store=roles.quota_store,
+            result_store=roles.result_store,
+        )
+        server = ServerContainer(settings=providers.Object(settings), roles=providers.Object(kept))
+        server.toolsets.override(providers.Object(roles.set_names))
+        specs = [
+            *self._compiled_tools(server, settings),
+            *self._compiled_prompts(server),
+            *self._compiled_resources(server),
+        ]
+        with self._noting("The policies fail"):
+            self._findings += _idle_rules(server, specs)
         with self._noting("The extensions fail"):
             ExtensionMethods(_fit(roles.extensions, check_extension), server.binder(), server.inflight())
         with self._noting("The setting protocol.state_keys fails"):
             server.sealer()
+
+    def _compiled_tools(self, server: ServerContainer, settings: ServerSettings) -> Iterator[FeatureSpec]:
+        for tool in self.tools:
+            if settings.tools.overrides_for(tool.name).enabled:
+                with self._noting(f"Tool {tool.name!r} fails"):
+                    spec = server.binder().bind_tool(tool).spec
+                    self._findings += advice_about_tool(spec)
+                    yield spec
+
+    def _compiled_prompts(self, server: ServerContainer) -> Iterator[FeatureSpec]:
+        for prompt in self.prompts:
+            with self._noting(f"Prompt {prompt.name!r} fails"):
+                spec = server.prompts().compile(prompt).spec
+                self._findings += advice_about_prompt(prompt, spec)
+                yield spec
+
+    def _compiled_resources(self, server: ServerContainer) -> Iterator[FeatureSpec]:
+        for resource in self.resources:
+            with self._noting(f"Resource {resource.name!r} fails"):
+                spec = _compiled(resource, server)
+                self._findings += advice_about_resource(resource, spec)
+                yield spec
 
     @contextmanager
     def _noting(self, what: str) -> Iterator[None]:
@@ -147,6 +175,14 @@ def _compiled(resource: AnyResource, server: ServerContainer) -> FeatureSpec:
     if isinstance(resource, IResourceTemplate):
         return server.templates().compile(resource).spec
     return server.resources().compile(resource).spec
+
+
+def _idle_rules(server: ServerContainer, specs: Sequence[FeatureSpec]) -> Iterator[Finding]:
+    authorization = server.authorization()
+    if authorization is not None and authorization.policy is not None:
+        yield from idle_rules("authorization", authorization.policy.idle(specs))
+    quotas = [layer for layer in server.layers() if isinstance(layer, QuotaLayer)]
+    yield from idle_rules("quotas", (rule.name for layer in quotas for rule in layer.idle))
 
 
 def _error(message: str) -> Finding:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from axolotl_cli.blocking import blocking_calls
 from axolotl_cli.outline import resolve
 from axolotl_core.app_link import app_link
 from axolotl_core.names import nearest
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
+from axolotl_core.resilience import retry_hazards
 from axolotl_core.spec import FeatureSpec, ToolSpec
 from axolotl_server.settings import ServerSettings
 
@@ -19,6 +21,7 @@ __all__ = [
     "advice_about_prompt",
     "advice_about_resource",
     "advice_about_tool",
+    "idle_rules",
     "missing_pages",
     "stray_overrides",
 ]
@@ -87,6 +90,13 @@ def stray_overrides(settings: ServerSettings, names: Iterable[str]) -> Iterator[
             yield Finding(Severity.WARNING, f"Setting tools.{name} is about a tool that is not there{hint}", tool=name)
 
 
+def idle_rules(section: str, names: Iterable[str]) -> Iterator[Finding]:
+    """Say which rules concern nothing that is there."""
+    for name in names:
+        problem = f"Rule {name!r} of {section} concerns nothing that this server has: is a name in it misspelt?"
+        yield Finding(Severity.WARNING, problem)
+
+
 def _imperfections(spec: ToolSpec) -> Iterator[str]:
     if not _SAFE_NAME.fullmatch(spec.name):
         yield "has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -"
@@ -94,12 +104,15 @@ def _imperfections(spec: ToolSpec) -> Iterator[str]:
         yield "has no description: a model will not know when to call it"
     for argument in _undescribed(spec.input_schema, spec.input_schema):
         yield f"does not describe its argument {argument!r}"
+    yield from retry_hazards(spec.tool, spec.limits.execution)
     yield from _hindrances(spec)
 
 
 def _hindrances(spec: FeatureSpec) -> Iterator[str]:
     if spec.limits.execution == "loop" and not spec.feature.suspends:
         yield "is a plain function on the event loop: while it runs, every other call waits"
+    elif spec.limits.execution == "loop" and (calls := blocking_calls(spec.feature)):
+        yield f"blocks the event loop with {', '.join(calls)}: make it a plain function, which runs in a thread"
 
 
 def _undescribed(

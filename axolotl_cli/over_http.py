@@ -32,6 +32,8 @@ def serve_over_http(target: str | None, toolsets: Sequence[str] | None, flags: M
 async def _serve(host: ServerHost) -> None:
     async with host:
         set_log_level(host.settings.log_level)
+        if host.audit is not None:
+            host.audit.trail.open()
         settle()
         with listen(host.settings.http) as listener, _ended_by_signals():
             invite(host, url_of(host.settings.http, listener))

@@ -45,6 +45,8 @@ def _require_open_streams() -> None:
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:
     async with host:
         set_log_level(host.settings.log_level)
+        if host.audit is not None:
+            host.audit.trail.open()
         settle()
         stop = StopSignal()
         with stop.listening():

@@ -15,10 +15,10 @@ from axolotl_cli.running import with_host
 from axolotl_cli.targets import Choice
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
+from axolotl_server.capabilities import TASKS_EXTENSION
 from axolotl_server.client import InProcessClient, RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.client_answers import EVERYTHING
 from axolotl_server.host import ServerHost
-from axolotl_server.tasks.directed import TASKS_EXTENSION
 
 __all__ = ["Prepare", "request"]
 
@@ -37,7 +37,8 @@ def request(choice: Choice, method: str, prepare: Prepare, answers: Sequence[str
 
     async def work(host: ServerHost) -> Any:
         params = {**prepare(host), "_meta": {LOG_LEVEL_KEY: "info"}}
-        client = InProcessClient(host.handler, answer=answering, capabilities=_capabilities(host, params))
+        capabilities = _capabilities(host, params)
+        client = InProcessClient(host.handler, host.settings.stdio.caller, answer=answering, capabilities=capabilities)
         try:
             result = await client.request(method, params, on_progress=_print_progress, on_log=_print_log)
             return await client.follow(result["taskId"]) if "taskId" in result else result

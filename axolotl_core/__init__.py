@@ -1,8 +1,12 @@
 """What an author touches: tools, prompts and resources, their registries, context, content and errors."""
 
 from axolotl_core.app_link import AppLink
+from axolotl_core.approval import Approval, NotApproved
 from axolotl_core.arguments import NoArguments
+from axolotl_core.audit import AuditRecord, IAuditSink, Sensitive
+from axolotl_core.authorization import Decision, IAuthorizer, decision_behind
 from axolotl_core.cancellation import CancellationToken, CancelReason
+from axolotl_core.clock import IClock, SystemClock
 from axolotl_core.completion import Completion
 from axolotl_core.content import (
     Annotations,
@@ -30,6 +34,7 @@ from axolotl_core.errors import (
     QuotaExceeded,
     Refused,
     ResourceNotFound,
+    ResultTooLarge,
     ToolCancelled,
     ToolError,
     ToolNotFound,
@@ -42,13 +47,16 @@ from axolotl_core.form_schema import Titles
 from axolotl_core.function_prompt import FunctionPrompt, prompt, prompts_of
 from axolotl_core.function_resource import FunctionResource, FunctionResourceTemplate, resource, resources_of
 from axolotl_core.function_tool import FunctionTool, tool, tools_of
+from axolotl_core.idempotency import Idempotency, IResultStore, ResultStoreError
 from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.name_rule import INameRule
 from axolotl_core.prompt import IPrompt, PromptMessage, PromptOutput, PromptResult
 from axolotl_core.protocol.identity import Icon, Implementation, Principal
 from axolotl_core.protocol.levels import LogLevel
 from axolotl_core.protocol.tracing import TraceContext
+from axolotl_core.quota import IQuotaStore, QuotaRule, QuotaStoreError, RateLimit, WindowLimit
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
+from axolotl_core.resilience import Breaker, Retry
 from axolotl_core.resource import CacheHint, IResource, IResourceTemplate, ResourceOutput
 from axolotl_core.roots import Root
 from axolotl_core.sampling import ModelPreferences, Sample
@@ -63,15 +71,19 @@ from axolotl_core.tool import ITool, ToolAnnotations
 __all__ = [
     "Annotations",
     "AppLink",
+    "Approval",
     "AudioContent",
+    "AuditRecord",
     "AxolotlError",
     "BlobResource",
+    "Breaker",
     "CacheHint",
     "CancelReason",
     "CancellationToken",
     "Completion",
     "ConfigurationError",
     "ContentBlock",
+    "Decision",
     "Declined",
     "EmbeddedResource",
     "Extension",
@@ -82,17 +94,23 @@ __all__ = [
     "FunctionResource",
     "FunctionResourceTemplate",
     "FunctionTool",
+    "IAuditSink",
+    "IAuthorizer",
+    "IClock",
     "IEventStore",
     "IExtension",
     "IFeature",
     "ILayer",
     "INameRule",
     "IPrompt",
+    "IQuotaStore",
     "IResource",
     "IResourceTemplate",
+    "IResultStore",
     "IStreamTool",
     "ITool",
     "Icon",
+    "Idempotency",
     "ImageContent",
     "Implementation",
     "InputRequired",
@@ -103,6 +121,7 @@ __all__ = [
     "MissingCapability",
     "ModelPreferences",
     "NoArguments",
+    "NotApproved",
     "Overloaded",
     "Principal",
     "PromptMessage",
@@ -111,17 +130,25 @@ __all__ = [
     "PromptResult",
     "ProtocolError",
     "QuotaExceeded",
+    "QuotaRule",
+    "QuotaStoreError",
+    "RateLimit",
     "Refused",
     "ResourceLink",
     "ResourceNotFound",
     "ResourceOutput",
     "ResourceRegistry",
+    "ResultStoreError",
+    "ResultTooLarge",
+    "Retry",
     "Root",
     "Sample",
     "SamplingMessage",
     "SamplingTool",
     "SchemaTool",
+    "Sensitive",
     "StoredEvent",
+    "SystemClock",
     "TextContent",
     "TextResource",
     "Titles",
@@ -138,6 +165,8 @@ __all__ = [
     "ToolTimeout",
     "ToolUse",
     "TraceContext",
+    "WindowLimit",
+    "decision_behind",
     "prompt",
     "prompts_of",
     "resource",

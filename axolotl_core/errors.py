@@ -9,7 +9,7 @@
     │  ├─ PromptNotFound · ResourceNotFound · RequestCancelled
     │  └─ HeaderMismatch · MissingCapability · UnsupportedVersion
     └─ ToolError                           an `isError` result, to be read by the model
-       ├─ InvalidArguments · Declined · ToolTimeout · ToolCancelled · ToolFailed
+       ├─ InvalidArguments · Declined · ToolTimeout · ToolCancelled · ToolFailed · ResultTooLarge
        └─ Refused ─ Forbidden · QuotaExceeded · Overloaded
 
     InputRequired                          no error: ends a run until its caller has answered a question
@@ -46,6 +46,7 @@ __all__ = [
     "Refused",
     "RequestCancelled",
     "ResourceNotFound",
+    "ResultTooLarge",
     "ToolCancelled",
     "ToolError",
     "ToolFailed",
@@ -225,6 +226,16 @@ class ToolFailed(ToolError):
     """The tool failed in a way that is not for the caller to see; the text names a correlation id."""
 
 
+class ResultTooLarge(ToolError):
+    """The tool gave more than a result may hold; nothing of it is sent."""
+
+    def __init__(self, size: int, max_bytes: int) -> None:
+        super().__init__(
+            f"The result is too large: it has {size} bytes and may have {max_bytes}; ask for less",
+            meta={"reason": "result_too_large", "bytes": size, "maxBytes": max_bytes},
+        )
+
+
 class Refused(ToolError):
     """A policy refused the call before the tool ran."""
 
@@ -241,7 +252,7 @@ class Overloaded(Refused):
     """Too many calls are running; the same call may succeed later."""
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
-        super().__init__(message, meta={"retryAfterMs": round(retry_after_seconds * 1000)})
+        super().__init__(message, meta={"reason": "overloaded", "retryAfterMs": round(retry_after_seconds * 1000)})
         self.retry_after_seconds = retry_after_seconds
 
 

@@ -1,8 +1,9 @@
 """Functions and methods as features: what `@tool`, `@prompt` and `@resource` have in common."""
 
+import importlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, ClassVar, Generic, ParamSpec, TypedDict, TypeVar, cast
+from typing import Any, ClassVar, Generic, ParamSpec, Self, TypedDict, TypeVar, cast
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.context import ToolContext
@@ -30,7 +31,14 @@ class FeatureOptions(TypedDict, total=False):
     meta: Mapping[str, Any]
     tags: frozenset[str]
     timeout_seconds: float
+    max_timeout_seconds: float
     max_concurrency: int
+    queue_limit: int
+    queue_timeout_seconds: float
+    pool: str
+    max_result_bytes: int
+    scopes: frozenset[str]
+    cost: float
     execution: Execution
 
 
@@ -60,6 +68,19 @@ class FunctionFeature(IFeature, Generic[P, R]):
         for key, value in options.items():
             setattr(self, key, value)
 
+    def __reduce__(self) -> Any:
+        """Travel to another process by name, or, as a method, by its object and its name."""
+        owner = getattr(self.function, "__self__", None)
+        if owner is not None:
+            return getattr, (owner, self.function.__name__)
+        return _find, (self.function.__module__, self.function.__qualname__)
+
+    def __copy__(self) -> Self:
+        """Be copied as it is: what `copy` would do else is what it does for a journey, which leads to the original."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
@@ -83,6 +104,13 @@ class FunctionFeature(IFeature, Generic[P, R]):
         if self.streams:
             return await buffer(cast(AsyncIterator[Any], result), context, self.returned)
         return await cast(Awaitable[Any], result) if self._is_async else result
+
+
+def _find(module: str, name: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
 
 
 def check_options(decorator: str, options: Mapping[str, Any], known: Mapping[str, Any]) -> None:

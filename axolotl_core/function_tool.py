@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from axolotl_core.app_link import AppLink
+from axolotl_core.approval import Approval
 from axolotl_core.function_feature import (
     FeatureOptions,
     FunctionFeature,
@@ -12,7 +13,9 @@ from axolotl_core.function_feature import (
     features_of,
     is_method,
 )
+from axolotl_core.idempotency import Idempotency
 from axolotl_core.parameters import parameters_schema
+from axolotl_core.resilience import Breaker, Retry
 from axolotl_core.schema import JsonSchema
 from axolotl_core.tool import ITool, TaskSupport, ToolAnnotations
 
@@ -29,6 +32,10 @@ class ToolOptions(FeatureOptions, total=False):
     app: str | AppLink
     task_support: TaskSupport
     coerce_arguments: bool
+    requires_approval: bool | Approval
+    idempotency: Idempotency
+    retry: Retry
+    breaker: Breaker
 
 
 class FunctionTool(FunctionFeature[P, R], ITool[dict[str, Any], Any]):

@@ -8,11 +8,14 @@ import msgspec
 from pydantic import BaseModel, TypeAdapter
 
 from axolotl_core.app_link import AppLink
+from axolotl_core.approval import Approval
 from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.feature import IFeature, check_name_of
+from axolotl_core.idempotency import Idempotency
 from axolotl_core.output import is_structured
+from axolotl_core.resilience import Breaker, Retry
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
 from axolotl_core.type_arguments import open_parameters, type_arguments
 
@@ -48,6 +51,14 @@ class ITool(IFeature, Generic[InputT, OutputT]):
     """Whether a call may, or must, run as a task whose result the caller fetches later."""
     coerce_arguments: bool | None = None
     """Accept `"5"` for 5; the server's default (no) where it is None."""
+    requires_approval: bool | Approval = False
+    """Whether the user is asked before each run; a client that cannot ask cannot run the tool."""
+    idempotency: Idempotency | None = None
+    """Lets a second call with the same key share the first one, or have its stored result."""
+    retry: Retry | None = None
+    """Runs the code again when it raises what may pass."""
+    breaker: Breaker | None = None
+    """Refuses calls for a while when too many failed."""
 
     output_model: ClassVar[Any]
 

@@ -4,28 +4,32 @@ An application needs little of it: `ServerSettings` for a container's `settings`
 `ServerHost` and `HttpApp` where it brings its own process.
 """
 
-from axolotl_server.client import (
-    ACCEPT,
-    CANCEL,
-    DECLINE,
-    Answer,
-    Answering,
-    CallOutcome,
-    Change,
-    InProcessClient,
-    Inquiry,
-    Listening,
-    PromptOutcome,
-    RemoteError,
-    ResourceOutcome,
-    TaskCancelled,
-    UnansweredQuestion,
-    connect,
-)
-from axolotl_server.handler import DefaultHandler
-from axolotl_server.host import ServerHost
-from axolotl_server.http.app import HttpApp
-from axolotl_server.settings import ServerSettings
+import importlib as _importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from axolotl_server.client import (
+        ACCEPT,
+        CANCEL,
+        DECLINE,
+        Answer,
+        Answering,
+        CallOutcome,
+        Change,
+        InProcessClient,
+        Inquiry,
+        Listening,
+        PromptOutcome,
+        RemoteError,
+        ResourceOutcome,
+        TaskCancelled,
+        UnansweredQuestion,
+        connect,
+    )
+    from axolotl_server.handler import DefaultHandler
+    from axolotl_server.host import ServerHost
+    from axolotl_server.http.app import HttpApp
+    from axolotl_server.settings import ServerSettings
 
 __all__ = [
     "ACCEPT",
@@ -49,3 +53,14 @@ __all__ = [
     "UnansweredQuestion",
     "connect",
 ]
+
+_HOMES: Final = {"DefaultHandler": "handler", "HttpApp": "http.app", "ServerHost": "host", "ServerSettings": "settings"}
+"""Where the names are; all others are in the module of the client."""
+
+
+def __getattr__(name: str) -> Any:
+    """Load what is asked for: whoever needs one part shall not wait for all."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_HOMES.get(name, 'client')}"), name)
+    return found

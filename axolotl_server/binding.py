@@ -1,21 +1,24 @@
 """A feature made ready to be called: its effective limits, its folded layers and what writes its results."""
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from axolotl_core.errors import ConfigurationError
+from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.feature import IFeature, Kind
-from axolotl_core.layer import ILayer, Invoke, fold
+from axolotl_core.layer import ILayer, Invoke, ToolCall, fold
 from axolotl_core.registry import AnyTool
 from axolotl_core.spec import FeatureSpec, Limits, ToolSpec
-from axolotl_server.execution.loop import run_on_loop
-from axolotl_server.execution.threads import ThreadRunner
 from axolotl_server.request import Request
 from axolotl_server.results import result_encoder
-from axolotl_server.settings import ServerSettings, ToolOverrides
+from axolotl_server.settings import ServerSettings
+from axolotl_server.tool_settings import ToolOverrides, ToolsetOverrides
 
-__all__ = ["Binder", "Binding", "EncodeOutput", "ToolBinding"]
+if TYPE_CHECKING:
+    from axolotl_server.audit.composition import Audit
+
+__all__ = ["Binder", "Binding", "EncodeOutput", "Runners", "ToolBinding"]
 
 SpecT_co = TypeVar("SpecT_co", bound=FeatureSpec, covariant=True)
 SpecT = TypeVar("SpecT", bound=FeatureSpec)
@@ -33,18 +36,34 @@ class Binding(Generic[SpecT_co]):
     encode: EncodeOutput
     layers: tuple[ILayer, ...]
     """Those that concern the feature, the outermost first."""
+    max_result_bytes: int
 
 
 ToolBinding: TypeAlias = Binding[ToolSpec]
+Runners: TypeAlias = Mapping[str, Callable[[FeatureSpec], Invoke]]
+"""What runs the code of a feature, by where it wants to run."""
+
+_NO_OVERRIDES = ToolOverrides()
+_NO_SET_OVERRIDES = ToolsetOverrides()
 
 
 class Binder:
     """Compiles features."""
 
-    def __init__(self, settings: ServerSettings, layers: Sequence[ILayer], threads: ThreadRunner) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        layers: Sequence[ILayer],
+        runners: Runners,
+        toolsets: Mapping[int, str],
+        audit: "Audit | None" = None,
+    ) -> None:
+        self._record = None if audit is None else audit.layer
         self._settings = settings
         self._layers = layers
-        self._innermost: dict[str, Callable[[FeatureSpec], Invoke]] = {"loop": run_on_loop, "thread": threads.runner}
+        self._runners = runners
+        self._toolsets = toolsets
+        """The names of the tool sets by the identities of what is in them."""
 
     def bind_tool(self, tool: AnyTool) -> ToolBinding:
         """Compile a tool.
@@ -53,7 +72,10 @@ class Binder:
             ConfigurationError: if its schemas or limits cannot be used.
         """
         try:
-            spec = ToolSpec.of(tool, self.limits_of_tool(tool))
+            said = self._settings.tools.overrides_for(tool.name)
+            coerce = _first(said.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments)
+            toolset = self._toolsets.get(id(tool))
+            spec = ToolSpec.of(tool, self._limits_of(tool, coerce, said, toolset), toolset)
             return self._compile(spec, result_encoder(spec))
         except ConfigurationError:
             raise
@@ -67,31 +89,67 @@ class Binder:
             ConfigurationError: if it cannot be used.
         """
         try:
-            return self._compile(FeatureSpec(feature, kind, name, self._limits_of(feature, True)), encode)
+            toolset = self._toolsets.get(id(feature))
+            limits = self._limits_of(feature, True, _NO_OVERRIDES, toolset)
+            return self._compile(FeatureSpec(feature, kind, name, limits, toolset), encode)
         except ConfigurationError:
             raise
         except Exception as error:
             raise ConfigurationError(f"{kind.title()} {name!r} cannot be compiled: {error}") from error
 
-    def limits_of_tool(self, tool: AnyTool) -> Limits:
-        """Weigh what the operator, the tool and the defaults say."""
-        said = self._settings.tools.overrides_for(tool.name)
-        coerce = _first(said.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments)
-        return self._limits_of(tool, coerce, said)
-
-    def _limits_of(self, feature: IFeature, coerce: bool, said: ToolOverrides | None = None) -> Limits:
-        said = said or ToolOverrides()
-        default = self._settings.limits.timeout_seconds
+    def _limits_of(self, feature: IFeature, coerce: bool, said: ToolOverrides, toolset: str | None) -> Limits:
+        """Weigh what the operator says of it and of its set, what it says itself, and the defaults."""
+        of_set = self._settings.toolsets.get(toolset or "", _NO_SET_OVERRIDES)
+        default = self._settings.limits
+        ceiling = _first(said.max_timeout_seconds, of_set.max_timeout_seconds, feature.max_timeout_seconds)
         return Limits(
-            timeout_seconds=_first(said.timeout_seconds, feature.timeout_seconds, default),
+            timeout_seconds=_first(
+                said.timeout_seconds, of_set.timeout_seconds, feature.timeout_seconds, default.timeout_seconds
+            ),
+            max_timeout_seconds=None if ceiling is None else min(ceiling, default.max_timeout_seconds),
             max_concurrency=_first(said.max_concurrency, feature.max_concurrency),
+            queue_limit=_first(said.queue_limit, feature.queue_limit, default.queue_limit),
+            queue_timeout_seconds=_first(
+                said.queue_timeout_seconds, feature.queue_timeout_seconds, default.queue_timeout_seconds
+            ),
+            pool=_first(said.pool, of_set.pool, feature.pool),
+            max_result_bytes=_first(
+                said.max_result_bytes, of_set.max_result_bytes, feature.max_result_bytes, default.max_result_bytes
+            ),
             execution=_first(said.execution, feature.execution),
             coerce_arguments=coerce,
         )
 
     def _compile(self, spec: SpecT, encode: EncodeOutput) -> Binding[SpecT]:
-        invoke, layers = fold(self._layers, spec, self._innermost[spec.limits.execution](spec))
-        return Binding(spec, invoke, encode, layers)
+        invoke, layers = fold(self._layers, spec, self._runners[spec.limits.execution](spec))
+        limit = spec.limits.max_result_bytes or sys.maxsize
+        if self._record is not None:
+            answered = _answering(invoke, encode, limit)
+            recorded = self._record.wrap(spec, answered)
+            if recorded is not answered:
+                return Binding(spec, recorded, _as_it_is, (self._record, *layers), sys.maxsize)
+        return Binding(spec, invoke, encode, layers, limit)
+
+
+def _answering(invoke: Invoke, encode: EncodeOutput, max_bytes: int) -> Invoke:
+    """Write the result where a record is made of the call: what cannot be sent has not succeeded."""
+
+    async def answered(call: ToolCall) -> Any:
+        output = await invoke(call)
+        if call.cancelled:
+            return output
+        assert isinstance(call.caller, Request)
+        result = encode(output, call.caller)
+        if len(result) > max_bytes:
+            raise ResultTooLarge(len(result), max_bytes)
+        return result
+
+    return answered
+
+
+def _as_it_is(output: Any, request: Request) -> bytes:
+    result: bytes = output
+    return result
 
 
 def _first(*candidates: Any) -> Any:

@@ -6,9 +6,11 @@ from typing import Any, Final
 from axolotl_core.app_link import APP_EXTENSION
 from axolotl_core.extension import IExtension
 from axolotl_core.registry import AnyTool
-from axolotl_server.tasks.directed import TASKS_EXTENSION
 
-__all__ = ["TASKS_CAPABILITY", "capabilities_of", "runs_tasks"]
+__all__ = ["TASKS_CAPABILITY", "TASKS_EXTENSION", "capabilities_of", "runs_tasks"]
+
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+"""What the stateless revision has tasks by."""
 
 TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
 """What the revision that has tasks without an extension is told."""

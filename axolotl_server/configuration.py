@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_settings import EnvSettingsSource
@@ -11,9 +11,19 @@ from pydantic_settings.exceptions import SettingsError
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
-from axolotl_server.settings import ServerSettings, ToolOverrides, ToolsSettings
+from axolotl_server.settings import ServerSettings
+from axolotl_server.settings_section import Section
+from axolotl_server.tool_settings import ToolOverrides, ToolsSettings
 
 __all__ = ["FileSettings", "find_file", "load_settings"]
+
+
+_EMPTY_SECTIONS: Final[Mapping[str, Any]] = {
+    name: {}
+    for name, field in ServerSettings.model_fields.items()
+    if isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+}
+"""A section that is there, if empty, is made by the validator of them all; a missing one would need its own made."""
 
 
 class FileSettings(BaseModel):
@@ -56,8 +66,8 @@ def load_settings(
     """
     file = file or FileSettings()
     try:
-        environment = EnvSettingsSource(ServerSettings)()
-        merged = _merge(*map(_folded, (container or {}, file.values, environment, flags or {})))
+        environment = _Environment(ServerSettings)()
+        merged = _merge(_EMPTY_SECTIONS, *map(_folded, (container or {}, file.values, environment, flags or {})))
         return ServerSettings.model_validate(merged)
     except SettingsError as error:
         raise ConfigurationError(
@@ -66,6 +76,13 @@ def load_settings(
     except ValidationError as error:
         source = f" (file: {file.path})" if file.path else ""
         raise ConfigurationError(*(_describe(finding) + source for finding in error.errors())) from None
+
+
+class _Environment(EnvSettingsSource):
+    """Leaves `AXOLOTL_TOOLSETS` to the command line, where it names the tool sets to serve."""
+
+    def _load_env_vars(self) -> Mapping[str, str | None]:
+        return {name: value for name, value in super()._load_env_vars().items() if name != "axolotl_toolsets"}
 
 
 def _read(path: Path) -> dict[str, Any]:

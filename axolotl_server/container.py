@@ -1,26 +1,42 @@
 """The composition root: the framework's own objects around the roles of a user's container."""
 
+from typing import TYPE_CHECKING
+
 from dependency_injector import containers, providers
 
+from axolotl_core.idempotency import IResultStore
 from axolotl_core.layer import ILayer
+from axolotl_core.quota import IQuotaStore
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
-from axolotl_server.binding import Binder
+from axolotl_server.binding import Binder, Runners
 from axolotl_server.catalogues.prompts import PromptCatalogue
 from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatalogue
 from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.deadlines import DeadlineTable
+from axolotl_server.execution.loop import run_on_loop
+from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
 from axolotl_server.generations import Parts, generations
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.inflight import InFlight
 from axolotl_server.layers.defaults import default_layers
+from axolotl_server.policy_layers import Policies, optional_layers
 from axolotl_server.roles import Roles
 from axolotl_server.sealing import StateSealer
 from axolotl_server.settings import ServerSettings
 from axolotl_server.subscriptions import Subscriptions
-from axolotl_server.tasks.store import TaskStore
+
+if TYPE_CHECKING:
+    from axolotl_server.audit.composition import Audit
+    from axolotl_server.authorization.authorization import Authorization
+    from axolotl_server.authorization.doors import Doors
+    from axolotl_server.authorization.guard import Guard
+    from axolotl_server.authorization.watching import ResourceWatch
+    from axolotl_server.tasks.store import TaskStore
 
 __all__ = ["ServerContainer"]
+
+# What few servers have is loaded by those that have it: every module costs time at the start.
 
 
 def _registry(roles: Roles) -> ToolRegistry:
@@ -38,16 +54,60 @@ def _resource_registry(roles: Roles) -> ResourceRegistry:
     return roles.resource_registry
 
 
-def _layers(deadlines: DeadlineTable, roles: Roles) -> tuple[ILayer, ...]:
-    return default_layers(deadlines.lane, roles.layers)
+def _toolsets(roles: Roles) -> dict[int, str]:
+    return roles.set_names
+
+
+def _processes(settings: ServerSettings) -> ProcessRunner:
+    return ProcessRunner(settings.limits.processes, settings.limits.max_process_bytes)
+
+
+def _runners(threads: ThreadRunner, processes: ProcessRunner) -> Runners:
+    return {"loop": run_on_loop, "thread": threads.runner, "process": processes.runner}
+
+
+def _audit(settings: ServerSettings, roles: Roles) -> "Audit | None":
+    if not settings.audit.enabled and not roles.audit_sinks:
+        return None
+    from axolotl_server.audit.composition import make_audit
+
+    return make_audit(settings.audit, roles.audit_sinks)
+
+
+def _authorization(settings: ServerSettings, roles: Roles) -> "Authorization | None":
+    if roles.authorizer is None and not settings.authorization.enforced:
+        return None
+    from axolotl_server.authorization.authorization import authorization_of
+
+    return authorization_of(settings.authorization, roles.authorizer)
+
+
+def _quota_store(settings: ServerSettings, roles: Roles) -> IQuotaStore | None:
+    if not settings.quotas.rules:
+        return None
+    from axolotl_server.quotas.building import quota_store
+
+    return quota_store(settings.quotas, roles.quota_store)
+
+
+def _result_store(settings: ServerSettings, roles: Roles) -> IResultStore:
+    from axolotl_server.stores.result_store import result_store
+
+    return result_store(settings.idempotency, roles.result_store)
+
+
+def _layers(deadlines: DeadlineTable, roles: Roles, settings: ServerSettings, policies: Policies) -> tuple[ILayer, ...]:
+    return default_layers(deadlines.lane, roles.layers, optional_layers(settings, policies))
 
 
 def _inflight(settings: ServerSettings) -> InFlight:
-    return InFlight(settings.limits.max_inflight, settings.http.watch_after_seconds)
+    return InFlight(
+        settings.limits.max_inflight, settings.http.watch_after_seconds, settings.limits.cancel_grace_seconds
+    )
 
 
-def _threads(settings: ServerSettings) -> ThreadRunner:
-    return ThreadRunner(settings.limits.threads)
+def _threads(settings: ServerSettings, inflight: InFlight) -> ThreadRunner:
+    return ThreadRunner(settings.limits.threads, inflight.zombies)
 
 
 def _sealer(settings: ServerSettings) -> StateSealer:
@@ -55,12 +115,44 @@ def _sealer(settings: ServerSettings) -> StateSealer:
     return StateSealer(keys, settings.protocol.state_ttl_seconds)
 
 
-def _tasks(settings: ServerSettings) -> TaskStore:
+def _tasks(settings: ServerSettings) -> "TaskStore":
+    from axolotl_server.tasks.store import TaskStore
+
     return TaskStore(settings.tasks)
 
 
-def _subscriptions(settings: ServerSettings) -> Subscriptions:
-    return Subscriptions(settings.subscriptions.maximum)
+def _doors(
+    authorization: "Authorization | None",
+    tools: ToolCatalogue,
+    prompts: PromptCatalogue,
+    resources: ResourceCatalogue,
+    templates: TemplateCatalogue,
+) -> "Doors | None":
+    if authorization is None:
+        return None
+    from axolotl_server.authorization.doors import Doors
+
+    return Doors(tools, prompts, resources, templates)
+
+
+def _guard(authorization: "Authorization | None", doors: "Doors | None") -> "Guard | None":
+    if authorization is None or doors is None:
+        return None
+    from axolotl_server.authorization.guard import Guard
+
+    return Guard(authorization, doors)
+
+
+def _watch(authorization: "Authorization | None", doors: "Doors | None") -> "ResourceWatch | None":
+    if authorization is None or doors is None:
+        return None
+    from axolotl_server.authorization.watching import ResourceWatch
+
+    return ResourceWatch(authorization, doors)
+
+
+def _subscriptions(settings: ServerSettings, watch: "ResourceWatch | None") -> Subscriptions:
+    return Subscriptions(settings.subscriptions.maximum, None if watch is None else watch.kin_of)
 
 
 class ServerContainer(containers.DeclarativeContainer):
@@ -70,21 +162,39 @@ class ServerContainer(containers.DeclarativeContainer):
     roles: providers.Dependency[Roles] = providers.Dependency(instance_of=Roles)
 
     deadlines = providers.Singleton(DeadlineTable)
-    threads = providers.Singleton(_threads, settings)
     inflight = providers.Singleton(_inflight, settings)
-    subscriptions = providers.Singleton(_subscriptions, settings)
+    threads = providers.Singleton(_threads, settings, inflight)
     sealer = providers.Singleton(_sealer, settings)
     tasks = providers.Singleton(_tasks, settings)
-    layers = providers.Singleton(_layers, deadlines, roles)
-    binder = providers.Singleton(Binder, settings, layers, threads)
+    audit = providers.Singleton(_audit, settings, roles)
+    authorization = providers.Singleton(_authorization, settings, roles)
+    quota_store = providers.Singleton(_quota_store, settings, roles)
+    result_store = providers.Singleton(_result_store, settings, roles)
+    policies = providers.Singleton(
+        Policies,
+        result_store=result_store,
+        finalise=inflight.provided.finalise,
+        audit=audit,
+        authorization=authorization,
+        quota_store=quota_store,
+    )
+    layers = providers.Singleton(_layers, deadlines, roles, settings, policies)
+    processes = providers.Singleton(_processes, settings)
+    runners = providers.Singleton(_runners, threads, processes)
+    toolsets = providers.Singleton(_toolsets, roles)
+    binder = providers.Singleton(Binder, settings, layers, runners, toolsets, audit)
 
     registry = providers.Singleton(_registry, roles)
     prompt_registry = providers.Singleton(_prompt_registry, roles)
     resource_registry = providers.Singleton(_resource_registry, roles)
-    tools = providers.Singleton(ToolCatalogue, registry, binder, settings, roles.provided.name_rule)
-    prompts = providers.Singleton(PromptCatalogue, prompt_registry, binder, settings)
-    resources = providers.Singleton(ResourceCatalogue, resource_registry, binder, settings)
-    templates = providers.Singleton(TemplateCatalogue, resource_registry, binder, settings)
+    tools = providers.Singleton(ToolCatalogue, registry, binder, settings, roles.provided.name_rule, authorization)
+    prompts = providers.Singleton(PromptCatalogue, prompt_registry, binder, settings, authorization)
+    resources = providers.Singleton(ResourceCatalogue, resource_registry, binder, settings, authorization)
+    templates = providers.Singleton(TemplateCatalogue, resource_registry, binder, settings, authorization)
+    doors = providers.Singleton(_doors, authorization, tools, prompts, resources, templates)
+    guard = providers.Singleton(_guard, authorization, doors)
+    watch = providers.Singleton(_watch, authorization, doors)
+    subscriptions = providers.Singleton(_subscriptions, settings, watch)
 
     parts = providers.Singleton(
         Parts,
@@ -100,6 +210,8 @@ class ServerContainer(containers.DeclarativeContainer):
         deadlines=deadlines,
         sealer=sealer,
         tasks=tasks,
+        guard=guard,
+        watch=watch,
     )
     eras = providers.Singleton(generations, parts)
     handler = providers.Singleton(DefaultHandler, eras, inflight, subscriptions)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from axolotl_core.resource import CacheHint
@@ -30,9 +30,12 @@ from axolotl_server.roles import Roles
 from axolotl_server.sealing import StateSealer
 from axolotl_server.settings import ServerSettings
 from axolotl_server.subscriptions import Subscriptions
-from axolotl_server.tasks.directed import DirectedTasks
-from axolotl_server.tasks.requested import RequestedTasks
-from axolotl_server.tasks.store import TaskStore
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.guard import Guard
+    from axolotl_server.authorization.watching import ResourceWatch
+    from axolotl_server.tasks.directed import DirectedTasks
+    from axolotl_server.tasks.store import TaskStore
 
 __all__ = ["Parts", "generations"]
 
@@ -52,7 +55,13 @@ class Parts:
     subscriptions: Subscriptions
     deadlines: DeadlineTable
     sealer: StateSealer
-    tasks: TaskStore
+    tasks: "TaskStore"
+    guard: "Guard | None"
+    watch: "ResourceWatch | None"
+
+    def protect(self, methods: Methods) -> Methods:
+        """Put the guard in front of methods, where there is one."""
+        return methods if self.guard is None else self.guard.protect(methods)
 
 
 def generations(parts: Parts) -> Eras:
@@ -63,18 +72,7 @@ def generations(parts: Parts) -> Eras:
     shared = _shared(parts, tools, capabilities)
     handshake = Handshake(settings.server, capabilities)
     legacy = {**shared, "initialize": handshake.initialize, "ping": ping, "logging/setLevel": set_level}
-    tasked: Methods = {}
-    directed: DirectedTasks | None = None
-    if runs_tasks(roles.tools):
-        tasked = RequestedTasks(tools, parts.tools, parts.tasks, settings.tasks).methods
-        directed = DirectedTasks(
-            tools,
-            parts.tools,
-            parts.tasks,
-            settings.tasks,
-            deadlines=parts.deadlines,
-            subscriptions=parts.subscriptions,
-        )
+    tasked, directed = _tasks(parts, tools) if runs_tasks(roles.tools) else ({}, None)
     modern = _modern(parts, shared, capabilities, directed)
     by_request = AskingByRequest(parts.deadlines, settings.limits.ask_timeout_seconds)
     in_rounds = AskingInRounds(parts.sealer)
@@ -83,17 +81,33 @@ def generations(parts: Parts) -> Eras:
     eras = Eras(
         [
             *(
-                LegacyEra(one, {**legacy, **tasked} if one.tasks else legacy, settings.protocol, by_request)
+                LegacyEra(
+                    one, parts.protect({**legacy, **tasked} if one.tasks else legacy), settings.protocol, by_request
+                )
                 for one in HANDSHAKE_REVISIONS
             ),
             *(
-                ModernEra(one, modern, settings.protocol, in_rounds, identity=identity, list_hint=hint)
+                ModernEra(one, parts.protect(modern), settings.protocol, in_rounds, identity=identity, list_hint=hint)
                 for one in STATELESS_REVISIONS
             ),
         ]
     )
     handshake.eras = eras
     return eras
+
+
+def _tasks(parts: Parts, tools: ToolMethods) -> "tuple[Methods, DirectedTasks]":
+    """Make what runs tasks, in the way of the revision that has them and in that of the extension."""
+    from axolotl_server.tasks.directed import DirectedTasks  # few servers have tasks
+    from axolotl_server.tasks.requested import RequestedTasks
+
+    settings = parts.settings.tasks
+    requested = RequestedTasks(tools, parts.tools, parts.tasks, settings)
+    deadlines, subscriptions = parts.deadlines, parts.subscriptions
+    directed = DirectedTasks(
+        tools, parts.tools, parts.tasks, settings, deadlines=deadlines, subscriptions=subscriptions
+    )
+    return requested.methods, directed
 
 
 def _shared(parts: Parts, tools: ToolMethods, capabilities: Mapping[str, Any]) -> dict[str, Method]:
@@ -118,13 +132,15 @@ def _shared(parts: Parts, tools: ToolMethods, capabilities: Mapping[str, Any]) -
 
 
 def _modern(
-    parts: Parts, shared: Methods, capabilities: Mapping[str, Any], tasks: DirectedTasks | None
+    parts: Parts, shared: Methods, capabilities: Mapping[str, Any], tasks: "DirectedTasks | None"
 ) -> dict[str, Method]:
     maximum = parts.settings.subscriptions.maximum_resources
     watched = ("resources/subscribe", "resources/unsubscribe")
     modern = {name: method for name, method in shared.items() if name not in watched}
     modern["server/discover"] = Discovery(parts.settings.server, capabilities).discover
-    modern["subscriptions/listen"] = SubscriptionMethods(parts.subscriptions, capabilities, maximum, tasks).listen
+    modern["subscriptions/listen"] = SubscriptionMethods(
+        parts.subscriptions, capabilities, maximum, tasks, None if parts.watch is None else parts.watch.hearable
+    ).listen
     return modern if tasks is None else {**modern, **tasks.methods}
 
 

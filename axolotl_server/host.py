@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dependency_injector import containers, providers
 
@@ -22,9 +22,14 @@ from axolotl_server.handler import DefaultHandler
 from axolotl_server.roles import Roles, resolve_roles, resolve_settings
 from axolotl_server.settings import ServerSettings
 from axolotl_server.subscriptions import Listable, Subscriptions
+from axolotl_server.watchdog import Watchdog
+
+if TYPE_CHECKING:
+    from axolotl_server.audit.composition import Audit
 
 __all__ = ["ServerHost"]
 
+_FINALISING_SECONDS = 5.0
 _LISTED: dict[Listable, str] = {
     "tools": "registry",
     "prompts": "prompt_registry",
@@ -44,6 +49,8 @@ class ServerHost:
     resources: ResourceCatalogue
     templates: TemplateCatalogue
     handler: DefaultHandler
+    audit: "Audit | None"
+    watchdog: Watchdog | None = None
 
     def __init__(
         self,
@@ -85,7 +92,10 @@ class ServerHost:
 
     async def _let_go(self) -> None:
         if self._server is not None:
+            await self._server.inflight().finalised(_FINALISING_SECONDS)
+            await self._close_stores()
             self._server.threads().close()
+            self._server.processes().close()
         try:
             self._undo.close()
         finally:
@@ -120,10 +130,28 @@ class ServerHost:
         )
         self.registry, self.catalogue, self.handler = server.registry(), server.tools(), server.handler()
         self.prompts, self.resources, self.templates = server.prompts(), server.resources(), server.templates()
+        self.audit = server.audit()
+        if self.audit is not None:
+            self._undo.callback(self.audit.trail.close)
         self._check_apps()
         for catalogue in (self.catalogue, self.prompts, self.resources, self.templates):
             self._undo.callback(catalogue.close)
         self._announce(server.subscriptions())
+        self._watch_loop()
+
+    def _watch_loop(self) -> None:
+        seconds = self.settings.limits.loop_stall_seconds
+        if seconds is not None:
+            self.watchdog = Watchdog(seconds)
+            self.watchdog.start()
+            self._undo.callback(self.watchdog.stop)
+
+    async def _close_stores(self) -> None:
+        """Let go of the stores that were made here; one of the container's own is the container's."""
+        for name in ("quota_store", "result_store"):
+            store = getattr(self._server, name)()
+            if store is not None and getattr(self.roles, name) is None:
+                await store.close()
 
     def _undo_registrations(self) -> None:
         """Leave the registries, which may be the container's own, as they were found when the server stops."""

@@ -33,7 +33,7 @@ def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
     def encode_structured(output: Any, request: Request) -> bytes:
         if type(output) is not declared:
             if isinstance(output, ToolResult):
-                return encode_anything(output, request)
+                return _encode_result(output, request.era, always_wraps=not is_object)
             output = check(output)
         body = write(output, by_alias=True)
         era = request.era
@@ -72,12 +72,13 @@ def encode_error(message: str, meta: Mapping[str, Any] | None, era: IEra) -> byt
     return b'{"content":[{"type":"text","text":%b}],"isError":true%b' % (_quoted(message), closing)
 
 
-def _encode_result(result: ToolResult, era: IEra) -> bytes:
+def _encode_result(result: ToolResult, era: IEra, always_wraps: bool = False) -> bytes:
+    """Write a result; where the schema of its tool was wrapped for a revision, every value is."""
     blocks: list[ContentBlock] = [content_for(block, era.revision) for block in result.content]
     parts = [b'{"content":', encode(blocks)]
     if result.structured is not UNSET and era.revision.structured_output:
         body = json_text(result.structured)
-        if body[:1] == b"{" or era.revision.any_structured_root:
+        if era.revision.any_structured_root or (body[:1] == b"{" and not always_wraps):
             parts += (b',"structuredContent":', body)
         else:
             parts += (b',"structuredContent":{"result":', body, b"}")

@@ -7,13 +7,17 @@ from typing import Any, TypeVar
 
 from dependency_injector import containers, errors
 
+from axolotl_core.audit import IAuditSink
+from axolotl_core.authorization import IAuthorizer
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.event_store import IEventStore
 from axolotl_core.extension import IExtension, check_extension
+from axolotl_core.idempotency import IResultStore
 from axolotl_core.layer import ILayer
 from axolotl_core.name_rule import DefaultNameRule, INameRule, check_name
 from axolotl_core.names import nearest
 from axolotl_core.prompt import check_prompt
+from axolotl_core.quota import IQuotaStore
 from axolotl_core.registry import (
     AnyPrompt,
     AnyResource,
@@ -59,6 +63,10 @@ class Roles:
     resource_registry: ResourceRegistry = field(default_factory=ResourceRegistry)
     name_rule: INameRule = field(default_factory=DefaultNameRule)
     event_store: IEventStore | None = None
+    authorizer: IAuthorizer | None = None
+    audit_sinks: tuple[IAuditSink, ...] = ()
+    quota_store: IQuotaStore | None = None
+    result_store: IResultStore | None = None
     offers: frozenset[str] = frozenset({"tools"})
     """Which of tools, prompts and resources the server has, now or later."""
 
@@ -76,6 +84,12 @@ class Roles:
     def resources(self) -> tuple[AnyResource, ...]:
         """All resources and templates, in their order."""
         return _items(self.resourcesets)
+
+    @property
+    def set_names(self) -> dict[int, str]:
+        """The names of the sets by the identities of what is in them."""
+        sets = (*self.toolsets, *self.promptsets, *self.resourcesets)
+        return {id(item): one.name for one in sets if one.name is not None for item in one.items}
 
 
 async def resolve_settings(container: containers.Container) -> Mapping[str, Any]:
@@ -133,6 +147,10 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         resource_registry=resources,
         name_rule=await _given(container, "name_rule", INameRule, DefaultNameRule),
         event_store=await _given(container, "event_store", IEventStore, lambda: None),
+        authorizer=await _given(container, "authorizer", IAuthorizer, lambda: None),
+        quota_store=await _given(container, "quota_store", IQuotaStore, lambda: None),
+        result_store=await _given(container, "result_store", IResultStore, lambda: None),
+        audit_sinks=await _listed(container, "audit_sinks"),
         offers=offers,
     )
 
@@ -251,3 +269,6 @@ def _bad_layers(roles: Roles) -> Iterator[str]:
     for layer in roles.layers:
         if not isinstance(layer, ILayer):
             yield f"The role layers holds {type(layer).__name__}, which is no ILayer"
+    for sink in roles.audit_sinks:
+        if not isinstance(sink, IAuditSink):
+            yield f"The role audit_sinks holds {type(sink).__name__}, which is no IAuditSink"

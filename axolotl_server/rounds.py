@@ -57,18 +57,17 @@ class Rounds:
     def response(self, key: str, question: Question) -> Any:
         """Give the answer to a question.
 
-        An answer that came with this request counts if its question was just asked in these words; one of an earlier
-        round, if the question still has the same ones.
+        An answer that came with this request counts if its question was just asked in these words, or if nothing was
+        asked yet and the question need not be; one of an earlier round, if the question still has the same words.
 
         Raises:
             InvalidAnswer: if there is none.
         """
         digest = _digest(question)
-        fresh = self._responses.get(key)
-        if fresh is not None and (self._first or self._before.asked.get(key) == digest):
-            self._fresh[key] = Answer(digest, fresh)
-            return _decoded(fresh)
-        if fresh is not None and key in self._before.asked:
+        if self._brings(key, question, digest):
+            self._fresh[key] = Answer(digest, self._responses[key])
+            return _decoded(self._responses[key])
+        if key in self._responses and key in self._before.asked:
             _log.warning("the question %r has other words in each run, so that no answer to it counts", key)
         known = self._answers.get(key)
         if known is None or known.digest != digest:
@@ -84,6 +83,12 @@ class Rounds:
         """Ask in this round."""
         if self.pending.setdefault(key, question) != question:
             self._conflict = key
+
+    def _brings(self, key: str, question: Question, digest: str) -> bool:
+        """Tell whether this request brings an answer that counts."""
+        if key not in self._responses:
+            return False
+        return self._before.asked.get(key) == digest or (self._first and not question.must_be_asked)
 
     def result(self, call: ToolCall, sealer: StateSealer) -> bytes:
         """Write the questions of this round and the sealed state, without what closes a result.

@@ -4,19 +4,23 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PositiveFloat,
     PositiveInt,
     SecretStr,
     model_validator,
 )
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from axolotl_core.feature import Execution
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.levels import LogLevel
+from axolotl_server.audit.settings import AuditSettings
+from axolotl_server.authorization.settings import AuthorizationSettings, PrincipalSettings
+from axolotl_server.quotas.settings import QuotaSettings
+from axolotl_server.settings_resilience import ApprovalSettings, IdempotencySettings
+from axolotl_server.settings_section import Section
+from axolotl_server.tool_settings import ToolsetOverrides, ToolsSettings
 
 __all__ = [
     "CachingSettings",
@@ -30,8 +34,6 @@ __all__ = [
     "StdioSettings",
     "SubscriptionSettings",
     "TaskSettings",
-    "ToolOverrides",
-    "ToolsSettings",
 ]
 
 
@@ -46,11 +48,7 @@ def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class ServerIcon(_Section):
+class ServerIcon(Section):
     """A picture that clients may show beside the server's name."""
 
     src: str = Field(pattern=r"^(https:|data:)")
@@ -59,7 +57,7 @@ class ServerIcon(_Section):
     theme: Literal["light", "dark"] | None = None
 
 
-class ServerIdentity(_Section):
+class ServerIdentity(Section):
     """What the server says of itself."""
 
     name: str = "axolotl"
@@ -72,7 +70,7 @@ class ServerIdentity(_Section):
     """How a model should use the server as a whole."""
 
 
-class HttpSettings(_Section):
+class HttpSettings(Section):
     """The Streamable HTTP endpoint."""
 
     host: str = "127.0.0.1"
@@ -100,14 +98,21 @@ class HttpSettings(_Section):
         return self
 
 
-class StdioSettings(_Section):
+class StdioSettings(Section):
     """The standard streams."""
 
     drain_seconds: float = Field(5.0, ge=0)
     """How long calls may go on after the client closed its end."""
+    principal: PrincipalSettings | None = None
+    """On whose behalf the client acts: whoever starts the process; anonymous where it is not said."""
+
+    @property
+    def caller(self) -> Principal:
+        """On whose behalf the client acts."""
+        return ANONYMOUS if self.principal is None else self.principal.principal
 
 
-class SessionSettings(_Section):
+class SessionSettings(Section):
     """Sessions of HTTP clients that use the handshake."""
 
     maximum: PositiveInt = 1000
@@ -123,20 +128,37 @@ class SessionSettings(_Section):
     """When a client that was sent away should come back."""
 
 
-class LimitSettings(_Section):
+class LimitSettings(Section):
     """What holds for every call unless a tool says otherwise."""
 
     timeout_seconds: PositiveFloat = 30.0
+    max_timeout_seconds: PositiveFloat = 300.0
+    """How far progress may move a deadline, for tools that let it, whatever they say themselves."""
+    cancel_grace_seconds: float = Field(0.02, ge=0, le=0.04)
+    """How long a call that was stopped may take to end before its caller is answered without it."""
     max_inflight: PositiveInt = 10_000
+    max_concurrency: PositiveInt | None = None
+    """How many calls run at once in the whole server; the others wait or are refused."""
+    queue_limit: int = Field(0, ge=0)
+    queue_timeout_seconds: PositiveFloat = 1.0
+    """How many calls wait for a place, and how long, where the number of running calls is limited."""
+    max_result_bytes: PositiveInt = 4 * 1024 * 1024
+    """The largest result; a larger one is an error."""
     max_message_bytes: PositiveInt = 4 * 1024 * 1024
     """The largest HTTP body, and the longest line on stdio."""
     threads: PositiveInt = 40
     """How many tools with `execution = "thread"` run at once."""
+    loop_stall_seconds: PositiveFloat | None = 0.25
+    """When code that blocks the event loop is logged with its stack; null leaves it alone."""
+    processes: PositiveInt = 4
+    """How many worker processes a tool with `execution = "process"` has at most, or a group of such tools."""
+    max_process_bytes: PositiveInt | None = None
+    """How much memory a worker process may have."""
     ask_timeout_seconds: PositiveFloat = 300.0
     """How long a call waits for an answer of its user; its own deadline stands still meanwhile."""
 
 
-class ProtocolSettings(_Section):
+class ProtocolSettings(Section):
     """Choices the protocol leaves open."""
 
     page_size: PositiveInt = 1000
@@ -155,7 +177,7 @@ class ProtocolSettings(_Section):
     """How many notifications a call may send; the first, and progress that is complete, always leave."""
 
 
-class CachingSettings(_Section):
+class CachingSettings(Section):
     """How long clients of the stateless revision may keep lists and what they read."""
 
     list_ttl_seconds: float = Field(0.0, ge=0)
@@ -165,7 +187,7 @@ class CachingSettings(_Section):
     """Whether a cache may hand an answer to other callers, where it does not depend on who asked."""
 
 
-class SubscriptionSettings(_Section):
+class SubscriptionSettings(Section):
     """Clients that want to hear of changes."""
 
     maximum: PositiveInt = 1000
@@ -174,7 +196,7 @@ class SubscriptionSettings(_Section):
     """How many resources one client may watch."""
 
 
-class TaskSettings(_Section):
+class TaskSettings(Section):
     """Calls that run as tasks, for tools that let them."""
 
     maximum: PositiveInt = 1000
@@ -185,58 +207,44 @@ class TaskSettings(_Section):
     """How often a client should look."""
 
 
-class ToolOverrides(_Section):
-    """What an operator says about one tool; it beats what the tool says itself."""
-
-    timeout_seconds: PositiveFloat | None = None
-    max_concurrency: PositiveInt | None = None
-    execution: Execution | None = None
-    coerce_arguments: bool | None = None
-    enabled: bool = True
-
-
-class ToolsSettings(BaseModel):
-    """All tools, and under `tools.<name>` one of them."""
-
-    model_config = ConfigDict(frozen=True, extra="allow")
-    __pydantic_extra__: dict[str, ToolOverrides] = Field(init=False)
-
-    name_matching: Literal["fold", "exact"] = "fold"
-    coerce_arguments: bool = False
-
-    def overrides_for(self, name: str) -> ToolOverrides:
-        """Find what is said about a tool, whatever the case of its name."""
-        by_fold = {key.casefold(): overrides for key, overrides in self.overrides.items()}
-        return by_fold.get(name.casefold(), _NO_OVERRIDES)
-
-    @property
-    def overrides(self) -> dict[str, ToolOverrides]:
-        """The tools that something is said about."""
-        return self.__pydantic_extra__ or {}
-
-
-_NO_OVERRIDES = ToolOverrides()
-
-
 class ServerSettings(BaseSettings):
     """The settings of a server: flags beat the environment, which beats the file, which beats the container."""
 
     model_config = SettingsConfigDict(
         frozen=True,
         extra="forbid",
+        defer_build=True,
         env_prefix="AXOLOTL_",
         env_nested_delimiter="__",
         nested_model_default_partial_update=True,
     )
 
     server: ServerIdentity = Field(default_factory=ServerIdentity)
-    http: HttpSettings = HttpSettings()
-    stdio: StdioSettings = StdioSettings()
-    sessions: SessionSettings = SessionSettings()
-    limits: LimitSettings = LimitSettings()
-    protocol: ProtocolSettings = ProtocolSettings()
-    caching: CachingSettings = CachingSettings()
-    subscriptions: SubscriptionSettings = SubscriptionSettings()
-    tasks: TaskSettings = TaskSettings()
-    tools: ToolsSettings = ToolsSettings()
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    stdio: StdioSettings = Field(default_factory=StdioSettings)
+    sessions: SessionSettings = Field(default_factory=SessionSettings)
+    limits: LimitSettings = Field(default_factory=LimitSettings)
+    protocol: ProtocolSettings = Field(default_factory=ProtocolSettings)
+    caching: CachingSettings = Field(default_factory=CachingSettings)
+    subscriptions: SubscriptionSettings = Field(default_factory=SubscriptionSettings)
+    tasks: TaskSettings = Field(default_factory=TaskSettings)
+    quotas: QuotaSettings = Field(default_factory=QuotaSettings)
+    audit: AuditSettings = Field(default_factory=AuditSettings)
+    authorization: AuthorizationSettings = Field(default_factory=AuthorizationSettings)
+    approval: ApprovalSettings = Field(default_factory=ApprovalSettings)
+    idempotency: IdempotencySettings = Field(default_factory=IdempotencySettings)
+    tools: ToolsSettings = Field(default_factory=ToolsSettings)
+    toolsets: dict[str, ToolsetOverrides] = {}
     log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Hear what is said and nothing else: `load_settings` weighs the environment against the other sources."""
+        return (init_settings,)
