@@ -115,8 +115,13 @@ def _declared_exports(tree: ast.Module) -> list[str] | None:
 
 
 def _bound_names(tree: ast.Module, package: str, submodules: Collection[str]) -> Iterator[str]:
+    late = any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in tree.body)
     for node in tree.body:
         match node:
+            case ast.If(test=ast.Name(id="TYPE_CHECKING"), body=body) if late:
+                yield from _bound_names(ast.Module(body, []), package, submodules)
+            case ast.ImportFrom(module="typing") if late:
+                continue  # such a module says what it binds by types alone
             case ast.ImportFrom(module="__future__"):
                 continue
             case ast.ImportFrom(module=module, names=names, level=level):

@@ -36,6 +36,10 @@ def test_function_length(keyword: str) -> None:
     assert check_function_lengths(inside) == ["line 2: long has 51 lines, at most 50"]
 
 
+LATE = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from x import A\ndef __getattr__(name): ...\n"
+"""A module that loads what it exports when that is asked for."""
+
+
 @pytest.mark.parametrize(
     ("sample", "finding"),
     [
@@ -49,6 +53,7 @@ def test_function_length(keyword: str) -> None:
         pytest.param("class Tool: ...\n__all__ = []", "Tool is public but not in __all__", id="class"),
         pytest.param("a: int = 1\n__all__ = []", "a is public but not in __all__", id="annotated"),
         pytest.param("__all__ = ['Gone']", "Gone is in __all__ but not bound", id="unbound"),
+        pytest.param(f"{LATE}__all__ = []", "A is public but not in __all__", id="late"),
         pytest.param("from p.tool import tool\n__all__ = []", "tool is public but not in __all__", id="like-submodule"),
     ],
 )
@@ -61,6 +66,7 @@ def test_bad_exports(sample: str, finding: str) -> None:
     "sample",
     [
         pytest.param("__all__: list[str] = []", id="empty"),
+        pytest.param(f"{LATE}__all__ = ['A']", id="late"),
         pytest.param("from x import A, b\n__all__ = ['A', 'b']", id="imports"),
         pytest.param("from __future__ import annotations\nimport sys as _sys\n__all__ = ()", id="private"),
         pytest.param("from . import tool\nfrom p import tool\n__all__ = []", id="submodule"),

@@ -123,7 +123,7 @@ def test_an_unsupported_version_lists_the_supported_ones() -> None:
 def test_an_overload_says_when_to_come_back() -> None:
     """The time is given in milliseconds to the caller, in seconds to the code."""
     error = Overloaded("busy", 0.25)
-    assert (error.meta, error.retry_after_seconds) == ({"retryAfterMs": 250}, 0.25)
+    assert (error.meta, error.retry_after_seconds) == ({"reason": "overloaded", "retryAfterMs": 250}, 0.25)
 
 
 def test_a_configuration_error_tells_all_findings() -> None:

@@ -115,7 +115,7 @@ def test_every_decorator_takes_the_same_options(decorate: Callable[..., Any]) ->
 @pytest.mark.parametrize("feature", FEATURES, ids=kind_of)
 def test_every_kind_can_be_specified(feature: IFeature) -> None:
     """Layers see all of them in the same way."""
-    spec = FeatureSpec(feature, "prompt", feature.name, Limits(1.0, None, feature.execution, False))
+    spec = FeatureSpec(feature, "prompt", feature.name, Limits(1.0, None, feature.execution, False), None)
     assert (spec.feature, spec.name) == (feature, feature.name)
 
 

@@ -30,6 +30,7 @@ from axolotl_core import (
 )
 from axolotl_core.sampling import Sample
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
+from axolotl_server.capabilities import TASKS_EXTENSION
 from axolotl_server.client import (
     ACCEPT,
     CANCEL,
@@ -41,7 +42,6 @@ from axolotl_server.client import (
     UnansweredQuestion,
 )
 from axolotl_server.client_answers import EVERYTHING
-from axolotl_server.tasks.directed import TASKS_EXTENSION
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import Probe
 

@@ -23,10 +23,17 @@ from axolotl_core import (
 )
 from axolotl_server import ServerHost, connect
 from axolotl_server.deadlines import DeadlineTable
+from axolotl_server.layers.approval import ApprovalLayer
+from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
 from axolotl_server.layers.defaults import default_layers
+from axolotl_server.layers.idempotency import IdempotencyLayer
+from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.layers.timeout import TimeoutLayer
 from axolotl_server.layers.validation import ValidationLayer
+from axolotl_server.policy_layers import Policies, optional_layers
+from axolotl_server.settings import ServerSettings
+from axolotl_server.stores.memory_results import MemoryResultStore
 from axolotl_server.transports.memory import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.tools import Echo, Probe, container_of
@@ -97,8 +104,18 @@ async def innermost(call: ToolCall) -> Any:
 def test_the_order_of_the_defaults() -> None:
     """Arguments are judged first, then the clock starts, then a slot is taken, then the user's layers run."""
     mine = Noting("mine", [])
-    kinds = [type(layer) for layer in default_layers(DeadlineTable().lane, [mine])]
-    assert kinds == [ValidationLayer, TimeoutLayer, ConcurrencyLayer, Noting]
+    policies = Policies(result_store=MemoryResultStore(1, 1), finalise=id)
+    layers = default_layers(DeadlineTable().lane, [mine], optional_layers(ServerSettings(), policies))
+    assert [type(layer) for layer in layers] == [
+        ValidationLayer,
+        TimeoutLayer,
+        IdempotencyLayer,
+        ApprovalLayer,
+        ConcurrencyLayer,
+        BreakerLayer,
+        RetryLayer,
+        Noting,
+    ]
 
 
 def test_a_layer_without_concern_vanishes() -> None:
@@ -222,8 +239,11 @@ async def test_a_slot_is_given_back(ending: str) -> None:
             raise Overloaded("no", 1)
         raise asyncio.CancelledError if ending == "cancellation" else TimeoutError
 
-    invoke = ConcurrencyLayer().wrap(spec_of(Echo(), max_concurrency=limit), work)
-    one: Any = None
+    spec = spec_of(Echo(), max_concurrency=limit)
+    invoke = ConcurrencyLayer().wrap(spec, work)
+    task = asyncio.current_task()
+    assert task is not None
+    one = ToolCall(spec=spec, raw=b"{}", task=task)
     for _ in range(3):
         with pytest.raises((RuntimeError, Overloaded, asyncio.CancelledError, TimeoutError)):
             await invoke(one)

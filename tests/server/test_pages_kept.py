@@ -22,4 +22,4 @@ async def test_positions_that_nobody_was_given_are_not_kept() -> None:
             cursor = encode_cursor("tools", position)
             names = [one["name"] for one in (await peer.ask("tools/list", {"cursor": cursor}))["result"]["tools"]]
             assert names == [f"tool-{number}" for number in range(position, min(position + 10, 40))]
-        assert len(host.catalogue._listing.pages) == 4
+        assert len(host.catalogue._shown[0].pages) == 4

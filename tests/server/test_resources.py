@@ -188,7 +188,7 @@ async def test_a_resource_that_comes_is_found_and_one_that_goes_is_not() -> None
 
 async def test_large_contents_arrive_whole() -> None:
     """Megabytes of bytes are one base64 text."""
-    data = bytes(range(256)) * 20_000
+    data = bytes(range(256)) * 10_000
 
     @resource("big://one")
     async def big() -> bytes:

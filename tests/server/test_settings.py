@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from axolotl_server.settings import ServerSettings, ToolOverrides, ToolsSettings
+from axolotl_server.settings import ServerSettings
+from axolotl_server.tool_settings import ToolOverrides, ToolsSettings
 
 IMPORT_AND_WATCH = """
 import sys

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field, field_validator
 
-from axolotl_core import Declined, ITool, NoArguments, ToolContext, tool
+from axolotl_core import Declined, ITool, NoArguments, ToolCancelled, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client
@@ -418,7 +418,7 @@ async def test_questions_end_with_their_task(design: str) -> None:
         await peer.until(task["taskId"], "completed")
         await asyncio.wait(left)
         assert left[0].cancelled()
-        assert isinstance(left[1].exception(), Declined)
+        assert isinstance(left[1].exception(), ToolCancelled)
         assert await peer.status(task["taskId"]) == "completed"
         await peer.settle()
         assert [said["method"] for said in peer.heard if "id" in said] == [ASKED] * (design == "requested")

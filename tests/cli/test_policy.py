@@ -1,0 +1,183 @@
+"""`axolotl policy explain`."""
+
+import json
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+
+SERVER = """
+    from dependency_injector import containers, providers
+
+    from axolotl_core import Decision, IAuthorizer, prompt, resource, tool
+
+
+    @tool(tags=frozenset({"money"}))
+    async def refund() -> str:
+        \"\"\"Pay back.\"\"\"
+        return ""
+
+
+    @tool(scopes=frozenset({"vault", "keys"}))
+    async def unlock() -> str:
+        \"\"\"Open the vault.\"\"\"
+        return ""
+
+
+    @prompt
+    async def greet() -> str:
+        \"\"\"Greet.\"\"\"
+        return ""
+
+
+    @resource("files://{name}")
+    async def files(name: str) -> str:
+        \"\"\"Read a file.\"\"\"
+        return name
+
+
+    class Moody(IAuthorizer):
+        async def decide(self, principal, spec):
+            return Decision(principal.claims.get("mood") == "good", "mood", "the mood decides")
+
+
+    class Container(containers.DeclarativeContainer):
+        tools = providers.Object([refund, unlock])
+        prompts = providers.Object([greet])
+        resources = providers.Object([files])
+
+
+    class Own(Container):
+        authorizer = providers.Singleton(Moody)
+"""
+
+SETTINGS = """
+    target = "server.py:Container"
+
+    [[authorization.rules]]
+    name = "clerks"
+    effect = "allow"
+    who = { roles = ["clerk"], tenants = ["acme"] }
+
+    [[authorization.rules]]
+    name = "no money for beginners"
+    effect = "deny"
+    who = { scopes = ["beginner"] }
+    what = { tags = ["money"] }
+"""
+
+
+@pytest.fixture
+def policy(cli: CommandLine) -> CommandLine:
+    """A server with a policy, in the directory of the commands."""
+    cli.write("server.py", dedent(SERVER))
+    cli.write("axolotl.toml", dedent(SETTINGS))
+    return cli
+
+
+def explain(cli: CommandLine, *words: str) -> tuple[int, Any]:
+    answer = cli("policy", "explain", *words, "--json")
+    return answer.code, json.loads(answer.stdout)
+
+
+def test_allowed(policy: CommandLine) -> None:
+    """The rule that decides is named, the others with why they do not match, and the exit code is 0."""
+    answer = policy("policy", "explain", "--as", "ada", "--role", "clerk", "--tenant", "acme", "REFUND")
+    lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
+    assert answer.code == 0
+    assert lines[0] == "ada may use the tool refund"
+    assert lines[1] == "allowed by: clerks (a rule of the settings, allow)"
+    assert "clerks allow yes, and decides" in lines
+    assert "no money for beginners deny no: the principal lacks the scopes beginner" in lines
+    assert not any("told as" in line for line in lines)
+
+
+def test_denied(policy: CommandLine) -> None:
+    """A rule that denies is named though others allow, the caller's view is told, and the exit code is 1."""
+    principal = json.dumps({"subject": "ada", "tenant": "acme", "roles": ["clerk"], "scopes": ["beginner"]})
+    answer = policy("policy", "explain", "--as", principal, "refund")
+    lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
+    assert answer.code == 1
+    assert lines[0] == "ada may not use the tool refund"
+    assert lines[1].startswith("denied by: no money for beginners")
+    assert lines[2] == "told as: not_found"
+    assert "clerks allow yes" in lines
+    assert "no money for beginners deny yes, and decides" in lines
+
+
+def test_json(policy: CommandLine) -> None:
+    """Programs get all of it."""
+    code, verdict = explain(policy, "--as", "bob", "--scope", "beginner", "--scope", "b", "refund")
+    assert code == 1
+    assert verdict["principal"] == {"subject": "bob", "tenant": None, "scopes": ["b", "beginner"], "roles": []}
+    assert (verdict["allowed"], verdict["rule"]) == (False, "no money for beginners")
+    assert verdict["rules"][0] == {
+        "rule": "clerks",
+        "effect": "allow",
+        "matches": False,
+        "decides": False,
+        "why_not": "the tenant is none of acme; the principal has none of the roles clerk",
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "rule"),
+    [
+        (["--role", "clerk", "--tenant", "acme", "unlock"], 1, "scopes of the tool"),
+        (["--role", "clerk", "--tenant", "acme", "--scope", "vault", "--scope", "keys", "unlock"], 0, "clerks"),
+        (["greet", "--kind", "prompt"], 1, "default"),
+        (["--role", "clerk", "--tenant", "acme", "greet", "--kind", "prompt"], 0, "clerks"),
+        (["files://a", "--kind", "resource"], 1, "default"),
+        (["files://{name}", "--kind", "resource"], 1, "default"),
+    ],
+)
+def test_what_decides(words: list[str], code: int, rule: str, policy: CommandLine) -> None:
+    """Scopes, rules and the default can decide, on tools, prompts and resources."""
+    ended, verdict = explain(policy, "--as", "ada", *words)
+    assert (ended, verdict["rule"]) == (code, rule)
+
+
+@pytest.mark.parametrize(("mood", "code"), [("good", 0), ("bad", 1)])
+def test_an_authorizer_of_ones_own(mood: str, code: int, policy: CommandLine) -> None:
+    """The container's authorizer is asked, also about claims; it has no rules to show."""
+    policy.write("axolotl.toml", 'target = "server.py:Own"\n')
+    principal = json.dumps({"subject": "ada", "claims": {"mood": mood}})
+    ended, verdict = explain(policy, "--as", principal, "refund")
+    assert (ended, verdict["rule"], verdict["reason"], verdict["rules"]) == (code, "mood", "the mood decides", [])
+
+
+def test_off(policy: CommandLine) -> None:
+    """Without a policy everybody may use everything, and that is said."""
+    policy.write("axolotl.toml", "")
+    answer = policy("policy", "explain", "--as", "ada", "--target", "server.py:Container", "refund")
+    assert answer.code == 0
+    assert "allowed by: authorization is off" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        (["--as", "ada", "refnud"], 3, "There is no tool 'refnud'; did you mean 'refund'?"),
+        (["--as", "ada", "refund", "--kind", "prompt"], 3, "There is no prompt 'refund'"),
+        (["--as", '{"subject": "ada", "role": []}', "refund"], 2, "'role' is unknown, did you mean 'roles'?"),
+        (["--as", "{", "refund"], 2, "this is no JSON"),
+        (["--as", '{"roles": []}', "refund"], 2, "subject: Field required"),
+        (["refund"], 2, "--as"),
+        (["--as", "ada", "--target", "nowhere:Container", "refund"], 2, "nowhere"),
+    ],
+)
+def test_mistakes(words: list[str], code: int, problem: str, policy: CommandLine) -> None:
+    """What is wrong is said in a line, with an exit code of its own."""
+    answer = policy("policy", "explain", *words)
+    assert answer.code == code
+    assert problem in " ".join(answer.stderr.replace("│", " ").split())
+
+
+def test_a_wrong_rule(policy: CommandLine) -> None:
+    """A mistake in the settings is told with its place."""
+    policy.write("axolotl.toml", '[[authorization.rules]]\nname = "x"\neffect = "alow"\n')
+    answer = policy("policy", "explain", "--as", "ada", "--target", "server.py:Container", "refund")
+    assert answer.code == 2
+    assert "authorization.rules.0.effect: there is no 'alow'; did you mean 'allow'?" in answer.stderr

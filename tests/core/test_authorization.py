@@ -1,0 +1,39 @@
+"""Decisions, and errors that carry them."""
+
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from axolotl_core import ToolNotFound
+from axolotl_core.authorization import Decision, IAuthorizer, because_of, decision_behind
+from axolotl_core.errors import Forbidden
+
+DENIED = Decision(False, "no money", "it says so")
+
+
+@pytest.mark.parametrize("error", [Forbidden("no", meta={"reason": "forbidden"}), ToolNotFound("refund")])
+def test_an_error_carries_its_decision(error: Exception) -> None:
+    """Whatever a refusal looks like, a record can tell the rule; its text and what goes with it do not change."""
+    before = str(error), getattr(error, "meta", None), getattr(error, "data", None)
+    assert because_of(error, DENIED) is error
+    assert decision_behind(error) is DENIED
+    assert (str(error), getattr(error, "meta", None), getattr(error, "data", None)) == before
+
+
+def test_most_errors_carry_none() -> None:
+    """An error that no decision caused has none, also where another one has."""
+    because_of(Forbidden("no"), DENIED)
+    assert decision_behind(Forbidden("no")) is None
+    assert decision_behind(KeyboardInterrupt()) is None
+
+
+def test_a_decision_does_not_change() -> None:
+    """Nobody can turn a refusal round."""
+    with pytest.raises(FrozenInstanceError):
+        DENIED.allowed = True  # type: ignore[misc]
+
+
+def test_an_authorizer_must_decide() -> None:
+    """There is no authorizer that has no opinion."""
+    with pytest.raises(TypeError, match="decide"):
+        IAuthorizer()  # type: ignore[abstract]

@@ -1,0 +1,22 @@
+"""The rule for work that must not be done twice."""
+
+from typing import Any
+
+import pytest
+
+from axolotl_core import ConfigurationError
+from axolotl_core.idempotency import Idempotency
+
+
+@pytest.mark.parametrize("wrong", [{"window_seconds": 0}, {"window_seconds": float("inf")}, {"key": ""}, {"key": ()}])
+def test_a_rule_without_sense(wrong: dict[str, Any]) -> None:
+    """What cannot be meant is refused where it is written."""
+    with pytest.raises(ConfigurationError, match="Idempotency has"):
+        Idempotency(**wrong)
+
+
+def test_the_arguments_of_a_key() -> None:
+    """A key is made of one argument, of several, or of the digest of all."""
+    assert Idempotency().arguments == ()
+    assert Idempotency(key="a").arguments == ("a",)
+    assert Idempotency(key=("a", "b")).arguments == ("a", "b")

@@ -1,0 +1,128 @@
+"""The rules for upstreams that fail."""
+
+import socket
+from typing import Any
+
+import pytest
+
+from axolotl_core import ConfigurationError, ITool, NoArguments, ToolAnnotations, ToolContext, ToolError
+from axolotl_core.errors import InputRequired, InvalidParams, Overloaded
+from axolotl_core.question import only_asks
+from axolotl_core.resilience import Breaker, Retry, retry_hazards
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"attempts": 1},
+        {"base_seconds": 0.0},
+        {"max_seconds": float("inf")},
+        {"on": (ToolError,)},
+        {"on": (Overloaded,)},
+        {"on": (BaseException,)},
+        {"on": ("ValueError",)},
+    ],
+)
+def test_a_retry_without_sense(wrong: dict[str, Any]) -> None:
+    """What cannot be meant is refused where it is written, and a ToolError is never tried again."""
+    with pytest.raises(ConfigurationError, match="Retry has"):
+        Retry(**wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"failures": 0}, {"share": 1.5}, {"share": -0.1}, {"window_seconds": 0}, {"open_seconds": float("nan")}]
+)
+def test_a_breaker_without_sense(wrong: dict[str, Any]) -> None:
+    """What cannot be meant is refused where it is written."""
+    with pytest.raises(ConfigurationError, match="Breaker has"):
+        Breaker(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("error", "covered"),
+    [
+        (ConnectionResetError(), True),
+        (TimeoutError(), True),
+        (socket.gaierror(), True),
+        (OSError(101, "Network is unreachable"), True),
+        (FileNotFoundError(), False),
+        (PermissionError(), False),
+        (ValueError(), False),
+        (ToolError("no"), False),
+        (InvalidParams("no"), False),
+        (InputRequired(), False),
+        (ExceptionGroup("", [ConnectionError(), TimeoutError()]), True),
+        (ExceptionGroup("", [ConnectionError(), ValueError()]), False),
+    ],
+)
+def test_what_passes_by_itself(error: BaseException, covered: bool) -> None:
+    """Without a word of the tool, what the network does is tried again, and nothing else."""
+    assert Retry().covers(error) is covered
+
+
+def test_what_a_tool_names() -> None:
+    """A tool names what it knows to pass; even then an answer of its own is none of that."""
+    assert Retry(on=(Exception,)).covers(ValueError())
+    assert not Retry(on=(Exception,)).covers(ToolError("no"))
+    assert not Retry(on=(OSError,)).covers(FileNotFoundError())
+    assert Retry(on=(FileNotFoundError,)).covers(FileNotFoundError())
+    assert not Retry(on=(OSError, FileNotFoundError)).covers(PermissionError())
+
+
+def test_pauses_grow() -> None:
+    """Each pause may be twice as long as the one before, up to the longest."""
+    rule = Retry(attempts=9, base_seconds=0.1, max_seconds=1.0)
+    assert [rule.longest_pause(attempt) for attempt in range(1, 7)] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    assert rule.longest_pause(10_000) == 1.0
+
+
+class Fetch(ITool[NoArguments, None]):
+    name = "fetch"
+    retry = Retry()
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hazardous"),
+    [
+        ({}, True),
+        ({"destructive": True}, True),
+        ({"destructive": True, "idempotent": True}, False),
+        ({"destructive": False}, False),
+        ({"read_only": True}, False),
+    ],
+)
+def test_a_retry_that_may_destroy_something_twice(annotations: dict[str, Any], hazardous: bool) -> None:
+    """A tool that is tried again should say why that does no harm."""
+    tool = Fetch()
+    tool.annotations = ToolAnnotations(**annotations)
+    assert any("destroy something twice" in hazard for hazard in retry_hazards(tool, "loop")) is hazardous
+
+
+def test_a_retry_that_never_happens() -> None:
+    """In a process the types of exceptions get lost, which a retry has to allow for."""
+    tool = Fetch()
+    tool.annotations = ToolAnnotations(read_only=True)
+    assert [*retry_hazards(tool, "loop")] == []
+    assert "in a process" in next(retry_hazards(tool, "process"))
+    tool.retry = Retry(on=(Exception,))
+    assert [*retry_hazards(tool, "process")] == []
+
+
+def test_nothing_is_said_of_tools_without_retry() -> None:
+    """Only who is tried again is looked at."""
+
+    class Plain(Fetch):
+        retry = None  # type: ignore[assignment]
+
+    assert [*retry_hazards(Plain(), "process")] == []
+
+
+def test_questions_alone() -> None:
+    """Code that was left for want of answers did not fail, also where a task group asked several things."""
+    assert only_asks(InputRequired())
+    assert only_asks(BaseExceptionGroup("", [InputRequired(), BaseExceptionGroup("", [InputRequired()])]))
+    assert not only_asks(BaseExceptionGroup("", [InputRequired(), ValueError()]))
+    assert not only_asks(ValueError())

@@ -1,0 +1,208 @@
+"""A call is stopped at every stage of its life, for every reason: one decision, at most one answer, nothing left."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
+from axolotl_server import ServerHost
+from axolotl_server.transports.memory import MemoryTransport
+from tests.server import process_tools
+from tests.server.census import bulkhead_of, nothing_left, wait_for_threads
+from tests.server.forking import Mailbox
+from tests.server.serving import PATIENCE_SECONDS, until
+from tests.server.tools import container_of
+from tests.server.wire import INITIALIZE, call, message
+
+LONG = 60.0
+
+
+class Name(BaseModel):
+    name: str
+
+
+class Stage:
+    """Tools and a layer that hold a call at a stage until the test lets it go on."""
+
+    def __init__(self) -> None:
+        self.reached = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.thread_started = threading.Event()
+        self.thread_goes_on = threading.Event()
+        self.calls: list[ToolCall] = []
+        self.tools = (
+            *(tool(wait), tool(max_concurrency=1, queue_limit=9, queue_timeout_seconds=LONG)(queue_up)),
+            *(tool(self.swallow), tool(self.block), tool(pool="narrow")(self.block_narrowly), tool(ask)),
+            *(tool(name="before")(give), tool(name="after")(give), process_tools.spin),
+        )
+
+    def layer(self) -> "StageLayer":
+        return StageLayer(self)
+
+    async def swallow(self, context: ToolContext) -> str:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await self.go_on.wait()
+        return "never read"
+
+    def block(self) -> str:
+        self.thread_started.set()
+        self.thread_goes_on.wait(LONG)
+        return "never read"
+
+    def block_narrowly(self) -> str:
+        return self.block()
+
+    def release(self) -> None:
+        self.go_on.set()
+        self.thread_goes_on.set()
+
+
+async def give() -> str:
+    return "given"
+
+
+async def wait() -> None:
+    await asyncio.Event().wait()
+
+
+async def queue_up() -> None:
+    await asyncio.Event().wait()
+
+
+async def ask(context: ToolContext) -> str:
+    return (await context.ask(Name, "who?")).name
+
+
+class StageLayer(ILayer):
+    """Notes every call, and holds some of them before or after their tool."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._stage = stage
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        async def held(call: ToolCall) -> Any:
+            self._stage.calls.append(call)
+            self._stage.reached.set()
+            if spec.name == "before":
+                await asyncio.Event().wait()
+            output = await call_next(call)
+            if spec.name == "after":
+                await asyncio.Event().wait()
+            return output
+
+        return held
+
+
+Reach = Callable[[ServerHost, MemoryTransport, Stage, str], Awaitable[None]]
+
+
+async def _running(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+    """The code of the tool runs, or the layer around it."""
+    await stage.reached.wait()
+
+
+async def _queued(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+    """The call waits for a place that another one has."""
+    await until(lambda: bulkhead_of(host, "queue_up").running == 1)
+    transport.send(call("queue_up", id=2, legacy=True))
+    await until(lambda: bulkhead_of(host, "queue_up").waiting == 1)
+
+
+async def _in_thread(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+    """The code runs in a thread."""
+    await asyncio.to_thread(stage.thread_started.wait, PATIENCE_SECONDS)
+
+
+async def _before_thread(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+    """Another call has the only thread."""
+    await _in_thread(host, transport, stage, path)
+    transport.send(call("block_narrowly", id=2, legacy=True))
+    await until(lambda: len(stage.calls) == 2)
+
+
+async def _asking(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+    """The user was asked."""
+    assert json.loads(await transport.receive())["method"] == "elicitation/create"
+
+
+STAGES: dict[str, tuple[str, Reach]] = {
+    "running": ("wait", _running),
+    "deaf": ("swallow", _running),
+    "queued": ("queue_up", _queued),
+    "in a thread": ("block", _in_thread),
+    "before its thread": ("block_narrowly", _before_thread),
+    "asking": ("ask", _asking),
+    "before its tool": ("before", _running),
+    "after its tool": ("after", _running),
+    "before its process": ("spin", _running),
+    "in a process": ("spin", _running),
+}
+NARROW = {
+    "limits": {"timeout_seconds": LONG, "threads": 1, "processes": 1},
+    "tools": {"spin": {"timeout_seconds": LONG}},
+}
+
+
+@pytest.mark.parametrize("reason", [*CancelReason])
+@pytest.mark.parametrize("stage_name", STAGES)
+async def test_a_call_is_stopped(stage_name: str, reason: CancelReason, tmp_path: Any) -> None:
+    """Whatever it was doing, it is answered at most once, knows why, and leaves nothing behind."""
+    name, reach = STAGES[stage_name]
+    stage, before = Stage(), asyncio.all_tasks()
+    with Mailbox(tmp_path) as mailbox:
+        async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
+            transport = await _shaken(host)
+            transport.send(call(name, {"path": mailbox.path} if name == "spin" else {}, id=1, legacy=True))
+            await reach(host, transport, stage, mailbox.path)
+            if stage_name == "in a process":
+                await mailbox.take()
+            stopped = [*host.handler.inflight]
+            host.handler.inflight.stop_all(reason)
+            await until(lambda: not host.handler.inflight)
+            stage.release()
+            answers = [json.loads(one) for one in await transport.close(PATIENCE_SECONDS)]
+            await nothing_left(host, before)
+    await asyncio.to_thread(wait_for_threads)
+    _check(answers, stopped, reason)
+
+
+def _check(messages: list[Any], stopped: list[ToolCall], reason: CancelReason) -> None:
+    answers = [one for one in messages if "method" not in one]
+    told = reason in (CancelReason.TIMEOUT, CancelReason.SHUTDOWN)
+    assert sorted(answer["id"] for answer in answers) == ([one.request_id for one in stopped] if told else [])
+    assert {answer["result"]["_meta"]["reason"] for answer in answers} <= {reason}
+    assert {one.cancel_reason for one in stopped} == {reason}
+
+
+@pytest.mark.parametrize("second", [*CancelReason])
+@pytest.mark.parametrize("first", [*CancelReason])
+async def test_the_first_reason_stands(first: CancelReason, second: CancelReason) -> None:
+    """A call that is stopped twice ends for the first reason, and is answered as that demands."""
+    stage, before = Stage(), asyncio.all_tasks()
+    async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
+        transport = await _shaken(host)
+        transport.send(call("swallow", id=1, legacy=True))
+        await stage.reached.wait()
+        for reason in (first, second):
+            host.handler.inflight.stop_all(reason)
+        await until(lambda: not host.handler.inflight)
+        stage.calls[0].stop(second)
+        stage.release()
+        answers = [json.loads(one) for one in await transport.close(PATIENCE_SECONDS)]
+        await nothing_left(host, before)
+    _check(answers, stage.calls, first)
+
+
+async def _shaken(host: ServerHost) -> MemoryTransport:
+    transport = MemoryTransport(host.handler)
+    transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
+    transport.send(message("notifications/initialized", id=None))
+    await transport.receive()
+    return transport

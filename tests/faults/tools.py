@@ -1,0 +1,282 @@
+"""Tools with every fault that a server has to survive."""
+
+import asyncio
+import os
+import re
+import signal
+import threading
+from typing import Any
+
+import psutil
+from dependency_injector import containers, providers
+
+from axolotl_core import ToolCall, ToolContext, ToolError, tool
+from axolotl_server.invocation import Invocation
+
+DEADLINE = 0.3
+LONG = 60.0
+MEMORY_BYTES = 2**30
+HELD_SECONDS = 0.4
+
+_released = threading.Event()
+_held: list[asyncio.Event] = []
+
+
+async def _until_released() -> None:
+    """Wait until somebody lets go."""
+    event = asyncio.Event()
+    _held.append(event)
+    await event.wait()
+
+
+def let_go() -> None:
+    """Let everything end that was left behind."""
+    _released.set()
+    while _held:
+        _held.pop().set()
+
+
+@tool
+async def release() -> None:
+    """Do so from outside."""
+    let_go()
+
+
+@tool
+async def hold_again() -> None:
+    """Let nothing end before the next release."""
+    _released.clear()
+
+
+@tool
+async def census(context: ToolContext) -> dict[str, int]:
+    """Count what runs besides this call."""
+    assert isinstance(context, ToolCall)
+    assert isinstance(context.overseer, Invocation)
+    inflight = context.overseer._inflight
+    return {
+        "inflight": len(inflight) - 1,
+        "zombies": len(inflight.zombies),
+        "finalising": len(inflight.finalising),
+        "tasks": len(asyncio.all_tasks()),
+        "threads": threading.active_count(),
+        "processes": len(psutil.Process().children(recursive=True)),
+    }
+
+
+@tool
+async def echo(text: str) -> str:
+    return text
+
+
+@tool
+def echo_in_thread(text: str) -> str:
+    return text
+
+
+@tool(timeout_seconds=DEADLINE)
+async def hang() -> None:
+    """Never end, but end when it is told to."""
+    await asyncio.Event().wait()
+
+
+@tool(timeout_seconds=DEADLINE)
+async def swallow() -> str:
+    """Go on when it is told to end; told again, it does, so that a test that fails does not hang."""
+    try:
+        await _until_released()
+    except asyncio.CancelledError:
+        await _until_released()
+    return "never read"
+
+
+@tool(timeout_seconds=DEADLINE)
+async def swallow_everything() -> str:
+    """Never end, whatever it is told how often; for processes of their own."""
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
+
+
+@tool(timeout_seconds=DEADLINE)
+async def turn_into_another_error() -> None:
+    """End with something else when it is told to."""
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        raise ValueError("something else") from None
+
+
+@tool(timeout_seconds=DEADLINE)
+async def answer_anyway() -> str:
+    """Give an output when it is told to end."""
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        return "anyway"
+    return "never"
+
+
+@tool(timeout_seconds=DEADLINE)
+def block() -> str:
+    """Block a thread."""
+    _released.wait(LONG)
+    return "never read"
+
+
+@tool(timeout_seconds=DEADLINE)
+def fail_late() -> str:
+    """Block a thread, and fail when nobody listens any more."""
+    _released.wait(LONG)
+    raise ValueError("nobody hears this")
+
+
+@tool(execution="thread", timeout_seconds=DEADLINE)
+async def hang_in_thread() -> None:
+    """Never end, on a loop in a thread."""
+    await asyncio.Event().wait()
+
+
+@tool(timeout_seconds=DEADLINE)
+async def flood(context: ToolContext) -> None:
+    """Say much, and end when it is told to."""
+    number = 0
+    while True:
+        number += 1
+        context.report_progress(number)
+        await asyncio.sleep(0)
+
+
+@tool
+async def hold_the_loop() -> str:
+    """Keep everything waiting, for a while."""
+    threading.Event().wait(HELD_SECONDS)
+    return "held"
+
+
+@tool
+async def recurse() -> int:
+    async def deeper() -> int:
+        return await deeper() + 1
+
+    return await deeper()
+
+
+@tool
+def recurse_in_thread() -> int:
+    return recurse_in_thread() + 1
+
+
+@tool
+async def raise_exit() -> None:
+    raise SystemExit(3)
+
+
+@tool
+def raise_exit_in_thread() -> None:
+    raise SystemExit(3)
+
+
+@tool
+async def raise_interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@tool
+async def raise_cancelled() -> None:
+    raise asyncio.CancelledError
+
+
+@tool
+def raise_generator_exit() -> None:
+    raise GeneratorExit
+
+
+@tool
+async def raise_group() -> None:
+    raise BaseExceptionGroup("several", [ValueError("one"), KeyboardInterrupt()])
+
+
+@tool
+async def complain() -> None:
+    raise ToolError("told")
+
+
+@tool
+async def give_what_cannot_be_written() -> Any:
+    return {"object": object()}
+
+
+@tool(max_result_bytes=1000)
+async def give_too_much() -> str:
+    return "x" * 10_000
+
+
+@tool(execution="process", timeout_seconds=DEADLINE)
+def spin() -> None:
+    """Never end and never wait, in a process."""
+    while True:
+        pass
+
+
+@tool(execution="process", timeout_seconds=DEADLINE)
+def match() -> bool:
+    """Never end and let no other thread run, in a process."""
+    return re.fullmatch("(a+)+", "a" * 60 + "b") is not None
+
+
+@tool(execution="process", timeout_seconds=LONG)
+def crash() -> None:
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@tool(execution="process", timeout_seconds=LONG)
+def devour() -> int:
+    return len(bytearray(MEMORY_BYTES))
+
+
+@tool(execution="process", timeout_seconds=LONG)
+def recurse_in_process() -> int:
+    return recurse_in_process() + 1
+
+
+ALL = (
+    *(
+        release,
+        hold_again,
+        census,
+        echo,
+        echo_in_thread,
+        hang,
+        swallow,
+        swallow_everything,
+        turn_into_another_error,
+        answer_anyway,
+    ),
+    *(block, fail_late, hang_in_thread, flood, hold_the_loop, recurse, recurse_in_thread, raise_exit),
+    *(raise_exit_in_thread, raise_interrupt, raise_cancelled, raise_generator_exit, raise_group, complain),
+    *(give_what_cannot_be_written, give_too_much, spin, match, crash, devour),
+    recurse_in_process,
+)
+
+SETTINGS = {
+    "limits": {"max_process_bytes": MEMORY_BYTES, "processes": 1},
+    "stdio": {"drain_seconds": 0},
+    "http": {"drain_seconds": 0, "watch_after_seconds": 0.01},
+}
+
+
+class Container(containers.DeclarativeContainer):
+    """All of them."""
+
+    settings = providers.Object(SETTINGS)
+    tools = providers.List(*map(providers.Object, ALL))
+
+
+class Patient(containers.DeclarativeContainer):
+    """All of them, with more time than any test has."""
+
+    settings = providers.Object({**SETTINGS, "tools": {one.name: {"timeout_seconds": LONG} for one in ALL}})
+    tools = providers.List(*map(providers.Object, ALL))

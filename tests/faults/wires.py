@@ -1,0 +1,206 @@
+"""The same client over every transport and in both generations of the protocol."""
+
+import asyncio
+import collections
+import contextlib
+import itertools
+import json
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from dependency_injector import containers
+
+from axolotl_server import ServerHost
+from axolotl_server.transports.memory import MemoryTransport
+from tests.faults.tools import let_go
+from tests.server.serving import PATIENCE_SECONDS, StdioServers, serving
+from tests.server.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored
+
+WAYS = [
+    f"{transport}, {generation}" for transport in ("memory", "stdio", "http") for generation in ("modern", "legacy")
+]
+
+
+class Wire(ABC):
+    """Calls tools and takes calls back."""
+
+    def __init__(self, *, legacy: bool) -> None:
+        self.legacy = legacy
+        self.answers: collections.Counter[Any] = collections.Counter()
+        """How many answers there were to each request."""
+        self._ids = itertools.count(1)
+
+    async def call(self, name: str, arguments: Any = None) -> Any:
+        """Call a tool and wait for the result."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return (await self.begin(name, arguments)[1])["result"]
+
+    def begin(self, name: str, arguments: Any = None) -> "tuple[int, asyncio.Future[Any]]":
+        """Call a tool; gives the id of the request and its future reply, None where there is none."""
+        number = next(self._ids)
+        meta = {"progressToken": number} if self.legacy else {**META, "progressToken": number}
+        body = message("tools/call", {"name": name, "arguments": arguments or {}, "_meta": meta}, id=number)
+        return number, self.send(number, name, body)
+
+    @abstractmethod
+    def send(self, number: int, name: str, body: bytes) -> "asyncio.Future[Any]":
+        """Send a call."""
+
+    @abstractmethod
+    async def cancel(self, number: int) -> None:
+        """Take a call back."""
+
+    def note(self, reply: Any) -> Any:
+        """Count an answer."""
+        self.answers[reply["id"]] += 1
+        return reply
+
+
+class StreamWire(Wire):
+    """One stream for everything."""
+
+    def __init__(self, say: Callable[[bytes], object], hear: Callable[[], Awaitable[bytes]], *, legacy: bool) -> None:
+        super().__init__(legacy=legacy)
+        self._say = say
+        self._hear = hear
+        self._pending: dict[Any, asyncio.Future[Any]] = {}
+        self._reading: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Begin to listen, after a handshake where there is one."""
+        self._reading = asyncio.ensure_future(self._read())
+        if self.legacy:
+            handshake = self.send(0, "", message("initialize", INITIALIZE, id=0))
+            await asyncio.wait_for(handshake, PATIENCE_SECONDS)
+            self._say(message("notifications/initialized", id=None))
+
+    def send(self, number: int, name: str, body: bytes) -> "asyncio.Future[Any]":
+        """Write it."""
+        reply = self._pending[number] = asyncio.get_running_loop().create_future()
+        self._say(body)
+        return reply
+
+    async def cancel(self, number: int) -> None:
+        """Say so; there is no answer then."""
+        self._say(message("notifications/cancelled", {"requestId": number}, id=None))
+        reply = self._pending.get(number)
+        if reply is not None and not reply.done():
+            reply.set_result(None)
+
+    async def close(self) -> None:
+        """Listen no more."""
+        assert self._reading is not None
+        self._reading.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._reading
+
+    async def _read(self) -> None:
+        while True:
+            said = json.loads(await self._hear())
+            if "id" in said and "method" not in said:
+                self.note(said)
+                reply = self._pending.pop(said["id"])
+                if not reply.done():
+                    reply.set_result(said)
+
+
+class HttpWire(Wire):
+    """A request for each call."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str, *, legacy: bool) -> None:
+        super().__init__(legacy=legacy)
+        self._http = http
+        self._url = url
+        self._session: dict[str, str] = {}
+        self._running: dict[int, asyncio.Task[Any]] = {}
+
+    async def open(self) -> None:
+        """Begin a session where there is one."""
+        if self.legacy:
+            reply = await self._post(message("initialize", INITIALIZE, id=0), JSON_HEADERS)
+            self._session = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
+            await self._post(message("notifications/initialized", id=None), JSON_HEADERS)
+
+    def send(self, number: int, name: str, body: bytes) -> "asyncio.Future[Any]":
+        """Post it."""
+        headers = JSON_HEADERS if self.legacy else mirrored(name=name)
+        running = self._running[number] = asyncio.ensure_future(self._ask(body, headers))
+        return running
+
+    async def cancel(self, number: int) -> None:
+        """Say so in a session, else leave."""
+        if self.legacy:
+            await self._post(message("notifications/cancelled", {"requestId": number}, id=None), JSON_HEADERS)
+        else:
+            self._running[number].cancel()
+
+    async def _ask(self, body: bytes, headers: Any) -> Any:
+        try:
+            text = (await self._post(body, headers)).text
+        except asyncio.CancelledError:
+            return None
+        replies = [json.loads(part) for part in _messages(text)]
+        answers = [self.note(reply) for reply in replies if "id" in reply]
+        return answers[0] if answers else None
+
+    async def _post(self, body: bytes, headers: Any) -> httpx.Response:
+        return await self._http.post(self._url, content=body, headers={**headers, **self._session})
+
+
+def _messages(text: str) -> list[str]:
+    if not text.startswith(("event:", "id:", ":", "data:")):
+        return [text] if text else []
+    return [line.removeprefix("data: ") for line in text.splitlines() if line.startswith("data: {")]
+
+
+@asynccontextmanager
+async def wire_to(
+    way: str, container: type[containers.DeclarativeContainer], servers: StdioServers
+) -> AsyncIterator[Wire]:
+    """Serve a container in one of the ways, and speak to it."""
+    transport, _, generation = way.partition(", ")
+    legacy = generation == "legacy"
+    if transport == "memory":
+        opened = _by_memory(container, legacy)
+    elif transport == "http":
+        opened = _by_http(container, legacy)
+    else:
+        opened = _by_stdio(f"{container.__module__}:{container.__name__}", servers, legacy)
+    async with opened as wire:
+        try:
+            yield wire
+        finally:
+            let_go()
+
+
+@asynccontextmanager
+async def _by_memory(container: type[containers.DeclarativeContainer], legacy: bool) -> AsyncIterator[Wire]:
+    async with ServerHost(container()) as host:
+        transport = MemoryTransport(host.handler)
+        wire = StreamWire(transport.send, transport.receive, legacy=legacy)
+        await wire.open()
+        yield wire
+        await transport.close()
+        await wire.close()
+
+
+@asynccontextmanager
+async def _by_stdio(target: str, servers: StdioServers, legacy: bool) -> AsyncIterator[Wire]:
+    server = await servers.start(target)
+    wire = StreamWire(server.send, server.receive, legacy=legacy)
+    await wire.open()
+    yield wire
+    await wire.close()
+    assert (await server.close()) == (0, b"")
+
+
+@asynccontextmanager
+async def _by_http(container: type[containers.DeclarativeContainer], legacy: bool) -> AsyncIterator[Wire]:
+    limits = httpx.Limits(max_connections=None)
+    async with serving(container()) as server, httpx.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as http:
+        wire = HttpWire(http, server.url, legacy=legacy)
+        await wire.open()
+        yield wire

@@ -1,0 +1,111 @@
+"""Audits for tests: calls through the layers as a server stacks them, and what stands in the log afterwards."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from axolotl_core import ILayer, ITool, Limits, Principal, ToolCall, ToolSpec
+from axolotl_core.audit import AuditRecord, IAuditSink
+from axolotl_core.layer import fold
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server.audit.composition import Audit, make_audit
+from axolotl_server.audit.hashing import Hashing
+from axolotl_server.audit.jsonl import JsonlStore
+from axolotl_server.audit.settings import AuditSettings
+from axolotl_server.deadlines import DeadlineTable
+from axolotl_server.execution.loop import run_on_loop
+from axolotl_server.layers.timeout import TimeoutLayer
+from axolotl_server.layers.validation import ValidationLayer
+
+TIME = "2026-11-16T05:00:00.000000Z"
+
+
+class MemorySink(IAuditSink):
+    """Keeps records in memory."""
+
+    def __init__(self) -> None:
+        self.records: list[AuditRecord] = []
+
+    def write(self, record: AuditRecord) -> None:
+        """Keep it."""
+        self.records.append(record)
+
+
+def audit_into(sink: IAuditSink, **settings: Any) -> Audit:
+    """Make an audit with one sink of the test's own."""
+    audit = make_audit(AuditSettings(**settings), [sink])
+    assert audit is not None
+    return audit
+
+
+def audit_of(**settings: Any) -> Audit:
+    """Make an audit of settings alone."""
+    audit = make_audit(AuditSettings(**settings))
+    assert audit is not None
+    return audit
+
+
+class Pipeline:
+    """One tool behind the layers that a server puts around it."""
+
+    def __init__(
+        self,
+        audit: Audit,
+        tool: ITool[Any, Any],
+        *,
+        outer: Sequence[ILayer] = (),
+        inner: Sequence[ILayer] = (),
+        toolset: str | None = None,
+    ) -> None:
+        limits = Limits(timeout_seconds=30.0, max_concurrency=None, execution="loop", coerce_arguments=False)
+        self.spec = ToolSpec.of(tool, limits, toolset)
+        intent = [] if audit.intent is None else [audit.intent]
+        layers = [audit.layer, *outer, ValidationLayer(), TimeoutLayer(DeadlineTable().lane), *intent, *inner]
+        self._invoke, _ = fold(layers, self.spec, run_on_loop(self.spec))
+
+    def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> ToolCall:
+        """Make a call for the task that runs this."""
+        raw = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
+        task = asyncio.current_task()
+        assert task is not None
+        return ToolCall(1, principal=principal, spec=self.spec, raw=raw, task=task)
+
+    async def run(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> Any:
+        """Make a call and run it."""
+        return await self._invoke(self.call(arguments, principal))
+
+    async def run_call(self, call: ToolCall) -> Any:
+        """Run a call."""
+        return await self._invoke(call)
+
+
+def read_log(path: Path) -> list[dict[str, Any]]:
+    """Read all records of a file of JSON lines."""
+    return [json.loads(line) for line in path.read_bytes().splitlines()]
+
+
+def ends_in(path: Path) -> list[dict[str, Any]]:
+    """Read the records of calls that ended."""
+    return [record for record in read_log(path) if record["event"] == "end"]
+
+
+def record(number: int = 0, **fields: Any) -> AuditRecord:
+    """Make a record that can be told from others."""
+    return AuditRecord(**{"time": TIME, "event": "end", "call_id": f"{number:016x}", "name": "echo", **fields})
+
+
+def store_at(path: Path, key: str | None = None, **options: Any) -> JsonlStore:
+    """Prepare a file of JSON lines."""
+    return JsonlStore(path, Hashing(key), **{"max_bytes": 1 << 30, **options})
+
+
+def write_log(path: Path, count: int, key: str | None = None, **options: Any) -> list[bytes]:
+    """Write a log with so many records besides those about itself, and give the lines of the last file."""
+    store = store_at(path, key, **options)
+    store.open()
+    for number in range(count):
+        store.append([record(number)])
+    store.close()
+    return path.read_bytes().splitlines(keepends=True)

@@ -1,0 +1,48 @@
+"""Code that goes on when it is told to stop."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from axolotl_core import ITool, NoArguments, ToolContext
+
+SHORT = 0.05
+
+
+class Stuck(ITool[NoArguments, str]):
+    """Swallows its cancellation until the test lets it end, or it is cancelled again, as after a test that fails."""
+
+    name = "stuck"
+    timeout_seconds = SHORT
+
+    def __init__(self, last_words: Callable[[ToolContext], Awaitable[object]] | None = None) -> None:
+        self.started = asyncio.Event()
+        self.stopped = asyncio.Event()
+        self.release = asyncio.Event()
+        self.ended = asyncio.Event()
+        self.contexts: list[ToolContext] = []
+        self.problems: list[BaseException] = []
+        self._last_words = last_words
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        self.contexts.append(context)
+        self.started.set()
+        await self._hold_out(context)
+        self.ended.set()
+        return "too late"
+
+    async def _hold_out(self, context: ToolContext) -> None:
+        try:
+            await self.release.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            await self._speak(context)
+            await self.release.wait()
+        await self._speak(context)
+
+    async def _speak(self, context: ToolContext) -> None:
+        """Say something that nobody should hear."""
+        if self._last_words is not None:
+            try:
+                await self._last_words(context)
+            except Exception as error:
+                self.problems.append(error)
