@@ -20,6 +20,8 @@ class Launch:
     many: bool = False
     tuned: bool = False
     """Whether a peer gets the loop, the parser and the settings that make it fastest, not what its users get."""
+    slow: bool = False
+    """Whether the tools are those that take too long."""
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,14 @@ def _floor(launch: Launch) -> list[str]:
 
 
 def _axolotl(launch: Launch) -> list[str]:
-    module = "axolotl_many" if launch.many else "axolotl_add"
+    module = "axolotl_slow" if launch.slow else "axolotl_many" if launch.many else "axolotl_add"
     serve = ["-m", "axolotl_cli", "serve", f"benchmarks.servers.{module}:Container", "--transport"]
     return [*serve, "stdio"] if launch.transport == "stdio" else [*serve, "http", "--port", str(launch.port)]
 
 
 def _peer(module: str) -> Callable[[Launch], list[str]]:
     def command(launch: Launch) -> list[str]:
-        tools = "many" if launch.many else "one"
+        tools = "slow" if launch.slow else "many" if launch.many else "one"
         setting = "tuned" if launch.tuned else "plain"
         return ["-m", f"benchmarks.servers.{module}", launch.transport, str(launch.port), tools, setting]
 

@@ -15,7 +15,8 @@ _META = {
         "io.modelcontextprotocol/clientCapabilities": {},
     }
 }
-_CALL = {"name": "add", "arguments": {"a": 2, "b": 3}}
+_ARGUMENTS = {"a": 2, "b": 3}
+_CALL = {"name": "add", "arguments": _ARGUMENTS}
 _HANDSHAKE = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
@@ -35,10 +36,24 @@ def stdio_calls(first: int, count: int) -> list[bytes]:
     return [body + b"\n" for body in _bodies(range(first, first + count), _CALL)]
 
 
+def keyed_calls(first: int, count: int, key: str | None) -> list[bytes]:
+    """Return self-contained calls without headers, with rising ids; each has a key of its own unless one is given."""
+    ids = range(first, first + count)
+    keys = (f"{identifier:08}" if key is None else key for identifier in ids)
+    params = ({**_CALL, "arguments": {**_ARGUMENTS, "key": own}, **_META} for own in keys)
+    return [_message(identifier, "tools/call", one) for identifier, one in zip(ids, params, strict=True)]
+
+
 def modern_calls(port: int, first: int, count: int) -> list[bytes]:
     """Return self-contained calls with their mirrored headers."""
     head = _head(port, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "add"})
     return [_post(head, body) for body in _bodies(range(first, first + count), _CALL | _META)]
+
+
+def modern_call(port: int, name: str) -> bytes:
+    """Return a self-contained call of a tool without arguments."""
+    head = _head(port, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": name})
+    return _post(head, _message(1, "tools/call", {"name": name, "arguments": {}} | _META))
 
 
 def modern_list(port: int, cursor: str | None) -> bytes:

@@ -2,9 +2,11 @@
 
 from benchmarks.scenarios import (
     call_many,
+    deadlines,
     http_legacy,
     http_modern,
     keyword_search,
+    layers,
     list_many,
     memory,
     register_many,
@@ -26,5 +28,7 @@ SCENARIOS = tuple(
         list_many,
         call_many,
         keyword_search,
+        deadlines,
+        layers,
     )
 )

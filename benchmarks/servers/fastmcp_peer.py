@@ -10,7 +10,7 @@ def main() -> None:
     request = read_request()
     server = FastMCP("benchmark")
     for function in request.functions:
-        server.add_tool(function)
+        server.tool(function, timeout=request.deadline_seconds)
     if request.transport == "stdio":
         server.run("stdio", show_banner=False, log_level="ERROR")
     elif not request.tuned:

@@ -1,10 +1,12 @@
 """What the servers of the peers have in common: their command line, their tools and the HTTP server below them."""
 
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from benchmarks.servers.functions import MANY, Function, add, typed_functions
+from benchmarks.servers.functions import MANY, add, typed_functions
+from benchmarks.servers.slow_functions import DEADLINE_SECONDS, SLOW_FUNCTIONS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -16,8 +18,10 @@ class Request:
 
     transport: str
     port: int
-    functions: list[Function]
+    functions: Sequence[Callable[..., Any]]
     tuned: bool
+    deadline_seconds: float | None = None
+    """The deadline of the tools, for those who have one."""
 
     @property
     def log_level(self) -> Literal["ERROR", "INFO"]:
@@ -26,14 +30,16 @@ class Request:
 
 
 def read_request() -> Request:
-    """Read `TRANSPORT PORT one|many plain|tuned` from the command line; `add` comes last among many.
+    """Read `TRANSPORT PORT one|many|slow plain|tuned` from the command line; `add` comes last among many.
 
     A plain peer runs as its own installation does: Axolotl's event loop and HTTP parser are not there.
     """
     transport, port, tools, setting = sys.argv[1:5]
-    others = typed_functions(MANY - 1) if tools == "many" else []
     if setting == "plain":
         sys.modules.update(dict.fromkeys(("uvloop", "httptools")))  # type: ignore[arg-type]
+    if tools == "slow":
+        return Request(transport, int(port), SLOW_FUNCTIONS, setting == "tuned", DEADLINE_SECONDS)
+    others = typed_functions(MANY - 1) if tools == "many" else []
     return Request(transport, int(port), [*others, add], setting == "tuned")
 
 

@@ -1,0 +1,90 @@
+"""What each policy adds to a call of the tools that it concerns, beside a call without any."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from axolotl_core import Breaker, Idempotency, Retry, ToolAnnotations
+from benchmarks.layer_load import LayerRounds
+from benchmarks.layered import TOOLSET, PassingLayer, ReportingAdd, Variant
+from benchmarks.model import Comparison, Metric, Scenario, Series
+
+NAME = "layers"
+_PLAIN = "plain"
+_FREE = 1.1
+"""What is not there costs nothing; the rest is noise."""
+
+Settings = Callable[[Path], Mapping[str, Any]]
+
+_OTHERS = [{"name": f"rule {number}", "effect": "allow", "who": {"roles": [f"role {number}"]}} for number in range(9)]
+_RULES = {"rules": [*_OTHERS, {"name": "clerks", "effect": "allow", "who": {"roles": ["clerk"], "tenants": ["acme"]}}]}
+_QUOTAS = {
+    "user": {"per": ["principal"], "rate_per_second": 1e6, "burst": 1e6},
+    "day": {"per": ["tenant", "tool"], "limit": 1e9, "window": "day"},
+}
+_WIDE = {"max_concurrency": 8}
+_ONCE = Idempotency(key="key", window_seconds=60)
+_DESTRUCTIVE = {"annotations": ToolAnnotations(destructive=True)}
+
+
+def _said(**settings: Any) -> Settings:
+    return lambda directory: settings
+
+
+def _log(durability: str) -> Settings:
+    return lambda directory: {"audit": {"jsonl_path": directory / "audit.jsonl", "durability": durability}}
+
+
+def _database(directory: Path) -> Mapping[str, Any]:
+    return {"audit": {"sqlite_path": directory / "audit.sqlite"}}
+
+
+def _shared_quotas(directory: Path) -> Mapping[str, Any]:
+    return {"quotas": {"rules": _QUOTAS, "redis_url": f"unix://{directory}/redis.sock"}}
+
+
+def _shared_results(directory: Path) -> Mapping[str, Any]:
+    return {"idempotency": {"redis_url": f"unix://{directory}/redis.sock"}}
+
+
+def _many(directory: Path) -> Mapping[str, Any]:
+    bulkheads = {"limits": {"loop_stall_seconds": None, **_WIDE}, "toolsets": {TOOLSET: _WIDE}}
+    return {**_log("write")(directory), "authorization": _RULES, "quotas": {"rules": _QUOTAS}, **bulkheads}
+
+
+_VARIANTS = (
+    Variant(_PLAIN),
+    Variant("approval, not needed", settings=_said(approval={"required_for": "destructive"}), at_most=_FREE),
+    Variant("a layer of one's own", layers=[PassingLayer()]),
+    Variant("authorization, 10 rules", settings=_said(authorization=_RULES)),
+    Variant("quota, 2 rules", settings=_said(quotas={"rules": _QUOTAS})),
+    Variant("quota, 2 rules, Redis", settings=_shared_quotas, needs_redis=True, calls=20),
+    Variant("max_concurrency", _WIDE),
+    Variant("max_concurrency of a set", settings=_said(toolsets={TOOLSET: _WIDE})),
+    Variant("retry, not needed", {"retry": Retry(attempts=3)}),
+    Variant("breaker, closed", {"breaker": Breaker()}),
+    Variant("deadline moved by progress", {"max_timeout_seconds": 60.0}, kind=ReportingAdd),
+    Variant("idempotency, new keys", {"idempotency": _ONCE}),
+    Variant("idempotency, stored result", {"idempotency": _ONCE}, one_key=True),
+    Variant("idempotency, new keys, Redis", {"idempotency": _ONCE}, _shared_results, needs_redis=True, calls=20),
+    Variant("audit, JSON lines, none", settings=_log("none")),
+    Variant("audit, JSON lines, write", settings=_log("write")),
+    Variant("audit, JSON lines, write, start and end", _DESTRUCTIVE, _log("write")),
+    Variant("audit, JSON lines, fsync", settings=_log("fsync"), calls=20),
+    Variant("audit, SQLite, write", settings=_database, calls=20),
+    Variant("most of it at once", {**_WIDE, "retry": Retry(attempts=3), "breaker": Breaker()}, _many),
+    Variant("in a thread", {"execution": "thread"}, calls=20),
+    Variant("in a process", {"execution": "process"}, calls=20),
+)
+_ROUNDS = LayerRounds()
+_COMPARISONS = {variant.name: Comparison(_PLAIN, at_most=variant.at_most) for variant in _VARIANTS[1:]}
+
+SCENARIO = Scenario(
+    name=NAME,
+    summary="a call in one process under each policy, one after the other, against a call without any",
+    metrics=(
+        Metric("cpu", NAME, "µs CPU/call", _COMPARISONS),
+        Metric("wall", f"{NAME}, waited for", "µs/call", {name: Comparison(_PLAIN) for name in _COMPARISONS}),
+    ),
+    series=tuple(Series(variant.name, _ROUNDS.calls_of(variant)) for variant in _VARIANTS),
+)

@@ -1,0 +1,16 @@
+"""The container of an Axolotl server with slow tools; those that block have threads of their own."""
+
+from dependency_injector import containers, providers
+
+from axolotl_core import tool
+from benchmarks.servers.slow_functions import DEADLINE_SECONDS, block, quick, swallow
+
+
+class Container(containers.DeclarativeContainer):
+    """List the tools."""
+
+    tools = providers.List(
+        providers.Object(tool(timeout_seconds=DEADLINE_SECONDS, pool="slow")(block)),
+        providers.Object(tool(timeout_seconds=DEADLINE_SECONDS)(swallow)),
+        providers.Object(tool(timeout_seconds=DEADLINE_SECONDS)(quick)),
+    )
