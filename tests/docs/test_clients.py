@@ -13,7 +13,8 @@ import httpx
 import pytest
 
 from axolotl_examples.starter import Container
-from axolotl_server import HttpApp, ServerHost, ServerSettings
+from axolotl_server import HttpApp, ServerHost
+from axolotl_server.settings import HttpSettings
 from tests.docs.pages import EXAMPLES, Block, blocks
 from tests.docs.running import environment
 
@@ -51,7 +52,7 @@ def test_command(command: tuple[str, ...]) -> None:
 
 def test_url() -> None:
     """The URL is the one that the server has by default."""
-    http = ServerSettings.model_fields["http"].default
+    http = HttpSettings()
     assert {f"http://{http.host}:{http.port}{http.path}"} == URLS
 
 

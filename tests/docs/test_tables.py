@@ -1,11 +1,14 @@
 """Tables that repeat the code say what it says; `python -m tests.docs` writes them again."""
 
 import re
+from dataclasses import fields
 
+from axolotl_core import IFeature, ITool
 from axolotl_core.protocol.versions import REVISIONS
+from axolotl_server.roles import Roles
 from benchmarks.scenarios import SCENARIOS
 from tests.docs.methods import methods_table
-from tests.docs.pages import page_names, read_page, region_of
+from tests.docs.pages import ROOT, page_names, read_page, region_of
 from tests.docs.situations import errors_table
 from tests.docs.tables import described_features, feature_names, revisions_table, settings, settings_table
 
@@ -16,6 +19,25 @@ def test_settings() -> None:
     table = region_of(page, "settings")
     assert table == settings_table(page)
     assert not re.findall(r"\|\s*\|$", table, re.MULTILINE), "a setting has no meaning"
+
+
+def test_attributes() -> None:
+    """The page about tools explains everything that a tool may say of itself."""
+    page = read_page("docs/tools.md").partition("What a class may set:")[2].partition("\n## ")[0]
+    explained = {
+        name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
+    }
+    assert {*IFeature.__annotations__, *ITool.__annotations__} - {"input_model", "output_model"} <= explained
+
+
+def test_roles() -> None:
+    """The page about containers explains every role that is looked for."""
+    page = read_page("docs/containers.md").partition("## Roles")[2].partition("\n## ")[0]
+    explained = {
+        name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
+    }
+    given = {field.name for field in fields(Roles)} - {"toolsets", "promptsets", "resourcesets", "registry", "offers"}
+    assert given | {"tools", "prompts", "resources", "tool_registry", "settings"} <= explained
 
 
 def test_settings_of_the_first_page() -> None:
@@ -48,6 +70,16 @@ def test_revisions_of_the_first_page() -> None:
 async def test_errors() -> None:
     """The table of errors is what the server answers."""
     assert region_of(read_page("docs/errors.md"), "errors") == await errors_table()
+
+
+def test_reasons() -> None:
+    """The page about errors explains every reason that the server gives."""
+    code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "axolotl_server").rglob("*.py"))
+    code += (ROOT / "axolotl_core" / "errors.py").read_text(encoding="utf-8")
+    given = set(re.findall(r'"reason": "([a-z_]+)"', code))
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \| [^|]+ \| [^|]+ \|$", read_page("docs/errors.md"), re.MULTILINE)
+    explained = {reason for row in rows for reason in re.findall(r"[a-z_]+", row)}
+    assert given - explained == set()
 
 
 def test_benchmarks() -> None:

@@ -1,0 +1,117 @@
+import logging
+from typing import Any
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel
+
+from axolotl_core import (
+    FeatureSpec,
+    ILayer,
+    InputRequired,
+    Invoke,
+    Overloaded,
+    Refused,
+    ToolCall,
+    ToolContext,
+    ToolError,
+    tool,
+)
+
+log = logging.getLogger("acme.calls")
+
+
+# region licence
+class LicenceLayer(ILayer):
+    """Tools with the tag "cad" share so many licences; a call that finds none is refused."""
+
+    def __init__(self, licences: int) -> None:
+        self.free = licences
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        if "cad" not in spec.feature.tags:
+            return call_next
+
+        async def licensed(call: ToolCall) -> Any:
+            if self.free == 0:
+                raise Overloaded("All licences are in use; try again", retry_after_seconds=5)
+            self.free -= 1
+            try:
+                return await call_next(call)
+            finally:
+                if call.lingers is None:
+                    self._give_back()
+                else:
+                    call.lingers(self._give_back)
+
+        return licensed
+
+    def _give_back(self) -> None:
+        self.free += 1
+
+
+# endregion licence
+
+
+# region outcome
+class OutcomeLayer(ILayer):
+    """Logs once how each call of a tool ended, and does so before the caller is answered."""
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        if spec.kind != "tool":
+            return call_next
+
+        async def noted(call: ToolCall) -> Any:
+            call.when_abandoned(lambda: log.info("%s: left behind (%s)", spec.name, call.cancel_reason))
+            try:
+                output = await call_next(call)
+            except BaseException as error:
+                self._note(call, _outcome(error))
+                raise
+            self._note(call, "done")
+            return output
+
+        return noted
+
+    def _note(self, call: ToolCall, outcome: str) -> None:
+        if call.abandoned:
+            return
+        log.info("%s: %s", call.spec.name, f"stopped ({call.cancel_reason})" if call.cancelled else outcome)
+
+
+def _outcome(error: BaseException) -> str:
+    match error:
+        case Refused():
+            return "refused"
+        case ToolError():
+            return "told what went wrong"
+        case InputRequired():
+            return "asked its user"
+        case _:
+            return "failed"
+
+
+# endregion outcome
+
+
+class Material(BaseModel):
+    name: str
+
+
+@tool(tags=frozenset({"cad"}))
+async def draw(part: str, context: ToolContext) -> str:
+    """Draw a part."""
+    if part == "":
+        raise ToolError("Say which part.")
+    if part == "bolt":
+        return "a bolt"
+    return f"{part} of {(await context.ask(Material, 'Of what?')).name}"
+
+
+# region container
+class Container(containers.DeclarativeContainer):
+    licences = providers.Singleton(LicenceLayer, 2)
+    layers = providers.List(providers.Singleton(OutcomeLayer), licences)
+    tools = providers.List(providers.Object(draw))
+
+
+# endregion container

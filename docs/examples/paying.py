@@ -1,0 +1,31 @@
+from dependency_injector import containers, providers
+
+from axolotl_core import Idempotency, tool
+
+PAID: list[int] = []
+
+
+# region key
+@tool(idempotency=Idempotency(key="payment_id", window_seconds=3600))
+async def pay(payment_id: str, euros: int) -> str:
+    """Pay; the same payment_id pays once."""
+    PAID.append(euros)
+    return f"paid {euros} €"
+
+
+# endregion key
+
+
+# region digest
+@tool(idempotency=Idempotency(window_seconds=60))
+async def order(article: str, pieces: int) -> dict[str, int]:
+    """Order something; the same order within a minute is the same order."""
+    PAID.append(pieces)
+    return {"ordered": pieces}
+
+
+# endregion digest
+
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object([pay, order]))

@@ -1,0 +1,94 @@
+"""The examples about layers, records and what belongs to a call do what the pages say."""
+
+import asyncio
+import importlib
+import logging
+import threading
+from typing import Any
+
+import pytest
+
+from axolotl_core import tool
+from axolotl_server import connect
+from tests.docs.pages import blocks
+from tests.server.serving import until
+from tests.server.tools import container_of
+
+
+def load(name: str) -> Any:
+    """Import an example."""
+    return importlib.import_module(name)
+
+
+def is_played(script: str) -> bool:
+    """Tell whether a page shows what a script prints; the sessions of all pages are played by tests of their own."""
+    return any(f"$ python {script}.py\n" in block.text for block in blocks("console"))
+
+
+def test_audited() -> None:
+    """A page shows the records of three calls."""
+    assert is_played("audited")
+
+
+def test_own_sink() -> None:
+    """A page shows what a sink of one's own is told."""
+    assert is_played("own_sink")
+
+
+async def test_own_layers(caplog: pytest.LogCaptureFixture) -> None:
+    """The outermost layer of the two sees an output, an error, a question and a refusal as what they are."""
+    caplog.set_level(logging.INFO, "acme.calls")
+    container = load("own_layers").Container()
+    async with connect(container, answer=lambda question: {"name": "brass"}) as client:
+        assert (await client.call("draw", {"part": "bolt"})).text == "a bolt"
+        assert (await client.call("draw", {"part": ""})).is_error
+        assert (await client.call("draw", {"part": "nut"})).text == "nut of brass"
+        assert container.licences().free == 2
+        container.licences().free = 0
+        refused = await client.call("draw", {"part": "bolt"})
+    assert refused.meta["retryAfterMs"] == 5000
+    ends = ["done", "told what went wrong", "asked its user", "done", "refused"]
+    assert caplog.messages == [f"draw: {end}" for end in ends]
+
+
+async def test_own_layers_and_a_thread() -> None:
+    """A licence is held as long as a thread works, though its caller has long been answered."""
+    gate = threading.Event()
+
+    @tool(tags=frozenset({"cad"}), timeout_seconds=0.05)
+    def render() -> None:
+        gate.wait(10)
+
+    layer = load("own_layers").LicenceLayer(1)
+    try:
+        async with connect(container_of(render, layers=[layer])) as client:
+            assert (await client.call("render")).meta["reason"] == "timeout"
+            assert layer.free == 0
+            gate.set()
+            await until(lambda: layer.free == 1)
+    finally:
+        gate.set()
+
+
+async def test_own_layers_and_code_that_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """A call that is left behind is noted once, before its caller is answered."""
+    caplog.set_level(logging.INFO, "acme.calls")
+    ended = asyncio.Event()
+
+    @tool(timeout_seconds=0.05)
+    async def cling() -> None:
+        while not ended.is_set():
+            try:
+                await ended.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async with connect(container_of(cling, layers=[load("own_layers").OutcomeLayer()])) as client:
+        assert (await client.call("cling")).is_error
+        assert _of_calls(caplog) == ["cling: left behind (timeout)"]
+        ended.set()
+    assert _of_calls(caplog) == ["cling: left behind (timeout)"]
+
+
+def _of_calls(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "acme.calls"]

@@ -1,0 +1,81 @@
+"""The examples of approval, idempotency and resilience do what their pages say."""
+
+import importlib
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from dependency_injector import containers
+
+from axolotl_core.resilience import retry_hazards
+from axolotl_server import connect
+from axolotl_server.client import Inquiry
+from axolotl_server.settings_resilience import ApprovalSettings, IdempotencySettings
+from tests.docs.pages import EXAMPLES, read_page
+
+
+def guarded(name: str) -> containers.DynamicContainer:
+    """Give an example's container."""
+    return importlib.import_module(name).Container()  # type: ignore[no-any-return]
+
+
+async def test_approving() -> None:
+    """Both tools ask, one with the words on the page, the other with its own and the arguments it chose."""
+    asked: list[str] = []
+
+    def answer(inquiry: Inquiry) -> Mapping[str, Any]:
+        asked.append(inquiry.message)
+        return {"approve": len(asked) > 1}
+
+    example = importlib.import_module("approving")
+    async with connect(guarded("approving"), answer=answer) as client:
+        refused = await client.call("delete", {"project": "atlas", "password": "swordfish"})
+        assert refused.text == "The user did not approve this call; it did not run"
+        renamed = await client.call("rename", {"project": "atlas", "name": "zenith", "trace": "x"})
+        assert renamed.text == "atlas is zenith now"
+    assert {"zenith", "borealis"} == example.PROJECTS
+    assert f"```text\n{asked[0]}\n```" in read_page("docs/approval.md")
+    assert asked[1] == 'Rename this project for everyone?\nTool: rename\nproject: "atlas"\nname: "zenith"'
+    async with connect(guarded("approving")) as client:
+        refused = await client.call("delete", {"project": "zenith", "password": "swordfish"})
+        assert refused.text in read_page("docs/approval.md")
+
+
+async def test_paying() -> None:
+    """A payment with the same id, and an order with the same arguments, is made once."""
+    example = importlib.import_module("paying")
+    async with connect(guarded("paying")) as client:
+        for _ in range(2):
+            assert (await client.call("pay", {"payment_id": "p1", "euros": 5})).text == "paid 5 €"
+        reused = await client.call("pay", {"payment_id": "p1", "euros": 7})
+        assert reused.meta["reason"] == "key_reused"
+        for _ in range(2):
+            outcome = await client.call("order", {"article": "tea", "pieces": 2})
+            assert outcome.structured == {"ordered": 2}
+        assert outcome.meta["replayed"] is True
+    assert example.PAID == [5, 2]
+
+
+async def test_upstream() -> None:
+    """A bank that is down is asked thrice a call, and not at all after two calls; a wrong currency harms nothing."""
+    container = guarded("upstream")
+    bank = container.bank()
+    async with connect(container) as client:
+        bank.down = True
+        outcomes = [await client.call("rate", {"currency": "CHF"}) for _ in range(3)]
+        assert [outcome.meta.get("reason") for outcome in outcomes] == [None, None, "circuit_open"]
+        assert bank.asked == 6
+    bank.down = False
+    async with connect(container) as client:
+        for _ in range(5):
+            assert (await client.call("rate", {"currency": "XXX"})).text == "There is no currency XXX"
+        assert (await client.call("rate", {"currency": "CHF"})).structured == 0.93
+    (tool,) = container.tools()
+    assert [*retry_hazards(tool, "loop")] == []
+
+
+def test_settings() -> None:
+    """The settings on the pages are settings."""
+    said = tomllib.loads((EXAMPLES / "resilience.toml").read_text(encoding="utf-8"))
+    assert ApprovalSettings(**said["approval"]).required_for == "destructive"
+    assert IdempotencySettings(**said["idempotency"]).on_store_failure == "closed"
