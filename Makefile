@@ -47,8 +47,8 @@ format: $(DEV) ## Format and mend what can be mended
 	$(BIN)/ruff format .
 
 lock: $(BIN)/uv ## Write the lock files again (ARGS=--upgrade for newer versions)
-	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --extra examples -o requirements/runtime.lock
-	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --extra examples --group dev -c requirements/runtime.lock -o requirements/dev.lock
+	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --extra examples --extra redis -o requirements/runtime.lock
+	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --extra examples --extra redis --group dev -c requirements/runtime.lock -o requirements/dev.lock
 
 clean: ## Remove the environment, caches and build results
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
