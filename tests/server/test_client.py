@@ -183,7 +183,7 @@ class Container(containers.DeclarativeContainer):
     plain = (order, polite, sign_in, sample, everything, abilities, settings_of, talk, trace)
     tools = providers.List(probe, *map(providers.Object, plain))
     prompts = providers.List(providers.Object(greeting), providers.Object(demanding))
-    resources = providers.List(*map(providers.Object, (config, page, my_size)))
+    resources = providers.List(providers.Object(config), providers.Object(page), providers.Object(my_size))
 
 
 def answering(*answers: Answer) -> Callable[[Inquiry], Answer]:
