@@ -135,7 +135,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Ask in the way of the request's revision, whatever thread the code runs in."""
-        self._raise_if_finished()
+        self._raise_if_ended(context)
         asking = self._ask_in_loop(context, question, read, key)
         if asyncio.get_running_loop() is self.exchange.loop:
             return await asking
@@ -192,11 +192,11 @@ class Request(msgspec.Struct, eq=False, gc=False):
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         """Ask where nothing can end the call between the look whether it has ended and the question."""
-        self._raise_if_finished()
+        self._raise_if_ended(context)
         return await (self.asking or self.era.asking).ask(self, context, question, read, key)
 
-    def _raise_if_finished(self) -> None:
-        if self.finished:
+    def _raise_if_ended(self, context: ToolContext) -> None:
+        if self.finished or context.cancelled:
             raise ToolCancelled("The call was stopped: nobody can be asked any more")
 
     def _unless_finished(self, act: Callable[[], object]) -> None:

@@ -52,11 +52,15 @@ class Watchdog:
             self._loop.call_later(self._interval, self._beat)
 
     def _watch(self) -> None:
-        while not self._stopped.wait(self._interval):
+        while not self._stopped.wait(self._interval) and not self._has_ended():
             turned = self._turned
             still = time.monotonic() - turned
             if self._is_news(still, turned):
                 _log.warning("the event loop stands still for %.2f seconds, held up here:\n%s", still, self._stack())
+
+    def _has_ended(self) -> bool:
+        """Tell whether the loop was closed, whoever should have stopped this before."""
+        return self._loop is not None and self._loop.is_closed()
 
     def _is_news(self, still: float, turned: float) -> bool:
         """Count a time in which the loop stood still, unless it is counted already."""

@@ -27,38 +27,38 @@ class Name(BaseModel):
 
 
 def held(name: str) -> int:
-    """Count the calls of a tool that something holds."""
+    """Count the calls of a tool that something holds; no other test has tools of these names."""
     gc.collect()
     return sum(isinstance(one, ToolCall) and one.spec.name == name for one in gc.get_objects())
 
 
 @tool(timeout_seconds=LONG)
-async def greet(context: ToolContext) -> str:
+async def salute(context: ToolContext) -> str:
     return f"Hello {(await context.ask(Name, 'Who?')).name}"
 
 
 @tool(timeout_seconds=LONG)
-async def greet_twice(context: ToolContext) -> str:
+async def salute_twice(context: ToolContext) -> str:
     first, second = [(await context.ask(Name, "Who?")).name for _ in range(2)]
     return f"{first} {second}"
 
 
 @tool(timeout_seconds=LONG, max_timeout_seconds=LONG + 1)
-async def greet_and_report(context: ToolContext) -> str:
+async def salute_and_report(context: ToolContext) -> str:
     name = (await context.ask(Name, "Who?")).name
     context.report_progress(1)
     return name
 
 
 @tool(timeout_seconds=LONG, max_timeout_seconds=LONG + 0.001)
-async def report(context: ToolContext) -> str:
+async def report_late(context: ToolContext) -> str:
     began = time.monotonic()
     await until(lambda: time.monotonic() > began + 0.002)
     context.report_progress(1)  # reaches the ceiling
     return "reported"
 
 
-@pytest.mark.parametrize("one", [greet, greet_twice, greet_and_report])
+@pytest.mark.parametrize("one", [salute, salute_twice, salute_and_report])
 async def test_a_clock_that_stood_still_holds_no_call(one: Any) -> None:
     """A call that has asked, and was answered, is gone long before its deadline would have been."""
     async with conversing(container_with([one])) as host:
@@ -75,9 +75,9 @@ async def test_a_clock_that_stood_still_holds_no_call(one: Any) -> None:
 
 async def test_a_ceiling_holds_no_call() -> None:
     """A call whose deadline could not be moved any further is gone long before it."""
-    async with connect(container_of(report)) as client:
-        assert (await client.call("report")).text == "reported"
-        await until(lambda: not held("report"))
+    async with connect(container_of(report_late)) as client:
+        assert (await client.call("report_late")).text == "reported"
+        await until(lambda: not held("report_late"))
 
 
 async def test_a_question_without_a_call_starts_no_clock() -> None:

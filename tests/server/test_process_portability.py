@@ -19,6 +19,7 @@ from tests.cli.processes import Processes
 from tests.server import process_tools
 from tests.server.forking import Mailbox, gone, share_forks, wait_until_gone
 from tests.server.process_tools import Point
+from tests.server.serving import until
 from tests.server.tools import container_of
 
 share_forks()
@@ -126,7 +127,7 @@ async def test_processes_end_with_their_server() -> None:
         pid = (await client.call("whoami")).structured["pid"]
         await client.close()
     await gone(pid)
-    assert host._server.processes().processes == 0
+    await until(lambda: host._server.processes().processes == 0)
 
 
 async def test_processes_end_with_their_tool() -> None:

@@ -102,3 +102,16 @@ async def test_it_ends_with_its_server() -> None:
 
 def _watchdogs() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "axolotl-watchdog"}
+
+
+def test_it_ends_with_its_loop() -> None:
+    """A loop that is closed under it leaves no thread either."""
+    before = _watchdogs()
+
+    async def forget() -> None:
+        Watchdog(0.01).start()
+
+    asyncio.run(forget())
+    for own in _watchdogs() - before:
+        own.join(PATIENCE_SECONDS)
+        assert not own.is_alive()
