@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["ProcessRunner", "WorkerFailed"]
 
 
-_WARM_AFTER_SECONDS: Final = 0.1
+_WARM_AFTER_SECONDS: Final = 1.0
 """Servers that are started to be looked at have ended by then."""
 
 _CRASHED: Final = {"reason": "crashed"}

@@ -17,7 +17,7 @@ from axolotl_server import ServerHost
 from axolotl_server.transports.memory import MemoryTransport
 from tests.faults.wires import HttpWire, StreamWire, Wire
 from tests.server import process_tools
-from tests.server.census import nothing_left, wait_for_threads
+from tests.server.census import nothing_left, server_threads, wait_for_threads
 from tests.server.forking import wait_until_gone
 from tests.server.scoped import Ledger
 from tests.server.serving import PATIENCE_SECONDS, serving
@@ -128,7 +128,7 @@ Open = Callable[[list[Any]], Any]
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
 async def test_nothing_is_lost_in_a_storm(opened: Open, number: int, seed: int) -> None:
     """No slot, permit, thread, task, entry or thing of a call is left when all is over."""
-    chance, ledger = random.Random(seed), Ledger()
+    threads, chance, ledger = server_threads(), random.Random(seed), Ledger()
     tools = tools_of_all_kinds(chance, ledger)
     async with opened(tools) as (host, wire):
         before = asyncio.all_tasks()
@@ -136,12 +136,12 @@ async def test_nothing_is_lost_in_a_storm(opened: Open, number: int, seed: int) 
         await nothing_left(host, before)
         assert host.handler.inflight.zombies.total > 0
         assert sorted(ledger.made) == sorted(ledger.order)
-    await asyncio.to_thread(wait_for_threads)
+    await asyncio.to_thread(wait_for_threads, threads)
 
 
 async def test_no_process_is_lost_in_a_storm(tmp_path: Any) -> None:
     """Workers that are killed at random are replaced, harm no other call, and are gone in the end."""
-    chance = random.Random(SEED)
+    threads, chance = server_threads(), random.Random(SEED)
     path = str(tmp_path / "pids")
     async with memory_wire([process_tools.whoami, process_tools.spin]) as (host, wire):
         before = asyncio.all_tasks()
@@ -150,7 +150,7 @@ async def test_no_process_is_lost_in_a_storm(tmp_path: Any) -> None:
         assert all("pid" in one["structuredContent"] for one in await asyncio.gather(*good))
         await nothing_left(host, before)
         assert host._server.processes().processes <= 4
-    await asyncio.to_thread(wait_for_threads)
+    await asyncio.to_thread(wait_for_threads, threads)
     for pid in _pids_in(path):
         await asyncio.to_thread(wait_until_gone, pid)
 

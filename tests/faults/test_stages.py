@@ -13,7 +13,7 @@ from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, To
 from axolotl_server import ServerHost
 from axolotl_server.transports.memory import MemoryTransport
 from tests.server import process_tools
-from tests.server.census import bulkhead_of, nothing_left, wait_for_threads
+from tests.server.census import bulkhead_of, nothing_left, server_threads, wait_for_threads
 from tests.server.forking import Mailbox
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import container_of
@@ -155,7 +155,7 @@ NARROW = {
 async def test_a_call_is_stopped(stage_name: str, reason: CancelReason, tmp_path: Any) -> None:
     """Whatever it was doing, it is answered at most once, knows why, and leaves nothing behind."""
     name, reach = STAGES[stage_name]
-    stage, before = Stage(), asyncio.all_tasks()
+    stage, before, threads = Stage(), asyncio.all_tasks(), server_threads()
     with Mailbox(tmp_path) as mailbox:
         async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
             transport = await _shaken(host)
@@ -169,7 +169,7 @@ async def test_a_call_is_stopped(stage_name: str, reason: CancelReason, tmp_path
             stage.release()
             answers = [json.loads(one) for one in await transport.close(PATIENCE_SECONDS)]
             await nothing_left(host, before)
-    await asyncio.to_thread(wait_for_threads)
+    await asyncio.to_thread(wait_for_threads, threads)
     _check(answers, stopped, reason)
 
 

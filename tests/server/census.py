@@ -55,9 +55,14 @@ async def nothing_left(host: ServerHost, tasks: set[Any]) -> None:
     assert host.handler.inflight.limit == host.settings.limits.max_inflight
 
 
-def wait_for_threads() -> None:
-    """Wait until no thread of a server is left that has stopped."""
-    for thread in threading.enumerate():
-        if thread.name.startswith("axolotl"):
+def server_threads() -> set[threading.Thread]:
+    """Find the threads of all servers in this process, of which other tests may have some."""
+    return {thread for thread in threading.enumerate() if thread.name.startswith("axolotl")}
+
+
+def wait_for_threads(before: set[threading.Thread]) -> None:
+    """Wait until no thread is left of a server that was started, and has stopped, since those were there."""
+    for thread in server_threads() - before:
+        if thread.is_alive():
             thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive(), f"{thread.name} does not end"
