@@ -2,6 +2,7 @@
 
     AxolotlError
     ├─ ConfigurationError                  at start only; exit code 2, never on the wire
+    ├─ InvalidToken                        a bearer token that is not accepted; 401 over HTTP
     ├─ ProtocolError                       a JSON-RPC error
     │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError
     │  ├─ InvalidParams ─ InvalidEnvelope
@@ -35,6 +36,7 @@ __all__ = [
     "InvalidEnvelope",
     "InvalidParams",
     "InvalidRequest",
+    "InvalidToken",
     "InvalidToolName",
     "MethodNotFound",
     "MissingCapability",
@@ -66,6 +68,14 @@ class ConfigurationError(AxolotlError):
     def __init__(self, *findings: str) -> None:
         super().__init__("\n".join(findings))
         self.findings: Sequence[str] = findings
+
+
+class InvalidToken(AxolotlError):
+    """A token proves nothing here; the reason is told to its sender, so it must hold nothing of the token."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class ProtocolError(AxolotlError):

@@ -39,6 +39,13 @@ class Principal(msgspec.Struct, frozen=True):
     scopes: frozenset[str] = frozenset()
     roles: frozenset[str] = frozenset()
     claims: Mapping[str, Any] = {}
+    issuer: str | None = None
+    """Who vouches for the subject; None where this server's own settings name it."""
+
+    @property
+    def identity(self) -> tuple[str | None, str | None, str]:
+        """What stays the same from one request to the next: scopes, roles and claims change with every token."""
+        return self.issuer, self.tenant, self.subject
 
 
 ANONYMOUS = Principal("anonymous")

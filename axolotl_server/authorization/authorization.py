@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from axolotl_core.authorization import Decision, IAuthorizer, because_of
@@ -24,7 +25,7 @@ from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.authorization.settings import AuthorizationSettings
 from axolotl_server.catalogues.completing import Completing
 
-__all__ = ["Authorization", "Denial", "authorization_of", "forbidden", "subject_of"]
+__all__ = ["Authorization", "Denial", "Lacking", "authorization_of", "forbidden", "subject_of"]
 
 Denial: TypeAlias = Forbidden | ProtocolError
 """What a refused call ends with."""
@@ -32,10 +33,19 @@ Denial: TypeAlias = Forbidden | ProtocolError
 _DECIDED_AT_ONCE: Final = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Lacking(Decision):
+    """A refusal because the principal lacks scopes of the feature, which it could get."""
+
+    scopes: frozenset[str] = frozenset()
+    """All that the feature demands."""
+
+
 class Authorization:
     """Asks the authorizer and makes the refusals."""
 
-    def __init__(self, authorizer: IAuthorizer, settings: AuthorizationSettings) -> None:
+    def __init__(self, authorizer: IAuthorizer, settings: AuthorizationSettings, *, only_scopes: bool = False) -> None:
+        self._only_scopes = only_scopes
         # A subclass may decide by more than the rules, so it is asked like any other authorizer.
         self.policy: Final = authorizer if type(authorizer) is DefaultAuthorizer else None
         """The ready policy, where the rules of the settings decide."""
@@ -46,6 +56,10 @@ class Authorization:
         self._authorizer = BoundedAuthorizer(authorizer, settings.timeout_seconds)
         self.verdicts: dict[object, tuple[FeatureSpec, Denial | None]] = {}
         """How calls of a feature end that belong to a request on which was decided: with an error, or not."""
+
+    def concerns(self, spec: FeatureSpec) -> bool:
+        """Tell whether anybody could be refused a feature."""
+        return not self._only_scopes or bool(subject_of(spec).feature.scopes)
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
         """Decide on one principal and one feature; what nobody can decide is denied.
@@ -60,7 +74,7 @@ class Authorization:
         if not scopes or decision.allowed is not True or principal.scopes.issuperset(scopes):
             return decision
         missing = ", ".join(sorted({*scopes} - principal.scopes))
-        return Decision(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}")
+        return Lacking(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}", frozenset(scopes))
 
     async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
         """Decide on several features.
@@ -97,12 +111,19 @@ class Authorization:
         return because_of(_missing(call), decision) if self.hides else forbidden(spec, decision)
 
 
-def authorization_of(settings: AuthorizationSettings, authorizer: IAuthorizer | None) -> Authorization | None:
+def authorization_of(
+    settings: AuthorizationSettings, authorizer: IAuthorizer | None, *, has_tokens: bool = False
+) -> Authorization | None:
     """Make what the settings and the container ask for; None where that is nothing.
+
+    Where callers come with tokens, the scopes of features are demanded without a policy too.
 
     Raises:
         ConfigurationError: if there are two policies.
     """
+    if has_tokens and settings.mode is None and authorizer is None and not settings.has_policy:
+        settings = settings.model_copy(update={"default": "allow"})
+        return Authorization(DefaultAuthorizer(settings), settings, only_scopes=True)
     if settings.mode == "off" or (authorizer is None and not settings.enforced):
         return None
     if authorizer is not None and settings.has_policy:

@@ -16,7 +16,7 @@ from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ToolError
 from axolotl_core.layer import ToolCall
 from axolotl_core.spec import FeatureSpec
-from axolotl_server.authorization.authorization import Authorization, Denial, forbidden, subject_of
+from axolotl_server.authorization.authorization import Authorization, Denial, Lacking, forbidden, subject_of
 from axolotl_server.authorization.doors import Door, Doors, Sought
 from axolotl_server.eras.base import Method, Methods
 from axolotl_server.layers.authorization import AuthorizationLayer
@@ -43,6 +43,7 @@ class Guard:
 
     def _in_front_of(self, method: Method, door: Door) -> Method:
         verdicts, waits = self._authorization.verdicts, self._authorization.waits
+        concerns = self._authorization.concerns
 
         async def guarded(request: Request) -> bytes | None:
             sought = door(request)
@@ -51,6 +52,8 @@ class Guard:
             if sought.binding is None:
                 return await self._tell_missing(sought, request)
             spec = subject_of(sought.binding.spec)
+            if not concerns(spec):
+                return await method(request)
             if waits:
                 with _stoppable(request) as asking:
                     denial = await self._judge(sought, spec, request)
@@ -74,6 +77,8 @@ class Guard:
             return None
         if self._authorization.hides:
             return because_of(await sought.missing(principal), decision)
+        if isinstance(decision, Lacking) and (challenge := request.exchange.demand(decision.scopes)) is not None:
+            return because_of(challenge, decision)
         return forbidden(spec, decision)
 
     async def _tell_missing(self, sought: Sought, request: Request) -> bytes | None:

@@ -62,31 +62,32 @@ class Who(_Part):
     """Whom a rule concerns: everyone for whom all that is said holds."""
 
     subjects: _Words | None = None
-    """One of these."""
+    """Matches a principal that is one of these."""
     tenants: _Words | None = None
-    """In one of these."""
+    """Matches a principal in one of these."""
     roles: _Words | None = None
-    """With at least one of these."""
+    """Matches a principal with at least one of these."""
     scopes: _Words | None = None
-    """With all of these."""
+    """Matches a principal with all of these."""
     anonymous: bool | None = None
-    """Whether nobody knows who it is."""
+    """Matches a principal of whom nothing is known, or something is."""
 
 
 class What(_Part):
     """What a rule concerns: everything for which all that is said holds."""
 
     names: _Words | None = None
-    """Names, or patterns with `*` and `?`; of a resource its URI, or the text of its template."""
+    """Matches features by name, URI or the text of a template, or by a pattern with `*` and `?`."""
     kinds: Annotated[frozenset[_Kind], Field(min_length=1)] | None = None
+    """Matches features of these kinds."""
     toolsets: _Words | None = None
-    """Of one of these tool sets, or of one inside of them."""
+    """Matches what is in one of these tool sets, or in a set inside of one."""
     tags: _Words | None = None
-    """With at least one of these."""
+    """Matches what has at least one of these tags."""
     destructive: bool | None = None
-    """Of tools; one that does not say what it is counts as destructive, as the protocol has it."""
+    """Matches tools by their annotation; one that says nothing counts as destructive."""
     read_only: bool | None = None
-    """Of tools; one that does not say what it is does not count as read-only."""
+    """Matches tools by their annotation; one that says nothing does not count as read-only."""
 
 
 class AuthorizationRule(_Part):
@@ -95,8 +96,11 @@ class AuthorizationRule(_Part):
     name: str = Field(min_length=1)
     """What the audit and `axolotl policy explain` call it."""
     effect: Annotated[Literal["allow", "deny"], _one_of("allow", "deny")]
+    """What the rule does; one that denies beats all that allow."""
     who: Who = Who()
+    """Whom it concerns; everybody unless it is said."""
     what: What = What()
+    """What it concerns; everything unless it is said."""
 
 
 class AuthorizationSettings(Section):
@@ -138,9 +142,13 @@ class PrincipalSettings(_Part):
     """On whose behalf the client of a transport acts that cannot prove who it is, as on stdio."""
 
     subject: str = Field(min_length=1)
+    """On whose behalf the client acts."""
     tenant: str | None = None
+    """The tenant it belongs to."""
     scopes: frozenset[str] = frozenset()
+    """Its scopes."""
     roles: frozenset[str] = frozenset()
+    """Its roles."""
 
     @property
     def principal(self) -> Principal:

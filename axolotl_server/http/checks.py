@@ -21,6 +21,7 @@ class HeaderChecks:
     def __init__(self, settings: HttpSettings) -> None:
         own = settings.host if ":" not in settings.host else f"[{settings.host}]"
         self._hosts = {*_LOOPBACK, own.lower(), *(host.lower() for host in settings.allowed_hosts)}
+        self._any_host = "*" in settings.allowed_hosts
         self._origins = {origin.lower() for origin in settings.allowed_origins}
         self.passed: set[tuple[bytes | None, ...]] = set()
         """Hosts, origins, content types and accepted types that went through together: they need no second look."""
@@ -49,6 +50,10 @@ class HeaderChecks:
         if origin is not None and not self._is_origin(origin):
             raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
 
+    def allows_pages_of(self, origin: bytes) -> bool:
+        """Tell whether pages of an origin were allowed by name."""
+        return origin.decode("latin-1").lower() in self._origins
+
     def check_content(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a body that does not say that it is JSON.
 
@@ -65,7 +70,7 @@ class HeaderChecks:
 
     def _is_host(self, value: bytes) -> bool:
         match = _HOST.fullmatch(value.decode("latin-1").lower())
-        return match is not None and (match["host"] in self._hosts or match[0] in self._hosts)
+        return match is not None and (self._any_host or match["host"] in self._hosts or match[0] in self._hosts)
 
     def _is_origin(self, value: bytes) -> bool:
         origin = value.decode("latin-1").lower()

@@ -1,5 +1,7 @@
 """Writing whole HTTP responses, and the headers of event streams."""
 
+from collections.abc import Sequence
+
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.http.asgi import Send
 from axolotl_server.http.refusals import HttpRefusal
@@ -23,15 +25,15 @@ async def send_json(send: Send, status: int, body: bytes, extra: Headers) -> Non
     await send({"type": "http.response.body", "body": body})
 
 
-async def send_empty(send: Send, status: int) -> None:
-    """Send a status and nothing else."""
-    await send({"type": "http.response.start", "status": status, "headers": [(b"content-length", b"0")]})
+async def send_empty(send: Send, status: int, extra: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    """Send a status and no body."""
+    headers = [(b"content-length", b"0"), *extra]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
 
 
 async def send_refusal(send: Send, refusal: HttpRefusal) -> None:
     """Send a refusal as a JSON-RPC error without an id."""
     extra = [(b"connection", b"close")] if refusal.status in (408, 413) else []
-    if refusal.allow is not None:
-        extra.append((b"allow", refusal.allow))
+    extra += refusal.headers
     await send_json(send, refusal.status or 400, error_message(None, refusal, refusal.code), extra)
