@@ -1,0 +1,82 @@
+"""What holds in a server, setting by setting: the values, and how they are written."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from axolotl_cli.counts import number
+from axolotl_cli.lines import one_line
+from axolotl_cli.render import show
+from axolotl_server.configuration.effective import EffectiveValue, effective_values, masked
+from axolotl_server.configuration.origins import DEFAULT, TOOL
+from axolotl_server.host import ServerHost
+from axolotl_server.tool_settings import ToolOverrides
+
+__all__ = ["print_values", "values_of", "written"]
+
+
+def values_of(host: ServerHost) -> list[EffectiveValue]:
+    """List all settings of a started server, and what its tools say themselves where nobody else does."""
+    values = [*effective_values(host.weighed), *_own_values(host)]
+    sections = list(dict.fromkeys(value.keys[0] for value in values))
+    return sorted(values, key=lambda value: sections.index(value.keys[0]))
+
+
+def written(value: EffectiveValue) -> dict[str, Any]:
+    """Write a setting for programs."""
+    origin = {"layer": value.origin.layer.value, "place": value.origin.place or None}
+    return {"setting": value.name, "value": value.value, "origin": origin}
+
+
+def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], total: int, *, with_origin: bool) -> None:
+    """Write settings for people, section by section."""
+    head = Table.grid(padding=(0, 2))
+    head.add_column(style="dim", no_wrap=True)
+    for name, fact in facts.items():
+        head.add_row(name, Text(one_line(fact)))
+    changed = sum(value.origin != DEFAULT for value in values)
+    ending = f"{number(total, 'setting')}, {changed} of them set"
+    parts: list[RenderableType] = [head, ""]
+    show(*parts, *([_table(values, with_origin)] if values else []), "", ending)
+
+
+def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
+    for binding in host.catalogue.bindings():
+        spec, said = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
+        for key in ToolOverrides.model_fields:
+            own = getattr(spec.feature, key, None)
+            if own is None or getattr(said, key) is not None or own != getattr(spec.limits, key, None):
+                continue
+            if (key, own) != ("execution", "loop"):
+                yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
+
+
+def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
+    columns = ("Setting", "Value", "Origin") if with_origin else ("Setting", "Value")
+    table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table.columns[0].no_wrap = True
+    for column in table.columns[1:]:
+        column.overflow = "fold"
+    for _, section in groupby(values, key=lambda value: value.keys[0]):
+        for value in section:
+            style = "dim" if value.origin == DEFAULT else ""
+            origin = value.origin.place or str(value.origin)
+            cells = [_name(value), Text(_text(value.value), style), Text(one_line(origin), style)]
+            table.add_row(*cells[: len(columns)])
+        table.add_section()
+    return table
+
+
+def _name(value: EffectiveValue) -> Text:
+    section, _, key = one_line(value.name).rpartition(".")
+    return Text.assemble((f"{section}." if section else "", "dim cyan"), (key, "cyan"))
+
+
+def _text(value: Any) -> str:
+    return "–" if value is None else one_line(json.dumps(value, ensure_ascii=False))

@@ -1,0 +1,89 @@
+"""Every setting that holds, one by one, with where it came from; secrets are masked."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, SecretBytes, SecretStr
+from pydantic_core import to_jsonable_python
+
+from axolotl_server.configuration.loading import Weighed
+from axolotl_server.configuration.origins import DEFAULT, Origin
+from axolotl_server.configuration.said import Keys
+from axolotl_server.configuration.shape import below, fields_of
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["MASK", "EffectiveValue", "effective_values", "masked"]
+
+MASK: Final = "********"
+_PASSWORD: Final = re.compile(r"(?<=://)([^/?#\s@:]*):[^/?#\s@]+(?=@)")
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveValue:
+    """A setting as it holds."""
+
+    keys: Keys
+    value: Any
+    """In the form of JSON, without secrets."""
+    origin: Origin
+
+    @property
+    def name(self) -> str:
+        """The setting as it is written: `http.port`."""
+        return ".".join(map(str, self.keys))
+
+
+def effective_values(weighed: Weighed) -> Iterator[EffectiveValue]:
+    """List every setting, section by section."""
+    for keys, value in _leaves(weighed.settings, ()):
+        origin = weighed.origin_of(keys)
+        if origin != DEFAULT or _is_fixed(keys):
+            yield EffectiveValue(keys, masked(value), origin)
+
+
+def masked(value: Any) -> Any:
+    """Write a value in the form of JSON, and a mask for each secret in it, also for the password of a URL."""
+    match value:
+        case SecretStr() | SecretBytes():
+            return MASK
+        case BaseModel():
+            return {key: masked(inner) for key, inner in value}
+        case Mapping():
+            return {str(key): masked(inner) for key, inner in value.items()}
+        case set() | frozenset():
+            return sorted(map(masked, value), key=str)
+        case list() | tuple():
+            return [masked(inner) for inner in value]
+        case str():
+            return _PASSWORD.sub(rf"\1:{MASK}", value)
+    return to_jsonable_python(value)
+
+
+def _is_fixed(keys: Keys) -> bool:
+    """Tell whether a setting is always there; in a table that somebody made, as a rule is, only what it says counts."""
+    annotation: Any = ServerSettings
+    for key in keys:
+        if key not in fields_of(annotation):
+            return False
+        annotation = below(annotation, key)
+    return True
+
+
+def _leaves(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
+    """Go down into tables, and into lists of tables; what has nothing inside of it is a value itself."""
+    inner = list(_tables_and_values(value))
+    if not inner:
+        yield keys, value
+    for key, item in inner:
+        yield from _leaves(item, (*keys, key))
+
+
+def _tables_and_values(value: Any) -> Iterable[tuple[str | int, Any]]:
+    match value:
+        case BaseModel() | Mapping():
+            return dict(value).items()
+        case list() | tuple() if any(isinstance(item, BaseModel) for item in value):
+            return enumerate(value)
+    return ()

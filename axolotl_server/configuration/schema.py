@@ -1,0 +1,66 @@
+"""The JSON Schema of the settings file, for editors and for checks before a server starts."""
+
+from typing import Any, Final
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from axolotl_server.configuration.meanings import meanings_of
+from axolotl_server.configuration.shape import SecretForm, secret_form
+from axolotl_server.settings import ServerSettings
+
+__all__ = ["file_schema"]
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_OWN_KEYS: Final = {
+    "target": {
+        "type": "string",
+        "description": "The container to serve, as `pkg.module:Container` or `path/file.py:Container`.",
+    },
+    "toolset": {"type": "string", "description": "The tool sets to serve, separated by commas; all unless it is set."},
+}
+
+
+def file_schema() -> dict[str, Any]:
+    """Describe `axolotl.toml`, or the table `tool.axolotl` of `pyproject.toml`."""
+    schema = ServerSettings.model_json_schema(schema_generator=_FileSchema)
+    described = {"$schema": _DIALECT, "title": "Settings of an Axolotl server"}
+    return {**described, **schema, **described, "properties": {**_OWN_KEYS, **schema["properties"]}}
+
+
+class _FileSchema(GenerateJsonSchema):
+    """Adds what a key means, and the files of secrets."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        for name, meaning in meanings_of(model).items():
+            made["properties"][name]["description"] = meaning
+        for section in made["properties"].values():
+            if "$ref" in section:
+                section.pop("default", None)  # it repeats the defaults of what is in it
+        for name, field in model.model_fields.items():
+            form = secret_form(field.annotation)
+            if form is not None:
+                _add_file(made, name, form)
+        made.pop("title", None)
+        return made
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _add_file(table: JsonSchemaValue, name: str, form: SecretForm) -> None:
+    """Let a secret stand in a file instead, but not in both."""
+    key, path = f"{name}_file", {"type": "string", "minLength": 1}
+    many = {"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]}
+    meaning = (
+        f"A file that holds `{name}`" if form == "one" else f"A file that holds one of `{name}`, or a list of such"
+    )
+    table["properties"][key] = {**(path if form == "one" else many), "description": f"{meaning}, instead of it."}
+    choice: dict[str, Any] = {"not": {"required": [name, key]}}
+    if name in table.get("required", []):
+        table["required"] = [other for other in table["required"] if other != name]
+        choice = {"oneOf": [{"required": [name]}, {"required": [key]}]}
+    table.setdefault("allOf", []).append(choice)

@@ -1,0 +1,106 @@
+"""Secrets that stand in files: `<name>_file` gives the path, in every source and for every secret."""
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, Final
+
+from axolotl_server.configuration.bounded import UnreadableFile, read_small
+from axolotl_server.configuration.said import Keys, Said, Tree, leaves, tree_of
+from axolotl_server.configuration.shape import SecretForm, below, fields_of, secret_form
+
+__all__ = ["SecretFile", "find_secret_files", "read_secret"]
+
+_MAX_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SecretFile:
+    """Stands for a secret until all sources are weighed: the files of those that are not heard stay closed."""
+
+    path: str
+
+    def read(self) -> str:
+        """Read the secret.
+
+        Raises:
+            UnreadableFile: if that cannot be done; the text names the path.
+        """
+        try:
+            return read_secret(self.path)
+        except UnreadableFile as error:
+            # Whoever writes the secret itself into the wrong setting shall not find it in the log.
+            shown = f"{self.path}: " if self.path.startswith("/") else ""
+            raise UnreadableFile(f"{shown}{error}") from None
+
+
+def read_secret(path: str | Path) -> str:
+    """Read a secret: all that is in a file, save for one line break at its end.
+
+    Raises:
+        UnreadableFile: if it cannot be read, is empty or is too large for a secret.
+    """
+    content = read_small(Path(path), _MAX_BYTES)
+    secret = content.removesuffix("\n").removesuffix("\r") if content.endswith("\n") else content
+    if not secret:
+        raise UnreadableFile("it is empty")
+    return secret
+
+
+def find_secret_files(tree: Tree, annotation: Any, findings: list[str], keys: Keys = ()) -> Tree:
+    """Put a SecretFile in the place of each secret whose `<name>_file` a source gives; both at once is a finding."""
+    fields = fields_of(annotation)
+    forms = {name: secret_form(field.annotation) for name, field in fields.items()}
+    named = {f"{name}_file": (name, form) for name, form in forms.items() if form and f"{name}_file" not in fields}
+    found: Tree = {}
+    for key, node in tree.items():
+        place = (*keys, key)
+        if key not in named:
+            found[key] = _find_below(node, below(annotation, key), findings, place)
+            continue
+        name, form = named[key]
+        files = _files(node, form)
+        if name in tree:
+            findings.append(_finding(place, f"{name} is given too; give one of them", node))
+        elif files is None:
+            findings.append(_finding(place, "must be the path of a file", node))
+        else:
+            found[name] = files
+    return found
+
+
+def _find_below(node: Said | Tree, annotation: Any, findings: list[str], keys: Keys) -> Said | Tree:
+    if not isinstance(node, Said):
+        return find_secret_files(node, annotation, findings, keys)
+    if not isinstance(node.value, list | tuple):
+        return node
+    items = []
+    for index, item in enumerate(node.value):
+        place = (*node.keys, index)
+        table = tree_of(item, node.locate, place) if isinstance(item, dict) else None
+        items.append(item if table is None else find_secret_files(table, below(annotation, index), findings, place))
+    return replace(node, value=items)
+
+
+def _files(node: Said | Tree, form: SecretForm) -> Said | None:
+    if not isinstance(node, Said):
+        return None
+    paths = [node.value] if form == "one" else _listed(node.value)
+    if not paths or not all(isinstance(path, str | PathLike) and fspath(path) for path in paths):
+        return None
+    files = [SecretFile(fspath(path)) for path in paths]
+    return replace(node, value=files[0] if form == "one" else files)
+
+
+def _listed(value: Any) -> list[Any]:
+    """Read a path or several; a variable has several as JSON."""
+    if isinstance(value, str) and value.startswith("["):
+        with suppress(ValueError):
+            value = json.loads(value)
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _finding(keys: Keys, problem: str, node: Said | Tree) -> str:
+    return f"Setting {'.'.join(map(str, keys))}: {problem} ({next(leaves(node)).origin()})"

@@ -1,0 +1,76 @@
+"""The settings file: `axolotl.toml`, or a table of `pyproject.toml`."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.configuration.env_file import EnvFile
+from axolotl_server.configuration.origins import Layer, Origin, file_name
+from axolotl_server.configuration.said import Keys
+
+__all__ = ["FileSettings", "find_file"]
+
+_PROJECT_TABLE = ("tool", "axolotl")
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettings:
+    """What files say: the target to serve, the settings of the server, and variables that the environment lacks."""
+
+    path: Path | None = None
+    target: str | None = None
+    toolset: str | None = None
+    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    table: tuple[str, ...] = ()
+    """Where in the file the settings stand."""
+    env_file: EnvFile | None = None
+    """What a `.env` file says; nothing reads one unasked."""
+
+    def locate(self, keys: Keys) -> Origin:
+        """Find the line that says something."""
+        if self.path is None:
+            return Origin(Layer.FILE, "file")
+        from axolotl_server.configuration.toml_lines import line_of
+
+        line = line_of(self.path, (*self.table, *keys))
+        return Origin(Layer.FILE, file_name(self.path) + (f":{line}" if line else ""))
+
+
+def find_file(directory: Path) -> FileSettings:
+    """Read `axolotl.toml`, else `[tool.axolotl]` of `pyproject.toml`, in a directory.
+
+    Raises:
+        ConfigurationError: if the file is no TOML, or what it says is no table.
+    """
+    own, project = directory / "axolotl.toml", directory / "pyproject.toml"
+    if own.is_file():
+        return _split(own, _read(own))
+    if project.is_file():
+        tools = _read(project).get("tool")
+        table = tools.get("axolotl") if isinstance(tools, dict) else None
+        if table is not None and not isinstance(table, dict):
+            raise ConfigurationError(f"{project}: tool.axolotl must be a table")
+        if table is not None:
+            return _split(project, table, _PROJECT_TABLE)
+    return FileSettings()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} is not valid TOML: {error}") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _split(path: Path, table: dict[str, Any], place: tuple[str, ...] = ()) -> FileSettings:
+    values = dict(table)
+    target, toolset = values.pop("target", None), values.pop("toolset", None)
+    for key, value in (("target", target), ("toolset", toolset)):
+        if value is not None and not isinstance(value, str):
+            raise ConfigurationError(f"{path}: {key} must be a string")
+    return FileSettings(path, target, toolset, values, place)

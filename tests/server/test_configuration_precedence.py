@@ -1,0 +1,146 @@
+"""Precedence: of all that speak about a setting the strongest is heard, and it is named as the origin."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axolotl_server.configuration import FileSettings, Layer, Origin, weigh
+from axolotl_server.configuration.env_file import EnvFile
+from axolotl_server.settings import ServerSettings
+
+LAYERS = (Layer.CONTAINER, Layer.FILE, Layer.ENV_FILE, Layer.ENVIRONMENT, Layer.FLAG)
+"""The weakest first."""
+
+WORDS = st.text("abcxyz", min_size=1, max_size=5)
+VALUES: Mapping[str, st.SearchStrategy[Any]] = {
+    "http.port": st.integers(0, 65535),
+    "http.host": WORDS,
+    "http.allowed_hosts": st.lists(WORDS, max_size=3).map(tuple),
+    "limits.timeout_seconds": st.integers(1, 900).map(float),
+    "sessions.resumable": st.booleans(),
+    "server.name": WORDS,
+    "audit.key": st.text("0123456789", min_size=16, max_size=20),
+    "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
+}
+SPEECH = st.fixed_dictionaries({}, optional=dict(VALUES))
+Said = Mapping[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def _no_environment() -> Iterator[None]:
+    """Keep the settings of the machine out."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.upper().startswith("AXOLOTL_"):
+                patch.delenv(name)
+        yield
+
+
+def nested(said: Said) -> dict[str, Any]:
+    """Write settings as tables."""
+    tables: dict[str, Any] = {}
+    for name, value in said.items():
+        *sections, key = name.split(".")
+        table = tables
+        for section in sections:
+            table = table.setdefault(section, {})
+        table[key] = value
+    return tables
+
+
+def variables(said: Said) -> dict[str, str]:
+    """Write settings as variables."""
+    return {
+        f"AXOLOTL_{name.upper().replace('.', '__')}": value if isinstance(value, str) else json.dumps(value)
+        for name, value in said.items()
+    }
+
+
+@given(speech=st.fixed_dictionaries(dict.fromkeys(LAYERS, SPEECH)))
+def test_the_strongest_is_heard(speech: Mapping[Layer, Said]) -> None:
+    """Whoever says what: each setting is that of the strongest layer that has it, and that layer is its origin."""
+    in_env_file = variables(speech[Layer.ENV_FILE])
+    file = FileSettings(
+        path=Path("axolotl.toml"),
+        values=nested(speech[Layer.FILE]),
+        env_file=EnvFile(Path(".env"), in_env_file, dict.fromkeys(in_env_file, 1)),
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables(speech[Layer.ENVIRONMENT]).items():
+            patch.setenv(name, value)
+        weighed = weigh(flags=nested(speech[Layer.FLAG]), file=file, container=nested(speech[Layer.CONTAINER]))
+    for name in VALUES:
+        heard = next((layer for layer in reversed(LAYERS) if name in speech[layer]), Layer.DEFAULT)
+        value = attrgetter(name)(ServerSettings()) if heard is Layer.DEFAULT else speech[heard][name]
+        held = attrgetter(name)(weighed.settings)
+        assert (held.get_secret_value() if name == "audit.key" and held else held) == value
+        assert weighed.origin_of(tuple(name.split("."))).layer is heard
+
+
+def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An origin names the flag, the variable, or the line."""
+    monkeypatch.setenv("AXOLOTL_HTTP__HOST", "a")
+    monkeypatch.setenv("AXOLOTL_LIMITS", '{"threads": 3}')
+    env_file = EnvFile(Path("/x/prod.env"), {"AXOLOTL_HTTP__PATH": "/b"}, {"AXOLOTL_HTTP__PATH": 7})
+    weighed = weigh(
+        flags={"http": {"port": 1}, "tasks": {"maximum": 2}},
+        file=FileSettings(env_file=env_file),
+        container={"server": {"name": "c"}},
+    )
+    named = {
+        ("http", "port"): (Origin(Layer.FLAG, "--port"), "flag --port"),
+        ("tasks", "maximum"): (Origin(Layer.FLAG), "argument"),
+        ("http", "host"): (Origin(Layer.ENVIRONMENT, "AXOLOTL_HTTP__HOST"), "environment AXOLOTL_HTTP__HOST"),
+        ("limits", "threads"): (Origin(Layer.ENVIRONMENT, "AXOLOTL_LIMITS"), "environment AXOLOTL_LIMITS"),
+        ("http", "path"): (Origin(Layer.ENV_FILE, "/x/prod.env:7"), "/x/prod.env:7"),
+        ("server", "name"): (Origin(Layer.CONTAINER), "container"),
+        ("server", "title"): (Origin(Layer.DEFAULT), "default"),
+    }
+    assert {keys: weighed.origin_of(keys) for keys in named} == {keys: origin for keys, (origin, _) in named.items()}
+    assert [str(origin) for origin, _ in named.values()] == [text for _, text in named.values()]
+
+
+def test_a_single_key_beats_a_section_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within the environment, the variable that says more about a setting is heard, whichever comes first."""
+    monkeypatch.setenv("AXOLOTL_HTTP__PORT", "2")
+    monkeypatch.setenv("AXOLOTL_HTTP", '{"port": 1, "host": "h"}')
+    weighed = weigh()
+    assert (weighed.settings.http.port, weighed.settings.http.host) == (2, "h")
+    assert weighed.origin_of(("http", "port")).place == "AXOLOTL_HTTP__PORT"
+    assert weighed.origin_of(("http", "host")).place == "AXOLOTL_HTTP"
+
+
+def test_an_empty_table_says_nothing() -> None:
+    """It leaves what weaker sources say."""
+    assert weigh(flags={"http": {}}, container={"http": {"port": 1}}).settings.http.port == 1
+
+
+def test_a_list_is_replaced_as_a_whole() -> None:
+    """Lists of two sources are not mixed."""
+    rule = {"name": "a", "effect": "allow"}
+    settings = weigh(
+        flags={"authorization": {"rules": [rule]}},
+        container={"authorization": {"rules": [{**rule, "name": "b"}, {**rule, "name": "c"}]}},
+    ).settings
+    assert [one.name for one in settings.authorization.rules] == ["a"]
+
+
+def test_the_names_of_tool_sets_are_no_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`AXOLOTL_TOOLSETS` chooses tool sets; a limit of one has a longer name."""
+    monkeypatch.setenv("AXOLOTL_TOOLSETS", "billing")
+    monkeypatch.setenv("AXOLOTL_TOOLSETS__BILLING__MAX_CONCURRENCY", "3")
+    assert weigh().settings.toolsets["billing"].max_concurrency == 3
+
+
+def test_settings_look_nowhere_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container that makes its settings from the class says what it was told, and nothing of the environment."""
+    monkeypatch.setenv("AXOLOTL_HTTP__PORT", "1")
+    assert ServerSettings().http.port == 8000
+    assert ServerSettings.model_validate({"http": {"host": "h"}}).http.port == 8000

@@ -1,0 +1,324 @@
+"""Secrets: from files, in every source, for every field that is one; and never in what is shown or told."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, SecretStr
+
+from axolotl_core import ConfigurationError
+from axolotl_server.configuration import FileSettings, Weighed, load_settings, weigh
+from axolotl_server.configuration.bounded import UnreadableFile
+from axolotl_server.configuration.effective import MASK, effective_values, masked
+from axolotl_server.configuration.env_file import EnvFile
+from axolotl_server.configuration.said import tree_of
+from axolotl_server.configuration.secret_files import SecretFile, find_secret_files, read_secret
+from axolotl_server.configuration.shape import fields_of, keys_of, secret_form, tables_in
+from axolotl_server.settings import ServerSettings
+
+CANARY = "canary-8b1f-and-longer-than-it-must-be"
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the settings of the machine out."""
+    for name in list(os.environ):
+        if name.upper().startswith("AXOLOTL_"):
+            monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> str:
+    """Write a secret into a file."""
+    path = tmp_path / "secret"
+    path.write_text(f"{CANARY}\n", encoding="utf-8")
+    return str(path)
+
+
+def findings_of(**sources: Any) -> list[str]:
+    """Collect what is wrong with settings."""
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(**sources)
+    return list(refused.value.findings)
+
+
+def key_of(settings: ServerSettings) -> str | None:
+    """Give the key of the audit."""
+    return None if settings.audit.key is None else settings.audit.key.get_secret_value()
+
+
+@pytest.mark.parametrize("source", ["flags", "environment", "env_file", "file", "container"])
+def test_every_source_may_name_a_file(source: str, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`<name>_file` is understood wherever settings are."""
+    sources: dict[str, Any] = {}
+    if source == "environment":
+        monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", secret)
+    elif source == "env_file":
+        variables = {"AXOLOTL_AUDIT__KEY_FILE": secret}
+        sources["file"] = FileSettings(env_file=EnvFile(Path(".env"), variables, dict.fromkeys(variables, 1)))
+    elif source == "file":
+        sources["file"] = FileSettings(path=Path("axolotl.toml"), values={"audit": {"key_file": secret}})
+    else:
+        sources[source] = {"audit": {"key_file": Path(secret)}}
+    assert key_of(load_settings(**sources)) == CANARY
+
+
+@pytest.mark.parametrize("value", ["{path}", '["{path}"]', ["{path}"], ("{path}",)], ids=str)
+def test_a_list_of_secrets(value: Any, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A path, or several, each of one secret; in the environment as JSON."""
+    if isinstance(value, str):
+        monkeypatch.setenv("AXOLOTL_PROTOCOL__STATE_KEYS_FILE", value.format(path=secret))
+        keys = load_settings().protocol.state_keys
+    else:
+        paths = type(value)([secret, secret])
+        keys = load_settings(flags={"protocol": {"state_keys_file": paths}}).protocol.state_keys
+        assert len(keys) == 2
+    assert {key.get_secret_value() for key in keys} == {CANARY}
+
+
+@pytest.mark.parametrize(
+    ("content", "secret"),
+    [
+        pytest.param(b"abc", "abc", id="bare"),
+        pytest.param(b"abc\n", "abc", id="line-break"),
+        pytest.param(b"abc\r\n", "abc", id="windows"),
+        pytest.param(b"abc\n\n", "abc\n", id="one-line-break-only"),
+        pytest.param(b" abc \n", " abc ", id="spaces-are-kept"),
+        pytest.param(b"a\nb", "a\nb", id="several-lines"),
+        pytest.param("ä€".encode(), "ä€", id="unicode"),
+        pytest.param(b"x" * 64 * 1024, "x" * 64 * 1024, id="largest"),
+    ],
+)
+def test_what_is_read(content: bytes, secret: str, tmp_path: Path) -> None:
+    """The secret is all that is in the file, save for one line break at its end."""
+    path = tmp_path / "secret"
+    path.write_bytes(content)
+    assert read_secret(path) == secret
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: not text.endswith("\r")))
+def test_a_written_secret_comes_back(text: str) -> None:
+    """Whatever the secret is, writing it with a line break behind it loses nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("axolotl_server.configuration.secret_files.read_small", lambda path, limit: f"{text}\n")
+        assert read_secret("x") == text
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        pytest.param(None, "there is no such file", id="missing"),
+        pytest.param(b"", "it is empty", id="empty"),
+        pytest.param(b"\n", "it is empty", id="line-break"),
+        pytest.param(b"\xff\xfe", "it is no UTF-8 text", id="binary"),
+        pytest.param(b"x" * (64 * 1024 + 1), "it has more than 65536 bytes", id="too-large"),
+    ],
+)
+def test_a_file_that_cannot_be_used(
+    content: bytes | None, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told with the path, the setting and who named it."""
+    path = tmp_path / "secret"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", str(path))
+    assert findings_of() == [f"Setting audit.key_file: {path}: {text} (environment AXOLOTL_AUDIT__KEY_FILE)"]
+
+
+def test_what_is_no_regular_file(tmp_path: Path) -> None:
+    """A pipe, which nobody may ever write to, is not waited for; neither is a directory read."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, Path("/dev/zero")):
+        with pytest.raises(UnreadableFile, match=r"no regular file|cannot be read"):
+            read_secret(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_file_of_somebody_else(tmp_path: Path) -> None:
+    """A file that may not be read is told as such."""
+    path = tmp_path / "secret"
+    path.write_text(CANARY)
+    path.chmod(0)
+    with pytest.raises(UnreadableFile, match="it cannot be read: Permission denied"):
+        read_secret(path)
+
+
+@pytest.mark.parametrize("value", [5, {"path": "x"}, {}, [], ["a"], ["a", "b"], "", True, None], ids=str)
+def test_what_is_no_path(value: Any) -> None:
+    """A `_file` of one secret is one path."""
+    assert findings_of(flags={"audit": {"key_file": value}})[0].startswith(
+        "Setting audit.key_file: must be the path of a file"
+    )
+
+
+def test_a_secret_in_the_place_of_a_path_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who puts the secret itself into the variable for its file does not find it in the log."""
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", CANARY)
+    (finding,) = findings_of()
+    assert finding == "Setting audit.key_file: there is no such file (environment AXOLOTL_AUDIT__KEY_FILE)"
+
+
+def test_both_in_one_source(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A secret and its file from the same source are one too many, also in two variables."""
+    (finding,) = findings_of(container={"audit": {"key_file": secret, "key": CANARY}})
+    assert finding == "Setting audit.key_file: key is given too; give one of them (container)"
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", secret)
+    monkeypatch.setenv("AXOLOTL_AUDIT", f'{{"key": "{CANARY}"}}')
+    (finding,) = findings_of()
+    assert finding.endswith("key is given too; give one of them (environment AXOLOTL_AUDIT__KEY_FILE)")
+
+
+def test_the_stronger_source_is_heard(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether it has the secret or its file; the file of the weaker one is not opened."""
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "of-the-environment")
+    assert key_of(load_settings(container={"audit": {"key_file": "/nowhere/at/all"}})) == "of-the-environment"
+    assert key_of(load_settings(flags={"audit": {"key_file": secret}})) == CANARY
+
+
+def test_the_secret_is_checked_like_any_other(tmp_path: Path) -> None:
+    """What is in the file must be a right value; the finding names who named the file."""
+    path = tmp_path / "short"
+    path.write_text("short\n")
+    (finding,) = findings_of(container={"audit": {"key_file": str(path)}})
+    assert finding.startswith("Setting audit.key: ")
+    assert finding.endswith("(container)")
+    assert "short" not in finding.replace("too short", "")
+
+
+class Key(BaseModel):
+    """A table with a secret in it, which it must have."""
+
+    name: str = ""
+    secret: SecretStr
+
+
+class Section(BaseModel):
+    """Secrets in every place where a section may have them."""
+
+    one: SecretStr | None = None
+    many: tuple[SecretStr, ...] = ()
+    listed: list[Key] = []
+    named: dict[str, Key] = {}
+    nested: Key | None = None
+    plain_file: str = ""
+    plain: str = ""
+
+
+def test_secrets_are_found_wherever_they_are(secret: str) -> None:
+    """The rule is for every secret of a model, in lists and in tables too, and for nothing else."""
+    table = {"secret_file": secret}
+    said = {
+        "one_file": secret,
+        "many_file": [secret],
+        "listed": [{"name": "a", **table}, {"secret": "x"}],
+        "named": {"a": table},
+        "nested": table,
+        "plain_file": secret,
+    }
+    findings: list[str] = []
+    found: Any = find_secret_files(tree_of(said, lambda keys: pytest.fail("nobody asks")), Section, findings)
+    file = SecretFile(secret)
+    assert findings == []
+    assert (found["one"].value, found["many"].value) == (file, [file])
+    assert (found["listed"].value[0]["secret"].value, found["listed"].value[1]["secret"].value) == (file, "x")
+    assert (found["named"]["a"]["secret"].value, found["nested"]["secret"].value) == (file, file)
+    assert found["plain_file"].value == secret
+    assert keys_of(Section)[-2:] == ["one_file", "many_file"]
+
+
+def secrets_of(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Find every secret of the settings that has a fixed place."""
+    for name, field in fields_of(model).items():
+        form = secret_form(field.annotation)
+        if form is not None:
+            yield (*path, name), form
+        for table in tables_in(field.annotation):
+            if table in (field.annotation, *getattr(field.annotation, "__args__", ())):
+                yield from secrets_of(table, (*path, name))
+
+
+SECRETS = dict(secrets_of(ServerSettings))
+
+
+@pytest.mark.parametrize("keys", [pytest.param(keys, id=".".join(keys)) for keys in SECRETS])
+def test_every_secret_of_the_settings(keys: tuple[str, ...], secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them can be read from a file that a variable names, and none is shown: neither held nor refused."""
+    monkeypatch.setenv(f"AXOLOTL_{'__'.join(keys).upper()}_FILE", secret)
+    weighed, findings = _weighed()
+    assert CANARY not in findings
+    assert "unknown" not in findings
+    if weighed is None:  # it needs other settings beside it
+        return
+    shown = {value.keys: value for value in effective_values(weighed)}[keys]
+    assert shown.value == (MASK if SECRETS[keys] == "one" else [MASK])
+    assert CANARY not in repr(list(effective_values(weighed)))
+    assert CANARY not in repr(weighed)
+
+
+def _weighed() -> tuple[Weighed | None, str]:
+    try:
+        return weigh(), ""
+    except ConfigurationError as error:
+        return None, str(error)
+
+
+def test_there_are_secrets() -> None:
+    """The test above has something to look at."""
+    assert {("audit", "key"), ("protocol", "state_keys"), ("quotas", "redis_url")} <= SECRETS.keys()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (SecretStr("x"), MASK),
+        ((SecretStr("x"), SecretStr("y")), [MASK, MASK]),
+        ({"a": SecretStr("x")}, {"a": MASK}),
+        (Key(secret=SecretStr("x")), {"name": "", "secret": MASK}),
+        ("redis://user:canary@host:6379/0", f"redis://user:{MASK}@host:6379/0"),
+        ("https://:canary@host", f"https://:{MASK}@host"),
+        ("https://host/a:b@c", "https://host/a:b@c"),
+        ("https://user@host", "https://user@host"),
+        (frozenset({"b", "a"}), ["a", "b"]),
+        (Path("/x"), "/x"),
+        (1.5, 1.5),
+        (None, None),
+    ],
+)
+def test_masks(value: Any, shown: Any) -> None:
+    """What is shown is JSON without secrets, wherever they are."""
+    assert masked(value) == shown
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"audit": {"key": CANARY, "max_bytes": CANARY}},
+        {"audit": {"key": {"x": CANARY}}},
+        {"audit": {"key": [CANARY]}},
+        {"audit": CANARY},
+        {"protocol": {"state_keys": CANARY}},
+        {"quotas": {"redis_url": 5, "on_store_failure": CANARY}},
+        {"http": {"port": CANARY}},
+        {"log_level": CANARY},
+    ],
+    ids=str,
+)
+def test_mistakes_show_no_values(said: dict[str, Any]) -> None:
+    """What was given is not repeated, whatever is wrong with it: it may be a secret in the wrong place."""
+    with pytest.raises(ConfigurationError) as refused:
+        load_settings(container=said)
+    assert CANARY not in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__
+
+
+def test_models_show_no_values_either() -> None:
+    """A container that makes its settings from the class does not leak them into its own error."""
+    with pytest.raises(ValueError, match="audit") as refused:
+        ServerSettings.model_validate({"audit": {"key": CANARY, "max_bytes": CANARY}})
+    assert CANARY not in str(refused.value)
