@@ -1,12 +1,15 @@
-"""Logging to the standard error stream: one line a message, with a traceback indented below it."""
+"""Logging to the standard error stream: lines for people, with tracebacks indented below them, or JSON lines."""
 
 import logging
 import sys
 from textwrap import indent
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from axolotl_cli.lines import escape_controls, one_line
+
+if TYPE_CHECKING:
+    from axolotl_server.observation.settings import LogSettings
 
 __all__ = ["LineFormatter", "set_log_level", "start_logging"]
 
@@ -30,17 +33,35 @@ class LineFormatter(logging.Formatter):
         return indent(escape_controls(stack_info), "  ")
 
 
-def start_logging(level: str) -> None:
-    """Log to the standard error stream from now on."""
-    handler = logging.StreamHandler(sys.stderr)
+def start_logging(level: str, settings: "LogSettings | None" = None) -> None:
+    """Log to the standard error stream from now on, for people unless the settings say otherwise."""
+    from axolotl_server.observation.tracebacks import SparingHandler, Tracebacks
+
+    handler = SparingHandler(sys.stderr, Tracebacks())
     handler.setFormatter(LineFormatter())
     logging.basicConfig(handlers=[handler], force=True)
-    set_log_level(level)
+    set_log_level(level, settings)
 
 
-def set_log_level(level: str) -> None:
-    """Choose the least important messages that are logged."""
+def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
+    """Choose the least important messages that are logged, and how they are written where settings say so."""
+    if settings is not None:
+        _set_format(settings)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger().setLevel(number)
     # What uvicorn says of itself is said by the command already.
     logging.getLogger("uvicorn").setLevel(max(number, logging.WARNING))
+
+
+def _set_format(settings: "LogSettings") -> None:
+    from axolotl_server.observation.tracebacks import SparingHandler
+
+    formatter: logging.Formatter = LineFormatter()
+    if settings.format == "json":
+        from axolotl_server.observation.json_log import JsonFormatter
+
+        formatter = JsonFormatter(subject=settings.subject)
+        logging.captureWarnings(True)  # Python would write them to the stream itself, between the lines
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, SparingHandler):  # what a user's code has added is its own
+            handler.setFormatter(formatter)

@@ -1,0 +1,77 @@
+"""A collector of telemetry on loopback, as far as an exporter can tell."""
+
+import gzip
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+
+class Collector:
+    """Takes what is sent as OTLP over HTTP."""
+
+    def __init__(self) -> None:
+        self.traces: list[ExportTraceServiceRequest] = []
+        self.metrics: list[ExportMetricsServiceRequest] = []
+        self.resources: list[Any] = []
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+
+    @property
+    def url(self) -> str:
+        """Where telemetry is sent to."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def span_names(self) -> list[str]:
+        """The names of all spans that came."""
+        scopes = (scope for one in self.traces for spans in one.resource_spans for scope in spans.scope_spans)
+        return [span.name for scope in scopes for span in scope.spans]
+
+    @property
+    def metric_names(self) -> set[str]:
+        """The names of all metrics that came."""
+        scopes = (scope for one in self.metrics for found in one.resource_metrics for scope in found.scope_metrics)
+        return {metric.name for scope in scopes for metric in scope.metrics}
+
+    @property
+    def services(self) -> set[str]:
+        """Who sent traces."""
+        attributes = (pair for one in self.traces for spans in one.resource_spans for pair in spans.resource.attributes)
+        return {pair.value.string_value for pair in attributes if pair.key == "service.name"}
+
+    def __enter__(self) -> "Collector":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        collector = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                if self.headers.get("content-encoding") == "gzip":
+                    body = gzip.decompress(body)
+                if self.path == "/v1/traces":
+                    collector.traces.append(ExportTraceServiceRequest.FromString(body))
+                else:
+                    collector.metrics.append(ExportMetricsServiceRequest.FromString(body))
+                self.send_response(200)
+                self.send_header("content-type", "application/x-protobuf")
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Say nothing."""
+
+        return Handler
