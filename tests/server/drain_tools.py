@@ -1,0 +1,202 @@
+"""Servers to be stopped: tools that take their time or never end, and resources that say when they are closed."""
+
+import asyncio
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel
+
+from axolotl_core import HealthStatus, IHealthCheck, ToolContext, tool
+
+LONG = 60.0
+
+
+def say(text: str) -> None:
+    """Write a line that the test waits for."""
+    print(text, file=sys.stderr, flush=True)
+
+
+class Name(BaseModel):
+    name: str
+
+
+_begun: list[int] = []
+_together = asyncio.Event()
+
+
+@tool(timeout_seconds=LONG)
+async def work_together(total: int, number: int, seconds: float) -> int:
+    """Wait until so many calls run, say so, and end some time after that."""
+    _begun.append(number)
+    if len(_begun) == total:
+        say("all calls run")
+        _together.set()
+    await _together.wait()
+    await asyncio.sleep(seconds)
+    return number
+
+
+@tool
+async def echo(text: str) -> str:
+    return text
+
+
+@tool(timeout_seconds=LONG)
+async def hang() -> None:
+    """Never end, but end when it is told to."""
+    say("hang runs")
+    await asyncio.Event().wait()
+
+
+@tool(timeout_seconds=LONG)
+async def swallow() -> None:
+    """Never end, whatever it is told how often."""
+    say("swallow runs")
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            continue
+
+
+@tool(timeout_seconds=LONG)
+def block() -> None:
+    """Block a thread."""
+    say("block runs")
+    threading.Event().wait(LONG)
+
+
+@tool(execution="process", timeout_seconds=LONG)
+def spin() -> None:
+    """Never end and never wait, in a process."""
+    say("spin runs")
+    while True:
+        pass
+
+
+@tool(timeout_seconds=LONG)
+async def hold_the_loop() -> None:
+    """Keep everything waiting."""
+    say("hold_the_loop runs")
+    time.sleep(LONG)  # noqa: ASYNC251 - blocks on purpose
+
+
+@tool(timeout_seconds=LONG)
+async def read_late(path: str) -> str:
+    """Give what somebody writes into a pipe, whenever that is."""
+    say("read_late runs")
+    return await asyncio.to_thread(Path(path).read_text)
+
+
+@tool(timeout_seconds=LONG)
+async def ask_name(context: ToolContext) -> str:
+    """Ask for a name."""
+    return (await context.ask(Name, "Who are you?")).name
+
+
+@tool(timeout_seconds=LONG)
+async def ask_late(context: ToolContext, path: str) -> str:
+    """Ask for a name when somebody writes into a pipe, over and over again."""
+    say("ask_late runs")
+    await asyncio.to_thread(Path(path).read_text)
+    while True:
+        try:
+            return (await context.ask(Name, "Who are you?")).name
+        except Exception:
+            continue
+
+
+@tool(task_support="optional", timeout_seconds=LONG)
+async def linger() -> None:
+    """Never end, as a task if somebody wants one."""
+    say("linger runs")
+    await asyncio.Event().wait()
+
+
+@tool(task_support="optional", timeout_seconds=LONG)
+async def ask_as_task(context: ToolContext) -> str:
+    """Ask for a name, as a task if somebody wants one."""
+    return (await context.ask(Name, "Who are you?")).name
+
+
+ALL = (
+    *(work_together, echo, hang, swallow, block, hold_the_loop, read_late),
+    *(ask_name, ask_late, linger, ask_as_task),
+)
+
+
+class Switch(IHealthCheck):
+    """Fails while a file is there."""
+
+    name = "switch"
+
+    def __init__(self, path: str | None) -> None:
+        self._path = path
+
+    async def check(self) -> HealthStatus | None:
+        return HealthStatus.failed("switched off") if self._is_off() else None
+
+    def _is_off(self) -> bool:
+        return self._path is not None and Path(self._path).exists()
+
+
+def database() -> Iterator[str]:
+    """Stand below everything."""
+    yield "database"
+    say("database closed")
+
+
+async def cache(client: object) -> AsyncIterator[str]:
+    """Need the database, by way of something else."""
+    yield "cache"
+    say("cache closed")
+
+
+def journal() -> Iterator[str]:
+    """Need nothing, and fail in the end."""
+    yield "journal"
+    say("journal closed")
+    raise OSError("the journal is full")
+
+
+class Container(containers.DeclarativeContainer):
+    """All of them; what needs another resource is declared before and after it."""
+
+    config = providers.Configuration()
+    tools = providers.List(*map(providers.Object, ALL))
+    database = providers.Resource(database)
+    client: providers.Singleton[list[str]] = providers.Singleton(list, database)
+    cache = providers.Resource(cache, client)
+    journal = providers.Resource(journal)
+    health_checks = providers.List(providers.Singleton(Switch, config.switch))
+
+
+def container() -> Container:
+    """Make the container with what the environment says."""
+    made = Container()
+    made.config.switch.from_env("TEST_SWITCH")
+    return made
+
+
+class Stuck(containers.DeclarativeContainer):
+    """Code that does not end, in every way; its processes keep the log open for a moment after the server's own end."""
+
+    tools = providers.List(*map(providers.Object, (hang, swallow, block, spin)))
+
+
+def slow() -> Iterator[None]:
+    """Never close."""
+    yield
+    say("closing for ever")
+    time.sleep(LONG)
+
+
+class SlowToClose(containers.DeclarativeContainer):
+    """A server whose end never comes."""
+
+    tools = providers.List(providers.Object(echo))
+    slow = providers.Resource(slow)
