@@ -79,6 +79,11 @@ def legacy_calls(port: int, session: str, first: int, count: int) -> list[bytes]
     return [_post(head, body) for body in _bodies(range(first, first + count), _CALL)]
 
 
+def legacy_end(port: int, session: str) -> bytes:
+    """Return the request that ends a session."""
+    return b"%b\r\n\r\n" % _session_head(port, session).replace(b"POST", b"DELETE", 1)
+
+
 def _session_head(port: int, session: str) -> bytes:
     return _head(port, {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": session})
 

@@ -1,7 +1,7 @@
 """One POST: its surroundings for the handler, and its way back as JSON or as an event stream."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -12,6 +12,8 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.http.asgi import Receive, Send
 from axolotl_server.http.checks import accepts
 from axolotl_server.http.listening import until_client_leaves
+from axolotl_server.http.premises import IGate
+from axolotl_server.http.refusals import HttpRefusal
 from axolotl_server.http.reply import Headers, send_empty, send_json
 from axolotl_server.http.session import Session
 from axolotl_server.http.session_stream import SessionStream
@@ -29,6 +31,7 @@ class Surroundings(msgspec.Struct, frozen=True, eq=False):
 
     sessions: Sessions
     keep_alive_seconds: float
+    gate: IGate | None = None
 
 
 class HttpExchange(msgspec.Struct, eq=False, gc=False):
@@ -51,11 +54,13 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     """Where messages go: to the response, or in a session to the stream that will outlive it."""
     _watcher: asyncio.Task[None] | None = None
     _settling: asyncio.Task[None] | None = None
+    _refusal: HttpRefusal | None = None
+    """The challenge that a reply with its status carries."""
 
     def connection(self) -> Connection:
         """Find the session that the header names."""
         self._session = self._surroundings.sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
-        self.plain = self.plain and not self._surroundings.sessions.stream_replies
+        self.plain = self.plain and self._surroundings.sessions.plain_replies
         return self._session
 
     def open_connection(self) -> Connection:
@@ -87,6 +92,14 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
             if isinstance(stream, SessionStream):
                 stream.hang_up()
 
+    def demand(self, scopes: Iterable[str]) -> HttpRefusal | None:
+        """Challenge a client whose token could be good for more, unless the reply has begun."""
+        if self._surroundings.gate is None or self._outlet is not None:
+            return None
+        self.plain = False
+        self._refusal = self._surroundings.gate.demand(scopes)
+        return self._refusal
+
     def settle(self, reply: bytes | None, running: ITask) -> None:
         """Answer in a task of its own: the one that has the request is kept busy."""
         self.plain = False
@@ -99,6 +112,8 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     async def _finish(self, reply: bytes | None) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
+        if self._session is not None and self._surroundings.sessions.shared:
+            await self._share(self._session)
         if reply is not None and self._streams_reply:
             self._open_stream()
         if self._stream is not None and self._outlet is not None:
@@ -107,9 +122,17 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
             self._stream.end()
             await self._outlet.finished()
         elif reply is not None:
-            await send_json(self._send, self.status, reply, self._session_header())
+            await send_json(self._send, self.status, reply, [*self._session_header(), *self._challenge()])
         else:
             await send_empty(self._send, self.status if self.status != 200 else 204)
+
+    async def _share(self, session: Session) -> None:
+        """Let other processes know what the message did; where the reply has begun, it goes on in any case."""
+        try:
+            await self._surroundings.sessions.settle(session)
+        except HttpRefusal:
+            if self._outlet is None:
+                raise
 
     @property
     def _streams_reply(self) -> bool:
@@ -129,6 +152,9 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
 
     def _session_header(self) -> Headers:
         return [(_SESSION_HEADER, self._session.id)] if self._begins and self._session is not None else []
+
+    def _challenge(self) -> Sequence[tuple[bytes, bytes]]:
+        return () if self._refusal is None or self._refusal.status != self.status else self._refusal.headers
 
     async def _watch(self, running: IStoppable) -> None:
         await until_client_leaves(self._receive, lambda: running.stop(CancelReason.DISCONNECT))

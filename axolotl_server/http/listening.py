@@ -17,10 +17,7 @@ async def listen(session: Session, headers: Mapping[bytes, bytes], outlet: Event
         HttpRefusal: if there is no such stream, or it is taken.
     """
     last_event_id = headers.get(b"last-event-id")
-    if last_event_id:
-        stream = await session.resume(outlet, last_event_id)
-    else:
-        stream = await session.listen(outlet)
+    stream = await (session.resume(outlet, last_event_id) if last_event_id else session.listen(outlet))
     watcher = get_running_loop().create_task(until_client_leaves(receive, outlet.abandon))
     try:
         await outlet.run()

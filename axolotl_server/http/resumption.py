@@ -12,12 +12,14 @@ from axolotl_server.http.event_source import event, priming
 from axolotl_server.http.refusals import HttpRefusal
 from axolotl_server.http.stream import EventStream
 
-__all__ = ["Archive", "EventPlace", "place_of"]
+__all__ = ["STREAM_END", "Archive", "EventPlace", "place_of", "unknown_event"]
 
 _log = logging.getLogger("axolotl")
 
 _STORE_SECONDS = 5.0
 """How long a store may take for an answer, and how long one that took longer is left alone."""
+STREAM_END: Final = b"\x00"
+"""What closes a stream in a store that several processes share: no message looks like this."""
 _EVENT_ID: Final = re.compile(rb"(?P<stream>[0-9a-f]{16})\.(?P<event>[!-~]{1,64})")
 
 
@@ -41,7 +43,7 @@ def place_of(last_event_id: bytes) -> EventPlace:
     """
     match = _EVENT_ID.fullmatch(last_event_id)
     if match is None:
-        raise _unknown_event()
+        raise unknown_event()
     return EventPlace(match["stream"].decode(), match["event"].decode())
 
 
@@ -72,14 +74,17 @@ class Archive:
         Raises:
             HttpRefusal: 400 if nothing is known of it any more and the stream has ended, 503 if the store fails.
         """
-        events = await self._after(place)
+        events = await self.after(place)
         if events is None and not live:
-            raise _unknown_event()
+            raise unknown_event()
         if primed:  # the id that the client has, lest it loses what follows if this connection breaks at once
             outlet.write(priming(place.wire_id))
         for known in events or ():
-            if known.message:
+            if known.message and known.message != STREAM_END:
                 outlet.write(event(known.message, EventPlace(place.stream, known.id).wire_id))
+
+    async def finish(self, stream: str) -> None:
+        """Note that nothing more is said on a stream, where others need to know."""
 
     async def forget(self, stream: str | None = None) -> None:
         """Drop the events of a stream, or all."""
@@ -89,7 +94,12 @@ class Archive:
         except Exception:
             _log.exception("the event store does not forget the events of a session")
 
-    async def _after(self, place: EventPlace) -> Sequence[StoredEvent] | None:
+    async def after(self, place: EventPlace) -> Sequence[StoredEvent] | None:
+        """Give what followed an event on its stream, None if nothing is known of it.
+
+        Raises:
+            HttpRefusal: 503 if the store fails.
+        """
         try:
             async with asyncio.timeout(_STORE_SECONDS):
                 return await self._store.after(self._session, place.stream, place.event)
@@ -98,5 +108,6 @@ class Archive:
             raise HttpRefusal(503, "Service unavailable: the stream cannot be resumed now, try again later") from None
 
 
-def _unknown_event() -> HttpRefusal:
+def unknown_event() -> HttpRefusal:
+    """Refuse to go on after an event that is not kept."""
     return HttpRefusal(400, "Bad request: no such event is kept; send GET without Last-Event-ID for a new stream")

@@ -1,70 +1,116 @@
 """The application under uvicorn, with a shutdown that answers what is running."""
 
+import asyncio
 import socket
-import time
-from types import FrameType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from axolotl_core.cancellation import CancelReason
-from axolotl_core.event_store import IEventStore
-from axolotl_server.handler import DefaultHandler
+from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http.composition import make_app
+from axolotl_server.http.drain import HttpDrain
+from axolotl_server.http.exposure import check_exposure
 from axolotl_server.http.shortcut import reply_at_once
 from axolotl_server.http.stalls import StallGuard
-from axolotl_server.settings import HttpSettings, ServerSettings
+from axolotl_server.http.tls import tls_context
+
+if TYPE_CHECKING:
+    from axolotl_server.workers.board import Place
 
 __all__ = ["serve_http"]
 
-_LAST_WORDS_SECONDS = 2
-_STEP_SECONDS = 0.1
 _TICKS_BETWEEN_LOOKS = 5
 """uvicorn ticks ten times a second."""
 
 
 class _DrainingServer(uvicorn.Server):
-    """Closes stalled connections, and drains calls and streams before uvicorn waits for its connections."""
+    """Closes stalled connections, and goes down the ladder of `HttpDrain` when its host is told to end."""
 
-    def __init__(self, config: uvicorn.Config, app: HttpApp, handler: DefaultHandler, settings: HttpSettings) -> None:
+    def __init__(self, config: uvicorn.Config, app: HttpApp, host: ServerHost) -> None:
         super().__init__(config)
-        self._app = app
-        self._handler = handler
-        self._drain_seconds = settings.drain_seconds
-        self._stalls = StallGuard(settings.header_timeout_seconds, settings.body_timeout_seconds)
+        self.on_hand_over: Callable[[], object] | None = None
+        self.on_serving: Callable[[], object] | None = None
+        self.place: Place | None = None
+        http = host.settings.http
+        self._ending = host.ending
+        self._stalls = StallGuard(http.header_timeout_seconds, http.body_timeout_seconds)
+        self._drain = HttpDrain(self, app, host)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self.force_exit = self.should_exit
-        super().handle_exit(sig, frame)
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to those whose process it is."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        if self.place is None or not sockets:
+            await super().startup(sockets)
+        else:
+            await self._take_fairly(sockets[0], self.place)
+        if self.on_serving is not None:
+            self.on_serving()
+
+    async def _take_fairly(self, listener: socket.socket, place: "Place") -> None:
+        """Take connections in turn with the other workers, not as the event loop would."""
+        from axolotl_server.workers.accepting import FairAcceptor
+
+        await super().startup([])
+        acceptor: Any = FairAcceptor(self, listener, place)
+        acceptor.start()
+        self.servers.append(acceptor)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % _TICKS_BETWEEN_LOOKS == 0:
             self._stalls.look(self.server_state.connections)
         return await super().on_tick(counter)
 
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        inflight = self._handler.inflight
-        self._app.sessions.end_streams()
-        await self._drain()
-        inflight.stop_all(CancelReason.SHUTDOWN)
-        self._app.sessions.end_streams()  # those that were opened meanwhile
-        await super().shutdown(sockets)
+    async def main_loop(self) -> None:
+        """Serve until the end is asked for, and look after connections until every call is answered."""
+        ticking = asyncio.ensure_future(super().main_loop())
+        wanted = asyncio.ensure_future(self._ending.wait())
+        try:
+            await asyncio.wait((ticking, wanted), return_when=asyncio.FIRST_COMPLETED)
+            self._ending.set()
+            if self.on_hand_over is not None or self._ending.replaced:
+                await self._hand_over()
+            await self._drain.answer_calls()
+        finally:
+            wanted.cancel()
+            ticking.cancel()
 
-    async def _drain(self) -> None:
-        """Wait for running calls, until the time is up or a second signal came."""
-        end = time.monotonic() + self._drain_seconds
-        while not self.force_exit and time.monotonic() < end:
-            if await self._handler.inflight.drain(min(_STEP_SECONDS, self._drain_seconds)):
-                return
+    async def _hand_over(self) -> None:
+        """Leave what comes from now on to the process that listens at the same socket."""
+        for server in self.servers:
+            server.close()
+        if self.on_hand_over is not None:  # else clients have time to go by themselves
+            await self._drain.hand_over(self.on_hand_over)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for listener in (*self.servers, *(sockets or ())):
+            listener.close()
+        await self._drain.close_connections()
 
 
 async def serve_http(
-    handler: DefaultHandler,
-    settings: ServerSettings,
+    host: ServerHost,
     listener: socket.socket,
-    event_store: IEventStore | None = None,
+    *,
+    on_hand_over: Callable[[], object] | None = None,
+    on_serving: Callable[[], object] | None = None,
+    place: "Place | None" = None,
 ) -> None:
-    """Serve on a bound socket until the process is told to stop."""
-    app = HttpApp(handler, settings, reply_at_once, event_store)
+    """Serve on a bound socket until `host.ending` says that it is enough; every call is answered before.
+
+    A server with `on_hand_over` takes no connection from then on: another process listens at the same socket. It calls
+    that when its clients would go there with what they want, and before those who wait for news are sent there too.
+    `on_serving` is called when connections are taken. One with a `place` takes connections in turn with others.
+    """
+    if listener.family in (socket.AF_INET, socket.AF_INET6):
+        check_exposure(host, listener.getsockname()[0])
+    app = make_app(host, reply_at_once)
+    context = tls_context(host.settings.http)
     config = uvicorn.Config(
         app,
         http="httptools",
@@ -76,6 +122,8 @@ async def serve_http(
         proxy_headers=False,
         ws="none",
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=_LAST_WORDS_SECONDS,
+        ssl_context_factory=None if context is None else lambda config, make_default: context,
     )
-    await _DrainingServer(config, app, handler, settings.http).serve(sockets=[listener])
+    server = _DrainingServer(config, app, host)
+    server.on_hand_over, server.on_serving, server.place = on_hand_over, on_serving, place
+    await server.serve(sockets=[listener])

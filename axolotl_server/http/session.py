@@ -7,7 +7,7 @@ from axolotl_core.event_store import IEventStore
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.http.refusals import HttpRefusal
 from axolotl_server.http.resumption import Archive, place_of
-from axolotl_server.http.session_stream import SessionStream
+from axolotl_server.http.session_stream import IAttached, SessionStream
 from axolotl_server.http.stream import EventStream
 from axolotl_server.peer import Connection
 
@@ -19,9 +19,11 @@ class Session(Connection):
 
     __slots__ = ("_archive", "_retry_seconds", "_standalone", "_streams", "has_spoken", "id", "last_used", "principal")
 
-    def __init__(self, principal: Principal, store: IEventStore | None, retry_seconds: float) -> None:
+    def __init__(
+        self, principal: Principal, store: IEventStore | None, retry_seconds: float, session_id: bytes | None = None
+    ) -> None:
         super().__init__(self._send)
-        self.id = secrets.token_hex(16).encode()
+        self.id = session_id or secrets.token_hex(16).encode()
         self.principal = principal
         self.last_used = time.monotonic()
         self._archive = None if store is None else Archive(store, self.id.decode())
@@ -63,7 +65,7 @@ class Session(Connection):
             await self._replace(before)
         return stream
 
-    async def resume(self, outlet: EventStream, last_event_id: bytes) -> SessionStream | None:
+    async def resume(self, outlet: EventStream, last_event_id: bytes) -> IAttached | None:
         """Go on with a stream after an event; the answer is None if the stream has ended and only what is kept is sent.
 
         Raises:
@@ -87,9 +89,10 @@ class Session(Connection):
             self._standalone.end()
 
     def close(self) -> None:
-        """End all streams."""
+        """End all streams, and refer to itself no more: what has ended shall go at once, and not with a collection."""
         for stream in tuple(self._streams.values()):
             stream.close()
+        self._standalone, self.send = None, _say_nothing
 
     async def forget(self) -> None:
         """Forget what was said on the streams, which are closed."""
@@ -110,3 +113,7 @@ class Session(Connection):
     def _send(self, message: bytes) -> None:
         if self._standalone is not None:
             self._standalone.put(message)
+
+
+def _say_nothing(message: bytes) -> None:
+    """Drop what somebody says to a session that has ended."""

@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from axolotl_server.backlog import Backlog, is_losable
 from axolotl_server.http.event_source import priming, retry
@@ -12,9 +12,17 @@ from axolotl_server.http.refusals import HttpRefusal
 from axolotl_server.http.resumption import Archive, EventPlace
 from axolotl_server.http.stream import EventStream
 
-__all__ = ["SessionStream"]
+__all__ = ["IAttached", "SessionStream"]
 
 _Order: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class IAttached(Protocol):
+    """What speaks on a connection."""
+
+    def detach(self, outlet: EventStream) -> None:
+        """Learn that the connection has gone."""
+        ...
 
 
 class SessionStream:
@@ -27,22 +35,30 @@ class SessionStream:
     def __init__(
         self,
         archive: Archive | None,
-        outlet: EventStream,
+        outlet: EventStream | None,
         retry_seconds: float | None,
         on_end: Callable[["SessionStream"], object],
+        *,
+        token: str | None = None,
+        lasting: bool = False,
     ) -> None:
-        """Begin on a connection; `retry_seconds` is None for clients that do not come back when they are sent away."""
-        self.token = secrets.token_hex(8)
+        """Begin on a connection; `retry_seconds` is None for clients that do not come back when they are sent away.
+
+        Without a connection it goes on with the stream of that token, which began elsewhere. A `lasting` stream may
+        go on elsewhere when it ends here.
+        """
+        self.token = token or secrets.token_hex(8)
         self._archive = archive
-        self._outlet: EventStream | None = outlet
+        self._outlet = outlet
         self._retry_seconds = retry_seconds
         self._on_end = on_end
+        self._lasting = lasting
         self._known = False
         self._ended = False
         self._orders: Backlog[_Order] = Backlog()
         self._turn = asyncio.Lock()
         self._working: asyncio.Task[None] | None = None
-        if retry_seconds is not None:
+        if retry_seconds is not None and outlet is not None:
             self._order(partial(self._prime, outlet))
 
     @property
@@ -66,6 +82,12 @@ class SessionStream:
         """End the stream and keep nothing more."""
         self._archive = None
         self.end()
+
+    def leave(self) -> None:
+        """End the connection: its client has opened another one elsewhere."""
+        if self._outlet is not None:
+            self._outlet.abandon()
+            self._outlet = None
 
     def detach(self, outlet: EventStream) -> None:
         """Learn that a connection has gone."""
@@ -132,3 +154,5 @@ class SessionStream:
         if self._outlet is not None:
             self._outlet.end()
         self._on_end(self)
+        if self._archive is not None and not self._lasting:
+            await self._archive.finish(self.token)

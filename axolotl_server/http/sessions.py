@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import ClassVar
 
 from axolotl_core.event_store import IEventStore
 from axolotl_core.protocol.identity import Principal
@@ -18,6 +19,9 @@ __all__ = ["Sessions"]
 class Sessions:
     """Begins, finds and ends sessions, and counts what else stays connected."""
 
+    shared: ClassVar = False
+    """Whether other processes serve them too: then each is to be restored before and settled after a message."""
+
     def __init__(self, handler: DefaultHandler, settings: SessionSettings, store: IEventStore | None) -> None:
         self._handler = handler
         self._settings = settings
@@ -28,16 +32,23 @@ class Sessions:
         self._sweeping: asyncio.TimerHandle | None = None
         self._closing = False
         self.stream_replies = settings.stream_replies and store is not None
+        self.plain_replies = not (self.stream_replies or self.shared)
+        """Whether a reply may leave without being looked at again."""
 
     def __len__(self) -> int:
         return len(self._by_id) + len(self._guests)
+
+    def all(self) -> tuple[Session, ...]:
+        """Give all sessions of this process."""
+        return tuple(self._by_id.values())
 
     def begin(self, principal: Principal) -> Session:
         """Begin a session.
 
         Raises:
-            HttpRefusal: 503 if there are too many.
+            HttpRefusal: 503 if there are too many, or if the server stops.
         """
+        self.check_open()
         self._find_place()
         session = Session(principal, self._store, self._settings.retry_seconds)
         self._by_id[session.id] = session
@@ -56,10 +67,35 @@ class Sessions:
                 400, "Bad request: send the Mcp-Session-Id that initialize gave, or params._meta with each request"
             )
         session = self._by_id.get(session_id)
-        if session is None or session.principal != principal:
+        if session is None or session.principal.identity != principal.identity:
             raise HttpRefusal(404, "Session not found: it has ended, initialize again")
         session.last_used = time.monotonic()
         return session
+
+    async def restore(self, session_id: bytes, principal: Principal) -> None:
+        """Learn what became of a session elsewhere.
+
+        Raises:
+            HttpRefusal: 503 if that cannot be found out.
+        """
+
+    async def settle(self, session: Session) -> None:
+        """Let others know what a message did to a session, before it is answered.
+
+        Raises:
+            HttpRefusal: 503 if that cannot be done.
+        """
+
+    async def finish(self, session: Session) -> None:
+        """End a session as its client wishes.
+
+        Raises:
+            HttpRefusal: 503 if that cannot be done.
+        """
+        self.end(session)
+
+    async def close(self) -> None:
+        """Let go of what is shared with others."""
 
     def end(self, session: Session) -> None:
         """End a session, what runs for it and what is kept of it."""
@@ -87,17 +123,31 @@ class Sessions:
             self._guests.discard(leave)
 
     def check_open(self) -> None:
-        """Refuse a stream that nothing but the end of the server would end.
+        """Refuse a session, or a stream that nothing but the end of the server would end.
 
         Raises:
             HttpRefusal: 503 if the server stops.
         """
         if self._closing:
-            raise HttpRefusal(503, "Service unavailable: the server is shutting down; try again")
+            message = "Service unavailable: the server is shutting down; try again"
+            refusal = HttpRefusal(503, message, headers=[(b"retry-after", b"1")])
+            refusal.data = {"retryAfterMs": 1000}
+            raise refusal
+
+    def refuse_streams(self) -> None:
+        """Open no stream that waits for news any more, and no session."""
+        self._closing = True
+        self._handler.subscriptions.refuse()
+
+    def dismiss(self) -> None:
+        """Send away whoever waits for news; they may come back."""
+        self._handler.subscriptions.dismiss()
+        for session in self._by_id.values():
+            session.stop_listening()
 
     def end_streams(self) -> None:
         """Close every stream that waits for news, and open none any more; streams of calls end with their calls."""
-        self._closing = True
+        self.refuse_streams()
         self._handler.subscriptions.end()
         for session in self._by_id.values():
             session.stop_listening()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from axolotl_core.cancellation import CancelReason
-from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.protocol.identity import Principal
 from axolotl_server.backlog import MAX_WAITING
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.asgi import Receive, Scope, Send
@@ -31,7 +31,6 @@ class _SseConnection:
         self, handler: DefaultHandler, stream: EventStream, principal: Principal, leaving: asyncio.Event
     ) -> None:
         self.token = secrets.token_hex(16)
-        self.principal = principal
         self.stream = stream
         self.peer = StreamPeer(handler, stream.put, principal)
         self._handler = handler
@@ -72,7 +71,9 @@ class SseTransport:
         """Tell whether a path is one of the two."""
         return path in (self._path, self._messages)
 
-    async def serve(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def serve(
+        self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
+    ) -> None:
         """Serve a request whose source was checked.
 
         Raises:
@@ -80,20 +81,20 @@ class SseTransport:
         """
         if scope["path"] == self._path:
             if scope["method"] != "GET":
-                raise HttpRefusal(405, "Method not allowed: use GET", allow=b"GET")
-            await self._listen(headers, receive, send)
+                raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
+            await self._listen(headers, principal, receive, send)
         else:
             if scope["method"] != "POST":
-                raise HttpRefusal(405, "Method not allowed: use POST", allow=b"POST")
-            await self._post(scope, headers, receive, send)
+                raise HttpRefusal(405, "Method not allowed: use POST", headers=[(b"allow", b"POST")])
+            await self._post(scope, headers, principal, receive, send)
 
-    async def _listen(self, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _listen(self, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send) -> None:
         """Open a stream, which is the client's connection."""
         if not accepts(headers.get(b"accept", b"*/*"), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
         stream, leaving = EventStream(send, [], self._http.keep_alive_seconds), asyncio.Event()
         with self._sessions.guest(leaving.set):
-            connection = _SseConnection(self._handler, stream, ANONYMOUS, leaving)
+            connection = _SseConnection(self._handler, stream, principal, leaving)
             self._by_token[connection.token] = connection
             stream.write(endpoint(f"{self._messages}?session={connection.token}"))
             watcher = asyncio.get_running_loop().create_task(until_client_leaves(receive, connection.lose))
@@ -104,10 +105,12 @@ class SseTransport:
                 connection.lose()
                 del self._by_token[connection.token]
 
-    async def _post(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+    async def _post(
+        self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
+    ) -> None:
         """Take a message; what there is to answer goes to the stream."""
         self._checks.check_content(headers)
-        connection = self._find(scope["query_string"], ANONYMOUS)
+        connection = self._find(scope["query_string"], principal)
         body = await read_rest(await receive(), headers, receive, self._max_bytes)
         if connection.stream.waiting >= MAX_WAITING:
             raise HttpRefusal(503, "Service unavailable: read what waits on the stream first")
@@ -117,6 +120,7 @@ class SseTransport:
     def _find(self, query: bytes, principal: Principal) -> _SseConnection:
         token = parse_qs(query.decode("latin-1")).get("session", [""])[0]
         connection = self._by_token.get(token)
-        if connection is None or connection.principal != principal:
+        if connection is None or connection.peer.principal.identity != principal.identity:
             raise HttpRefusal(404, "Session not found: its stream has ended, open another one")
+        connection.peer.principal = principal  # the latest token counts
         return connection

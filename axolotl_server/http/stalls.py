@@ -7,6 +7,9 @@ from typing import Any, Final
 __all__ = ["StallGuard"]
 
 _REQUEST_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+_UNAVAILABLE: Final = (
+    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+)
 
 
 class StallGuard:
@@ -30,6 +33,15 @@ class StallGuard:
             self._stalled[connection] = (request, since if same is request else now)
             if now - self._stalled[connection][1] > limit:
                 connection.transport.write(_REQUEST_TIMEOUT)
+                connection.transport.close()
+
+    @staticmethod
+    def give_up(connections: Iterable[Any]) -> None:
+        """Close the connections whose request is still incomplete, because the server ends."""
+        for connection in tuple(connections):
+            request = connection.cycle
+            if request is not None and request.more_body and not request.response_started:
+                connection.transport.write(_UNAVAILABLE)
                 connection.transport.close()
 
     def _limit_for(self, connection: Any) -> float | None:

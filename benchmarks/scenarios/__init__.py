@@ -13,6 +13,7 @@ from benchmarks.scenarios import (
     start,
     stdio_pipelined,
     stdio_serial,
+    workers,
 )
 
 SCENARIOS = tuple(
@@ -30,5 +31,6 @@ SCENARIOS = tuple(
         keyword_search,
         deadlines,
         layers,
+        workers,
     )
 )

@@ -1,0 +1,3 @@
+"""Several processes that serve one address."""
+
+__all__: list[str] = []

@@ -1,0 +1,143 @@
+"""A server with several workers, in processes of its own."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from benchmarks.errors import BenchmarkError
+
+_ROOT = Path(__file__).resolve().parents[2]
+_ADDRESS = re.compile(r" at \S*?(http://\S+?)(?:\x1b|\s|$)")
+_SERVES = re.compile(r"\(process (\d+)\) serves")
+_WORKER = "axolotl_cli.worker"
+_PATIENCE_SECONDS = 60.0
+_STEP_SECONDS = 0.05
+
+
+class Fleet:
+    """A supervisor and its workers; what they write is kept."""
+
+    def __init__(self, process: "subprocess.Popen[str]", workers: int) -> None:
+        self._process = process
+        self._workers = workers
+        self._changed = threading.Condition()
+        self.log: list[str] = []
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    @property
+    def pid(self) -> int:
+        """Return the process that was started: the supervisor, or the server where there is but one."""
+        return self._process.pid
+
+    @property
+    def url(self) -> str:
+        """Return where messages are posted."""
+        return next(found[1] for line in self.log if (found := _ADDRESS.search(line)))
+
+    def serving(self) -> list[int]:
+        """Return the processes of those workers that have said that they serve."""
+        said = {int(found[1]) for line in tuple(self.log) if (found := _SERVES.search(line))}
+        return [pid for pid in self.workers() if pid in said]
+
+    def workers(self) -> list[int]:
+        """Return the processes of all workers that live."""
+        try:
+            children = psutil.Process(self.pid).children()
+            return [child.pid for child in children if _WORKER in child.cmdline()]
+        except psutil.NoSuchProcess:
+            return []
+
+    def wait_until_full(self, without: Collection[int] = ()) -> None:
+        """Wait until as many workers serve as there should be, and some others have ended.
+
+        Raises:
+            BenchmarkError: that does not happen.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while len(self.serving()) < self._workers or set(without) & set(self.workers()):
+            if time.monotonic() > deadline:
+                raise BenchmarkError(f"there are not {self._workers} workers: {''.join(self.log)}")
+            time.sleep(_STEP_SECONDS)
+
+    def wait_for(self, text: str, after: int = 0) -> int:
+        """Wait until a line of the log holds a text; return the number of the line after it.
+
+        Raises:
+            BenchmarkError: it never comes.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        with self._changed:
+            while True:
+                for number, line in enumerate(self.log[after:], after):
+                    if text in line:
+                        return number + 1
+                if not self._changed.wait(deadline - time.monotonic()) or not self._reading.is_alive():
+                    raise BenchmarkError(f"{text!r} never came; instead: {''.join(self.log)}")
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process that was started."""
+        self._process.send_signal(number)
+
+    def end(self) -> int:
+        """Wait for the end and return the exit code."""
+        return self._process.wait(_PATIENCE_SECONDS)
+
+    def close(self) -> None:
+        """End everything, whatever it is doing."""
+        for pid in self.workers() if self._process.poll() is None else ():
+            _kill(pid)
+        self._process.kill()
+        self._process.wait()
+        self._reading.join()
+        assert self._process.stderr is not None
+        self._process.stderr.close()
+
+    def _read(self) -> None:
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            with self._changed:
+                self.log.append(line)
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+
+@contextmanager
+def fleet(
+    target: str, workers: int, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
+) -> Iterator[Fleet]:
+    """Serve a target by so many workers, and wait until all of them serve.
+
+    Raises:
+        BenchmarkError: they do not start.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "axolotl_cli", "serve", target, "-t", "http", "-p", "0", "-w", str(workers), *arguments],
+        cwd=_ROOT,
+        env={**inherited, "PYTHONPATH": str(_ROOT), **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    started = Fleet(process, workers)
+    try:
+        started.wait_for("Press Ctrl-C" if workers == 1 else f"{workers} workers serve")
+        yield started
+    finally:
+        started.close()
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,102 @@
+"""Does the memory of a server stay flat, over calls and over sessions that are opened and dropped?"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from benchmarks import wire
+from benchmarks.errors import BenchmarkError
+from benchmarks.http_client import HttpClient
+from benchmarks.soak.fleet import fleet
+from benchmarks.usage import resident_bytes
+
+_TARGET = "benchmarks.servers.axolotl_add:Container"
+_CONNECTIONS = 8
+_STEPS = 10
+_WARM_STEPS = 2
+_MEGABYTE = 1 << 20
+_ALLOWED_MEGABYTES = 4.0
+"""How much more may be in use at the end than after a fifth of the work, when everything has been used once."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """Hold the resident memory after each tenth of the work, in MiB."""
+
+    what: str
+    units: int
+    megabytes: tuple[float, ...]
+
+    @property
+    def growth(self) -> float:
+        """Return by how much memory grew after the first fifth."""
+        return self.megabytes[-1] - self.megabytes[_WARM_STEPS - 1]
+
+    @property
+    def is_flat(self) -> bool:
+        """Tell whether that is next to nothing."""
+        return self.growth <= _ALLOWED_MEGABYTES
+
+    def __str__(self) -> str:
+        values = " ".join(f"{value:.1f}" for value in self.megabytes)
+        verdict = "flat" if self.is_flat else "GROWS"
+        return f"{self.units:,} {self.what}: {values} MiB after each tenth, {self.growth:+.1f} since a fifth: {verdict}"
+
+
+def over_calls(calls: int) -> Course:
+    """Make calls without a session and watch the memory of the server."""
+
+    def step(client: HttpClient, port: int, first: int, count: int) -> None:
+        each = count // _CONNECTIONS
+        batches = [wire.modern_calls(port, first + number * each, each) for number in range(_CONNECTIONS)]
+        client.run(batches, wire.ANSWER)
+
+    return _watched("calls", calls, step, workers=1)
+
+
+def over_sessions(sessions: int, workers: int = 1, redis_url: str | None = None) -> Course:
+    """Open sessions, call once in each and drop them: every other one without a word."""
+    environment = {"AXOLOTL_SESSIONS__IDLE_SECONDS": "2", "AXOLOTL_SESSIONS__MAXIMUM": str(sessions + 1)}
+    if redis_url is not None:
+        environment["AXOLOTL_SESSIONS__REDIS_URL"] = redis_url
+
+    def step(client: HttpClient, port: int, first: int, count: int) -> None:
+        for number in range(first, first + count):
+            _use_session(client, port, number)
+
+    what = "sessions" if redis_url is None else f"sessions that {workers} workers share"
+    return _watched(what, sessions, step, workers, environment)
+
+
+def _use_session(client: HttpClient, port: int, number: int) -> None:
+    connection = number % _CONNECTIONS
+    session = client.exchange(wire.legacy_handshake(port), connection).header("mcp-session-id")
+    if not session:
+        raise BenchmarkError("the server opened no session")
+    client.exchange(wire.legacy_initialized(port, session), connection)
+    [call] = wire.legacy_calls(port, session, number, 1)
+    if wire.ANSWER not in client.exchange(call, connection).body:
+        raise BenchmarkError("a call in a session was not answered")
+    if number % 2:
+        client.exchange(wire.legacy_end(port, session), connection)
+
+
+def _watched(
+    what: str,
+    units: int,
+    step: Callable[[HttpClient, int, int, int], None],
+    workers: int,
+    environment: Mapping[str, str] | None = None,
+) -> Course:
+    with fleet(_TARGET, workers, environment) as server:
+        port = urlsplit(server.url).port or 0
+        client = HttpClient(port, _CONNECTIONS)
+        each, megabytes = units // _STEPS, []
+        try:
+            for number in range(_STEPS):
+                client.connect()
+                step(client, port, number * each, each)
+                megabytes.append(sum(map(resident_bytes, server.workers() or [server.pid])) / _MEGABYTE)
+        finally:
+            client.close()
+    return Course(what, each * _STEPS, tuple(megabytes))

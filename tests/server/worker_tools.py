@@ -1,0 +1,80 @@
+"""What workers in processes of their own serve: tools that say who they are, ask, wait and are stopped."""
+
+import asyncio
+import os
+from pathlib import Path
+
+from dependency_injector import containers, providers
+from pydantic import BaseModel
+
+from axolotl_core import ResourceRegistry, ToolContext, resource, tool
+
+
+class Name(BaseModel):
+    name: str
+
+
+@tool
+async def whoami() -> int:
+    """Give the process."""
+    return os.getpid()
+
+
+@tool
+async def greet(context: ToolContext) -> str:
+    """Ask once."""
+    return f"Hello, {(await context.ask(Name, 'Who?')).name}!"
+
+
+@tool
+async def work(pipe: str, context: ToolContext) -> str:
+    """Say that it begins, and end when the other end of a pipe is opened and closed."""
+    context.report_progress(1)
+    text = await asyncio.to_thread(Path(pipe).read_text, encoding="utf-8")
+    context.report_progress(2)
+    return text
+
+
+@tool
+async def hang(trace: str, context: ToolContext) -> str:
+    """Wait until it is stopped, and leave a trace of that."""
+    context.report_progress(1)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        _leave(trace)
+    return "never"
+
+
+def _leave(trace: str) -> None:
+    Path(trace).write_text("stopped", encoding="utf-8")
+
+
+@resource("note://one")
+async def note() -> str:
+    """Give a note."""
+    return "note"
+
+
+class Touch:
+    """Tells that the note changed."""
+
+    def __init__(self, registry: ResourceRegistry) -> None:
+        self._registry = registry
+
+    @tool
+    async def touch(self) -> str:
+        """Tell everybody that the note changed."""
+        self._registry.updated("note://one")
+        return "told"
+
+
+class Container(containers.DeclarativeContainer):
+    """Lists them."""
+
+    resource_registry = providers.Singleton(ResourceRegistry)
+    touching = providers.Singleton(Touch, resource_registry)
+    tools = providers.List(
+        *map(providers.Object, (whoami, greet, work, hang)), providers.Callable(lambda one: one.touch, touching)
+    )
+    resources = providers.List(providers.Object(note))
