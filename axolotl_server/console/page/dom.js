@@ -1,0 +1,67 @@
+// Building elements. Text goes in as text, whoever wrote it: nothing here, or anywhere, parses HTML.
+
+const SVG = "http://www.w3.org/2000/svg";
+let lastId = 0;
+
+export function newId(word) {
+  lastId += 1;
+  return `${word}-${lastId}`;
+}
+
+// el("button.primary", {type: "submit", onclick: f}, "Call", another)
+export function el(what, attributes = {}, ...children) {
+  const [name, ...classes] = what.split(".");
+  const element = document.createElement(name);
+  if (classes.length) element.className = classes.join(" ");
+  return filled(element, attributes, children);
+}
+
+export function svg(name, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, name), attributes, children);
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value" || name === "checked") element[name] = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+// A name that somebody chose: it does not turn the direction of what stands around it.
+export function given(text) {
+  return el("bdi", {}, text);
+}
+
+// A member of an object that somebody else named: what every object inherits is none.
+export function own(object, name) {
+  return object !== null && typeof object === "object" && Object.hasOwn(object, name) ? object[name] : undefined;
+}
+
+export function replace(parent, ...children) {
+  parent.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
+}
+
+export function facts(pairs) {
+  const list = el("dl.facts");
+  for (const [name, value] of pairs) {
+    if (value === null || value === undefined || value === "") continue;
+    list.append(el("dt", {}, name), el("dd", {}, value instanceof Node ? value : String(value)));
+  }
+  return list;
+}
+
+export function milliseconds(seconds) {
+  if (seconds === undefined || seconds === null) return "";
+  const ms = seconds * 1000;
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10000 ? 2 : 1)} s`;
+}
+
+export function bytes(count) {
+  if (count < 1024) return `${count} B`;
+  return count < 1048576 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / 1048576).toFixed(1)} MiB`;
+}

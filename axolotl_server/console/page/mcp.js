@@ -1,0 +1,127 @@
+// A client of the stateless revision: a request is a POST, its answer JSON or a stream of events that ends with it.
+
+import { own } from "./dom.js";
+import { parse } from "./json.js";
+
+export class RequestFailed extends Error {
+  constructor(message, { status, code, data } = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.data = data;
+  }
+}
+
+let lastRequest = 0;
+
+export class McpClient {
+  constructor(access) {
+    this.access = access;
+    this.protocol = null;
+  }
+
+  // `params` is an object whose values are JSON texts; what concerns the call is told to `onNotification`.
+  async request(method, params = {}, options = {}) {
+    const { name, mirrored = {}, onNotification = () => {}, signal, asTask = false, speaks = false } = options;
+    lastRequest += 1;
+    const members = { ...params, _meta: JSON.stringify(this.meta(lastRequest, asTask, speaks)) };
+    const body = `{"jsonrpc":"2.0","id":${lastRequest},"method":${JSON.stringify(method)},"params":${written(members)}}`;
+    const headers = {
+      ...this.access.headers(),
+      "Content-Type": "application/json",
+      Accept: "application/json, text/event-stream",
+      "MCP-Protocol-Version": this.protocol.version,
+      "Mcp-Method": method,
+      ...(name === undefined ? {} : { "Mcp-Name": headerText(name) }),
+      ...Object.fromEntries(Object.entries(mirrored).map(([header, value]) => [header, headerText(value)])),
+    };
+    const response = await fetch(this.protocol.endpoint, { method: "POST", headers, body, signal, cache: "no-store" });
+    return answerOf(await this.messages(response, onNotification), response);
+  }
+
+  meta(number, asTask, speaks) {
+    const { version, version_key, capabilities_key, client_key, log_level_key, tasks_extension } = this.protocol;
+    const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
+    if (asTask) capabilities.extensions = { [tasks_extension]: {} };
+    const meta = {
+      [version_key]: version,
+      [capabilities_key]: capabilities,
+      [client_key]: { name: "axolotl-console", version: "1" },
+    };
+    return speaks ? { ...meta, [log_level_key]: "debug", progressToken: number } : meta;
+  }
+
+  // Reads the answer; gives the message that ends the request.
+  async messages(response, onNotification) {
+    if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
+      const text = await response.text();
+      return text ? { ...parse(text), size: text.length } : null;
+    }
+    let last = null;
+    for await (const data of eventsOf(response)) {
+      const message = parse(data);
+      if (message.method !== undefined) onNotification(message);
+      else last = { ...message, size: data.length };
+    }
+    return last;
+  }
+}
+
+function answerOf(message, response) {
+  if (message === null) throw new RequestFailed(`the server ended without an answer (HTTP ${response.status})`, { status: response.status });
+  if (message.error) {
+    const { code, message: text, data } = message.error;
+    throw new RequestFailed(text, { status: response.status, code, data });
+  }
+  return { result: message.result, size: message.size };
+}
+
+function written(members) {
+  const texts = Object.entries(members).filter(([, text]) => text !== undefined);
+  return `{${texts.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
+}
+
+// A header holds visible ASCII; the protocol has a form for the rest.
+function headerText(value) {
+  const text = String(value);
+  if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith("=?")) return text;
+  const bytes = new TextEncoder().encode(text);
+  return `=?base64?${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))}?=`;
+}
+
+// The data of server-sent events, one after the other.
+export async function* eventsOf(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      text += value;
+      let end;
+      while ((end = text.indexOf("\n\n")) >= 0) {
+        const data = text.slice(0, end).split("\n").filter((line) => line.startsWith("data:"));
+        text = text.slice(end + 2);
+        if (data.length) yield data.map((line) => line.slice(5).replace(/^ /, "")).join("\n");
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => {});
+  }
+}
+
+// The arguments that a tool wants repeated in headers, as its schema marks them.
+export function mirroredHeaders(schema, values) {
+  const found = {};
+  for (const [name, one] of Object.entries(schema?.properties ?? {})) {
+    const value = own(values, name);
+    if (one === null || typeof one !== "object" || value === undefined || value === null) continue;
+    if (typeof one["x-mcp-header"] === "string") found[`Mcp-Param-${one["x-mcp-header"]}`] = headerValue(value);
+    else Object.assign(found, mirroredHeaders(one, value));
+  }
+  return found;
+}
+
+function headerValue(value) {
+  return typeof value === "object" ? JSON.stringify(value) : value;
+}

@@ -1,0 +1,99 @@
+// Questions that a call asks while it runs: a form, a page to open, a model, directories.
+
+import { el, given } from "./dom.js";
+import { FieldError } from "./fields.js";
+import { json } from "./results.js";
+import { objectForm } from "./schema_form.js";
+
+// Shows all questions of a round, one after the other; gives {key: JSON text of the answer}.
+export async function answersTo(requests, place, signal) {
+  const answers = {};
+  for (const [key, asked] of Object.entries(requests)) {
+    answers[key] = await ask(key, asked, place, signal);
+  }
+  return answers;
+}
+
+function ask(key, asked, place, signal) {
+  const { method, params = {} } = asked;
+  switch (method) {
+    case "elicitation/create":
+      return params.mode === "url" ? askToOpen(key, params, place, signal) : askForm(key, params, place, signal);
+    case "sampling/createMessage": return askModel(key, params, place, signal);
+    case "roots/list": return askRoots(key, place, signal);
+    default: return Promise.reject(new Error(`The server asks ${method}, which this page cannot answer`));
+  }
+}
+
+function askForm(key, params, place, signal) {
+  const form = objectForm(params.requestedSchema ?? {}, defaultsOf(params.requestedSchema));
+  return shown(key, "The server asks", params.message, form.element, place, signal, {
+    Answer: () => `{"action":"accept","content":${form.read()}}`,
+    Decline: () => '{"action":"decline"}',
+    Dismiss: () => '{"action":"cancel"}',
+  });
+}
+
+function defaultsOf(schema) {
+  const pairs = Object.entries(schema?.properties ?? {}).filter(([, one]) => one && one.default !== undefined);
+  return Object.fromEntries(pairs.map(([name, one]) => [name, one.default]));
+}
+
+function askToOpen(key, params, place, signal) {
+  const safe = /^https?:\/\//i.test(params.url ?? "");
+  const link = safe ? el("a", { href: params.url, target: "_blank", rel: "noopener noreferrer" }, given(params.url)) : given(String(params.url));
+  return shown(key, "The server asks you to open a page", params.message, el("p", {}, link), place, signal, {
+    "I opened it": () => '{"action":"accept"}',
+    Decline: () => '{"action":"decline"}',
+    Dismiss: () => '{"action":"cancel"}',
+  });
+}
+
+function askModel(key, params, place, signal) {
+  const area = el("textarea", { rows: 3, id: `model-${key}` });
+  const body = el("div", {}, json(params.messages ?? []), el("label.label", { for: `model-${key}` }, "Answer as the model"), area);
+  const reply = () => ({ role: "assistant", content: { type: "text", text: area.value }, model: "a person at the console", stopReason: "endTurn" });
+  return shown(key, "The server asks a model", params.systemPrompt ?? "", body, place, signal, {
+    Answer: () => JSON.stringify(reply()),
+  });
+}
+
+function askRoots(key, place, signal) {
+  const area = el("textarea", { rows: 2, id: `roots-${key}`, placeholder: "file:///home/me/project" });
+  const body = el("div", {}, el("label.label", { for: `roots-${key}` }, "URIs, one a line"), area);
+  const roots = () => area.value.split("\n").map((line) => line.trim()).filter(Boolean).map((uri) => ({ uri }));
+  return shown(key, "The server asks for directories", "", body, place, signal, { Answer: () => JSON.stringify({ roots: roots() }) });
+}
+
+// Puts a question on the page and the focus into it; the first of the buttons answers on Enter.
+function shown(key, heading, message, body, place, signal, actions) {
+  return new Promise((resolve, reject) => {
+    const [first] = Object.values(actions);
+    const buttons = Object.entries(actions).map(([label, act], number) =>
+      el(number ? "button" : "button.primary", number ? { type: "button", onclick: () => settle(act) } : { type: "submit" }, label));
+    const form = el("form.question", { "aria-label": heading, novalidate: true },
+      el("h4", {}, heading, " ", el("span.quiet", {}, given(key))), message ? el("p.asked", {}, message) : null, body,
+      el("div.buttons", {}, ...buttons));
+    const settle = (act) => {
+      try {
+        const answer = act();
+        form.remove();
+        resolve(answer);
+      } catch (error) {
+        if (!(error instanceof FieldError)) throw error;
+        error.input?.focus();
+      }
+    };
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      settle(first);
+    });
+    signal.addEventListener("abort", () => {
+      form.remove();
+      reject(new DOMException("cancelled", "AbortError"));
+    });
+    place.append(form);
+    (form.querySelector("textarea, input:not(.include), select, a") ?? buttons[0]).focus();
+    form.scrollIntoView({ block: "nearest" });
+  });
+}

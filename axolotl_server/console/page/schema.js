@@ -1,0 +1,141 @@
+// What a JSON Schema asks for, with references followed and small words merged.
+
+import { own } from "./dom.js";
+
+export function resolve(schema, root, seen = 0) {
+  if (schema === true || schema === undefined) return {};
+  if (schema === false || typeof schema !== "object" || schema === null) return { not: {} };
+  if (typeof schema.$ref === "string" && seen < 32) {
+    const { $ref, ...beside } = schema;
+    return { ...resolve(pointed($ref, root), root, seen + 1), ...beside };
+  }
+  if (Array.isArray(schema.allOf) && seen < 32) return merged(schema, root, seen);
+  return schema;
+}
+
+function pointed(reference, root) {
+  if (!reference.startsWith("#")) return {};
+  let place = root;
+  for (const part of reference.slice(1).split("/").filter(Boolean)) {
+    place = own(place, decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~"));
+  }
+  return place ?? {};
+}
+
+function merged(schema, root, seen) {
+  const { allOf, ...own } = schema;
+  let whole = {};
+  for (const part of [...allOf, own]) {
+    const one = resolve(part, root, seen + 1);
+    const properties = { ...whole.properties, ...one.properties };
+    const required = [...(whole.required ?? []), ...(one.required ?? [])];
+    whole = { ...whole, ...one };
+    if (Object.keys(properties).length) whole.properties = properties;
+    if (required.length) whole.required = [...new Set(required)];
+  }
+  return whole;
+}
+
+// The values of an enumeration, with the words for them; null where it is none.
+export function choicesOf(schema) {
+  if (Array.isArray(schema.enum)) {
+    const names = Array.isArray(schema.enumNames) ? schema.enumNames : [];
+    return schema.enum.map((value, place) => ({ value, label: names[place] ?? shown(value) }));
+  }
+  const pairs = schema.oneOf ?? schema.anyOf;
+  if (Array.isArray(pairs) && pairs.length && pairs.every((one) => one && typeof one === "object" && "const" in one)) {
+    return pairs.map((one) => ({ value: one.const, label: one.title ?? shown(one.const) }));
+  }
+  return null;
+}
+
+function shown(value) {
+  return typeof value === "string" && value !== "" ? value : JSON.stringify(value);
+}
+
+// The alternatives of a union; null where there is only one.
+export function variantsOf(schema) {
+  const listed = schema.anyOf ?? schema.oneOf;
+  const { anyOf, oneOf, default: _, discriminator, ...beside } = schema;
+  if (Array.isArray(listed) && listed.length > 1) return listed.map((one) => withTitleOnly(beside, one));
+  if (Array.isArray(listed) && listed.length === 1) return null;
+  if (Array.isArray(schema.type) && schema.type.length > 1) return schema.type.map((type) => ({ ...schema, type }));
+  return null;
+}
+
+function withTitleOnly(beside, one) {
+  const { title, description, ...rest } = beside;
+  return typeof one === "object" && one !== null ? { ...rest, ...one } : one;
+}
+
+export function typeOf(schema) {
+  if (typeof schema.type === "string") return schema.type;
+  if (Array.isArray(schema.type) && schema.type.length === 1) return schema.type[0];
+  if (schema.properties) return "object";
+  if (schema.items || schema.prefixItems) return "array";
+  return null;
+}
+
+export function nameOfVariant(schema, root, place) {
+  const whole = resolve(schema, root);
+  if ("const" in whole) return JSON.stringify(whole.const);
+  const tag = Object.entries(whole.properties ?? {}).find(([, value]) => value && "const" in value);
+  const type = typeOf(whole);
+  if (whole.title) return tag ? `${whole.title} (${tag[1].const})` : whole.title;
+  if (tag) return `${tag[0]} = ${tag[1].const}`;
+  if (choicesOf(whole)) return "one of a list";
+  return type ? (whole.format ? `${type} (${whole.format})` : type) : `form ${place + 1}`;
+}
+
+// The limits of a value in words.
+export function limitsOf(schema) {
+  const words = [];
+  const say = (key, text) => key in schema && words.push(text(schema[key]));
+  say("format", (value) => value);
+  say("minimum", (value) => `from ${value}`);
+  say("exclusiveMinimum", (value) => `above ${value}`);
+  say("maximum", (value) => `to ${value}`);
+  say("exclusiveMaximum", (value) => `below ${value}`);
+  say("multipleOf", (value) => `a multiple of ${value}`);
+  say("minLength", (value) => `at least ${value} characters`);
+  say("maxLength", (value) => `at most ${value} characters`);
+  say("pattern", (value) => `matches ${value}`);
+  say("minItems", (value) => `at least ${value} items`);
+  say("maxItems", (value) => `at most ${value} items`);
+  if (schema.default !== undefined && schema.default !== null) words.push(`default ${JSON.stringify(schema.default)}`);
+  return words.join(", ");
+}
+
+// Whether a value could have been written for a schema, as far as its type tells.
+export function fits(value, schema, root) {
+  const whole = resolve(schema, root);
+  if ("const" in whole) return JSON.stringify(value) === JSON.stringify(whole.const);
+  const choices = choicesOf(whole);
+  if (choices) return choices.some((one) => JSON.stringify(one.value) === JSON.stringify(value));
+  const variants = variantsOf(whole);
+  if (variants) return variants.some((one) => fits(value, one, root));
+  switch (typeOf(whole)) {
+    case "null": return value === null;
+    case "string": return typeof value === "string";
+    case "boolean": return typeof value === "boolean";
+    case "integer": return Number.isInteger(value) || isRaw(value);
+    case "number": return typeof value === "number" || isRaw(value);
+    case "array": return Array.isArray(value);
+    case "object": return isObject(value) && isLike(value, whole, root);
+    default: return true;
+  }
+}
+
+function isLike(value, schema, root) {
+  const properties = schema.properties ?? {};
+  if ((schema.required ?? []).some((name) => !Object.hasOwn(value, name))) return false;
+  return Object.entries(properties).every(([name, one]) => !Object.hasOwn(value, name) || fits(value[name], one, root));
+}
+
+function isObject(value) {
+  return value !== null && typeof value === "object" && !Array.isArray(value) && !isRaw(value);
+}
+
+function isRaw(value) {
+  return typeof JSON.isRawJSON === "function" && JSON.isRawJSON(value);
+}

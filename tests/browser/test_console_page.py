@@ -1,0 +1,385 @@
+"""The console in a real browser, used by its keyboard alone."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+import httpx
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import tool
+from tests.browser.chromium import Browser, Page
+from tests.browser.sample import HOSTILE, Container, greet, wait
+from tests.server.console_serving import ConsoleServer, serving_console
+from tests.server.wire import call, mirrored
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@tool
+async def added() -> str:
+    """Come later."""
+    return "here"
+
+
+async def choose(page: Page, name: str) -> None:
+    """Find a feature by typing and open it with Enter; the focus is in its form then."""
+    await page.evaluate("document.activeElement.blur()")
+    await page.tab_to("Find")
+    await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
+    await page.write(name)
+    await page.until(f"document.querySelector('.entry')?.innerText.startsWith({json.dumps(name)})")
+    await page.press("Tab")
+    await page.press("Enter")
+    await page.until(f"document.querySelector('.panel h2')?.innerText.startsWith({json.dumps(name)})")
+
+
+async def outcome(page: Page, word: str) -> str:
+    """Wait until the latest call has ended in a certain way, and read its result."""
+    await page.until(f"document.querySelector('.panel .status').innerText.startsWith({json.dumps(word)})")
+    return await page.text(".panel .result")
+
+
+async def structured(page: Page) -> Any:
+    """Read the structured content of the result."""
+    return json.loads(await page.text(".panel .result pre.code"))
+
+
+async def test_a_call_by_keyboard(page: Page) -> None:
+    """Somebody who uses no mouse finds a tool, fills in its form, calls it and has the result read out."""
+    await choose(page, "greet")
+    assert "name" in await page.focused()
+    await page.write("Ada")
+    await page.press("Enter")
+    assert "Hello, Ada!" in await outcome(page, "ok")
+    live = "document.querySelector('.panel .result').closest('[aria-live]').getAttribute('aria-live')"
+    assert await page.evaluate(live) == "polite"
+    await page.tab_to("loud", most=2)
+    await page.press("ArrowDown")
+    await page.tab_to("Call", most=2)
+    await page.press("Space")
+    await page.until("document.querySelector('.panel .result').innerText.includes('HELLO, Ada!')")
+    assert page.complaints == []
+
+
+async def test_the_call_is_listed(page: Page, kitchen: ConsoleServer) -> None:
+    """A call of another client appears in the list of calls with its outcome, and in the chart of its tool."""
+    before = await page.evaluate("document.querySelectorAll('#calls tr[data-kind=tool]').length")
+    async with httpx.AsyncClient() as other:
+        await other.post(f"{kitchen.url}/mcp", content=call("complain"), headers=mirrored(name="complain"))
+    await page.until(f"document.querySelectorAll('#calls tr[data-kind=tool]').length > {before}")
+    row = await page.until("document.querySelector('#calls tr[data-kind=tool]')?.innerText")
+    assert "complain" in row
+    assert "error" in row
+    label = await page.until("document.querySelector('#latencies svg')?.getAttribute('aria-label')")
+    assert "call" in label
+
+
+async def test_errors(page: Page) -> None:
+    """What a tool says went wrong is shown as that, and so is a failure that the server hides."""
+    await choose(page, "complain")
+    await page.press("Enter")
+    assert "This is not my day." in await outcome(page, "error")
+    await choose(page, "crash")
+    await page.press("Enter")
+    shown = await outcome(page, "error")
+    assert "Reference" in shown
+    assert "the secret" not in shown
+
+
+async def test_wrong_input_is_told_at_its_field(page: Page) -> None:
+    """A number that is none is refused before it is sent; the field says why and has the focus."""
+    await choose(page, "order")
+    await page.write("four")
+    await page.press("Enter")
+    await page.until("document.activeElement.getAttribute('aria-invalid') === 'true'")
+    assert "people" in await page.focused()
+    described = await page.evaluate(
+        "document.activeElement.getAttribute('aria-describedby').split(' ')"
+        ".map((id) => document.getElementById(id).innerText).join(' ')"
+    )
+    assert "write a whole number" in described
+    assert await page.text(".panel .status") == ""
+
+
+async def test_every_kind_of_field(page: Page) -> None:
+    """Numbers, choices, dates, unions, objects, lists and maps are filled in by keyboard and arrive as they should."""
+    await choose(page, "order")
+    await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
+    await page.write("4")
+    await page.tab_to("size", most=1)
+    await page.press("ArrowDown")
+    await page.tab_to("day", most=1)
+    for part in ("12", "31", "2026"):
+        for digit in part:
+            await page.say("Input.dispatchKeyEvent", type="char", text=digit)
+    await page.tab_to("Kind")
+    await page.press("ArrowDown")
+    await page.tab_to("change")
+    await page.press("ArrowDown")
+    await page.tab_to("street")
+    await page.write("Lake Road 1")
+    await page.tab_to("olives")
+    await page.press("Space")
+    await page.tab_to("send notes")
+    await page.press("Space")
+    await page.tab_to("Add an item")
+    await page.press("Enter")
+    await page.write("no salt")
+    await page.press("Enter")
+    await outcome(page, "ok")
+    assert await structured(page) == {
+        "people": 4,
+        "size": "large",
+        "day": "2026-12-31",
+        "payment": {"kind": "cash", "change": True},
+        "extras": ["olives"],
+        "notes": ["no salt"],
+    }
+
+
+async def test_schemas_that_hold_themselves(page: Page) -> None:
+    """A part with parts of its own kind is filled in as deep as one wants."""
+    await choose(page, "grow")
+    await page.write("root")
+    await page.tab_to("Add child", most=3)
+    await page.press("Enter")
+    await page.tab_to("name", most=3)
+    await page.write("leaf")
+    await page.press("Enter")
+    assert "2" in await outcome(page, "ok")
+
+
+async def test_json_instead(page: Page) -> None:
+    """Arguments can be written as JSON, go back into the form, and numbers stay exact on both ways."""
+    await choose(page, "greet")
+    await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
+    await page.write("Bob")
+    await page.tab_to("Write JSON")
+    await page.press("Enter")
+    assert json.loads(await page.evaluate("document.querySelector('.arguments textarea').value"))["name"] == "Bob"
+    await page.evaluate("document.querySelector('.arguments textarea').select()")
+    await page.evaluate("document.querySelector('.arguments textarea').focus()")
+    await page.write('{"name": "Eve", "loud": true}')
+    await page.tab_to("Use the form")
+    await page.press("Enter")
+    assert await page.evaluate("document.querySelector('.arguments textarea').value") == "Eve"
+    await choose(page, "number")
+    await page.press("Enter")
+    assert "12345678901234567890" in await outcome(page, "ok")
+
+
+async def test_a_question(page: Page) -> None:
+    """A tool that asks gets a form, which takes the focus; the answer goes back and the call ends."""
+    await choose(page, "book")
+    await page.write("AX 7")
+    await page.press("Enter")
+    await page.until("document.querySelector('.question')")
+    assert "How do you want to fly with AX 7?" in await page.text(".question")
+    assert await page.text(".panel .status") == "waiting for your answer…"
+    assert "kind" in await page.focused()
+    await page.press("ArrowDown")
+    await page.tab_to("Answer")
+    await page.press("Enter")
+    assert "AX 7, aisle, 0 bags" in await outcome(page, "ok")
+
+
+async def test_a_question_declined(page: Page) -> None:
+    """Who does not want to answer says so."""
+    await choose(page, "book")
+    await page.press("Enter")
+    await page.until("document.querySelector('.question')")
+    await page.tab_to("Decline")
+    await page.press("Enter")
+    assert "declined" in await outcome(page, "error")
+
+
+async def test_progress_and_cancel(page: Page) -> None:
+    """Progress and log messages are shown while a call runs, and Escape cancels it."""
+    await choose(page, "wait")
+    await page.press("Enter")
+    await page.until("document.querySelector('.panel .log')?.innerText.includes('waiting for you')")
+    assert "one of four" in await page.text(".panel .progress")
+    assert await page.evaluate("document.querySelector('.panel progress').value") == 1
+    await page.press("Escape")
+    await outcome(page, "cancelled")
+    await page.until("document.querySelector('#calls tr[data-kind=tool]')?.innerText.includes('cancelled')")
+
+
+async def test_pictures(page: Page) -> None:
+    """A picture is shown as one."""
+    await choose(page, "paint")
+    await page.press("Enter")
+    assert "An axolotl in the mist." in await outcome(page, "ok")
+    await page.until("document.querySelector('.result img')?.naturalWidth === 48")
+    assert page.complaints == []
+
+
+async def test_prompts_and_resources(page: Page) -> None:
+    """Prompts and resources are tried in the same way."""
+    await choose(page, "review")
+    await page.write("Python")
+    await page.press("Enter")
+    assert "Review this Python code." in await outcome(page, "ok")
+    await choose(page, "handbook://contents")
+    await page.press("Enter")
+    assert "1, 2" in await outcome(page, "ok")
+    await choose(page, "handbook://pages")
+    await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
+    await page.write("handbook://pages/2")
+    await page.press("Enter")
+    assert "This is page 2." in await outcome(page, "ok")
+
+
+async def test_hostile_words_stay_words(page: Page) -> None:
+    """Names, descriptions, choices and results that look like HTML are shown as they are and do nothing."""
+    await choose(page, "hostile")
+    await page.tab_to("Call")
+    await page.press("Enter")
+    assert HOSTILE in await outcome(page, "ok")
+    assert HOSTILE in await page.text(".panel .description")
+    title, elements = await page.evaluate("[document.title, document.querySelectorAll('img, main script').length]")
+    assert title == "kitchen – console"
+    assert elements == 0
+    assert page.complaints == []
+
+
+async def test_names_that_objects_inherit(page: Page) -> None:
+    """Tools and arguments with the names of members that every object has are like any other."""
+    await choose(page, "constructor")
+    await page.write("a")
+    await page.tab_to("send __proto__", most=1)
+    await page.tab_to("__proto__", most=1)
+    await page.write("b")
+    await page.press("Enter")
+    await outcome(page, "ok")
+    assert await structured(page) == {"constructor": "a", "__proto__": "b"}
+    assert "ValidationLayer" in await page.evaluate("document.querySelector('.effects').textContent")
+    assert page.complaints == []
+
+
+async def test_a_schema_without_end(page: Page) -> None:
+    """A schema that leads into itself everywhere gets a form of a bearable size."""
+    await choose(page, "maze")
+    assert await page.evaluate("document.querySelectorAll('.panel *').length") < 20_000
+
+
+async def test_html_cannot_be_written(page: Page) -> None:
+    """The page's policy forbids to make HTML of text at all, and scripts that are not its own."""
+    forbidden = (
+        "(() => { try { document.body.innerHTML = '<b>'; return 'written'; } catch (error) { return error.name; } })()"
+    )
+    assert await page.evaluate(forbidden) == "TypeError"
+    inline = "(() => { const one = document.createElement('script'); one.src = 'data:text/javascript,1'; })()"
+    with pytest.raises(AssertionError, match="TrustedScriptURL"):
+        await page.evaluate(inline)
+
+
+async def test_limits_are_shown(page: Page) -> None:
+    """The effective limits and the layers of a tool can be read."""
+    await choose(page, "order")
+    await page.evaluate("document.querySelector('.effects').open = true")
+    shown = await page.text(".effects")
+    assert "2, none wait" in shown
+    assert "ValidationLayer → TimeoutLayer → ConcurrencyLayer" in shown
+
+
+async def test_focus_is_seen(page: Page) -> None:
+    """Whatever has the focus has a ring around it, and every control has a name."""
+    await choose(page, "order")
+    seen = set[str]()
+    for _ in range(60):
+        await page.press("Tab")
+        name = await page.focused()
+        if name in ("BODY", "MAIN"):
+            continue
+        assert name not in ("INPUT", "SELECT", "TEXTAREA", "BUTTON", "DIV"), f"without a name, after {seen}"
+        seen.add(name)
+        width = await page.evaluate("parseFloat(getComputedStyle(document.activeElement).outlineWidth)")
+        assert width >= 2, name
+    assert len(seen) > 15
+
+
+@pytest.mark.parametrize("width", [360, 800, 1400])
+@pytest.mark.parametrize("dark", [False, True])
+async def test_fits_every_width(page: Page, width: int, dark: bool) -> None:
+    """From a telephone's width on nothing sticks out to the side, and text has contrast, in light and in dark."""
+    await page.look_like(width=width, dark=dark)
+    for name in ("order", "hostile"):
+        await choose(page, name)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+    assert await page.evaluate(_WEAKEST_CONTRAST) >= 4.5
+
+
+class Larger(Container):
+    """The sample with one tool more."""
+
+    tools = providers.List(*map(providers.Object, (greet, wait, added)))
+
+
+async def test_a_restart(browser: Browser) -> None:
+    """A page outlives the server: it comes back to the next one, shows what that offers, and keeps what was typed."""
+    page = await browser.new_page()
+    async with serving_console(Container()) as before:
+        await page.goto(f"{before.url}/console")
+        await page.until("document.querySelectorAll('.entry').length >= 13")
+        await choose(page, "greet")
+        await page.write("half a na")
+        assert before.host.console is not None
+        before.host.console.tell_problem("SyntaxError: invalid syntax")
+        await page.until("document.querySelector('#problem')?.innerText.includes('invalid syntax')")
+        await page.evaluate("document.querySelector('#search').value = ''")
+        await page.evaluate("document.querySelector('#search').dispatchEvent(new Event('input'))")
+        port = before.port
+    await page.until("document.querySelector('#connection').dataset.state === 'away'")
+    async with serving_console(Larger(), port=port):
+        await page.until("[...document.querySelectorAll('.entry')].some((one) => one.innerText.startsWith('added'))")
+        assert await page.evaluate("document.querySelector('.arguments textarea').value") == "half a na"
+        assert await page.evaluate("document.querySelector('#problem').hidden")
+        assert await page.evaluate("document.querySelectorAll('.entry').length") == 6
+    assert page.complaints == []
+
+
+async def test_a_token_is_asked_for(browser: Browser) -> None:
+    """Where callers must say who they are, the page asks for a token and uses it for everything."""
+    key = "let-me-in-for-tests"
+    digest = f"sha256:{sha256(key.encode()).hexdigest()}"
+    settings = {"auth": {"api_keys": {"ann": {"hash": digest}}}}
+    async with serving_console(Container(), settings) as server:
+        page = await browser.new_page()
+        await page.goto(f"{server.url}/console")
+        await page.until("document.querySelector('#connection').dataset.state === 'refused'")
+        await page.evaluate("document.querySelector('#token').focus()")
+        await page.write(key)
+        await page.press("Enter")
+        await page.until("document.querySelectorAll('.entry').length >= 13")
+        await choose(page, "greet")
+        await page.write("Ann")
+        await page.press("Enter")
+        assert "Hello, Ann!" in await outcome(page, "ok")
+        await page.until("document.querySelector('#calls tr[data-kind=tool]')?.innerText.includes('ann')")
+
+
+_WEAKEST_CONTRAST = """(() => {
+    const numbers = (text) => text.match(/[\\d.]+/g).map(Number);
+    const light = ([r, g, b]) => {
+        const linear = (one) => one <= .03928 ? one / 12.92 : ((one + .055) / 1.055) ** 2.4;
+        const [x, y, z] = [r, g, b].map((one) => linear(one / 255));
+        return .2126 * x + .7152 * y + .0722 * z;
+    };
+    const ground = (one) => {
+        for (let place = one; place; place = place.parentElement) {
+            const colour = numbers(getComputedStyle(place).backgroundColor);
+            if (colour.length === 3 || colour[3] === 1) return colour;
+        }
+        return [255, 255, 255];
+    };
+    const texts = [...document.querySelectorAll("body *")].filter((one) => one.checkVisibility()
+        && [...one.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim()));
+    const ratios = texts.map((one) => {
+        const [a, b] = [light(numbers(getComputedStyle(one).color)), light(ground(one))].sort((x, y) => y - x);
+        return (a + .05) / (b + .05);
+    });
+    return Math.min(...ratios);
+})()"""
