@@ -1,0 +1,342 @@
+"""The files for containers say the same as the settings, the commands and each other. Nothing is built here."""
+
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from axolotl_cli.app import app
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.configuration import load_settings
+from axolotl_server.configuration.environment import unknown_variables
+from axolotl_server.host import ServerHost
+from axolotl_server.settings import ServerSettings
+from tests.cli.servers import Container
+from tests.deploy.files import (
+    DEPLOY,
+    ROOT,
+    compose,
+    compose_variables,
+    documents,
+    find,
+    project_version,
+    reaches_the_builder,
+    resource,
+    stages_of,
+    variables_of,
+)
+
+MARGIN_SECONDS = 5
+HASH = "sha256:" + "0" * 64
+PROJECT = ROOT / "docs" / "examples" / "project"
+STATE_KEY = "0123456789abcdef0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def pristine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide the settings of whoever runs the tests."""
+    import os
+
+    for name in os.environ:
+        if name.startswith("AXOLOTL_"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+def settings_of(variables: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> ServerSettings:
+    """Load settings as the server does that is started with such variables in the image."""
+    ours = {name: value for name, value in variables.items() if name.startswith("AXOLOTL_")}
+    for name, value in {**image_variables(), **ours}.items():
+        monkeypatch.setenv(name, value)
+    assert list(unknown_variables(ours)) == []
+    return load_settings()
+
+
+def image_variables() -> dict[str, str]:
+    """Give the settings that the image has."""
+    variables = variables_of(stages_of(ROOT / "Dockerfile")[-1])
+    return {name: value for name, value in variables.items() if name.startswith("AXOLOTL_")}
+
+
+def check_command(words: Sequence[str]) -> str:
+    """Make sure that words behind `axolotl` are understood, without doing what they say."""
+    group: Any = get_command(app)
+    name, command, rest = group.resolve_command(group.make_context("axolotl", list(words)), list(words))
+    command.make_context(name, rest).close()
+    return str(name)
+
+
+def seconds(text: str) -> float:
+    """Read a duration as containers write it."""
+    return float(text.removesuffix("s"))
+
+
+def ladder_seconds(settings: ServerSettings) -> float:
+    """Give the time that a server may take to end, as docs/health.md says."""
+    http = settings.http
+    return http.drain_delay_seconds + http.drain_seconds + settings.limits.close_seconds
+
+
+class TestImage:
+    """The Dockerfile."""
+
+    build, image = stages_of(ROOT / "Dockerfile")
+
+    def test_commands(self) -> None:
+        """The image serves over HTTP, behind an init process that hands signals on; its health check is a command."""
+        init, *entry = find(self.image, "ENTRYPOINT").words
+        assert (init, entry) == ("tini", ["--", "axolotl"])
+        assert check_command(find(self.image, "CMD").words) == "serve"
+        program, *probe = find(self.image, "HEALTHCHECK").words
+        assert program == "axolotl"
+        assert check_command(probe) == "health"
+        patience = float(probe[probe.index("--timeout") + 1])
+        assert patience < seconds(find(self.image, "HEALTHCHECK").options["timeout"])
+        assert find(self.image, "STOPSIGNAL").text == "SIGTERM"
+
+    def test_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The image listens everywhere at the port that it exposes, and does not start without authentication."""
+        settings = settings_of({}, monkeypatch)
+        assert settings.http.host == "0.0.0.0"
+        assert str(settings.http.port) == find(self.image, "EXPOSE").text
+        assert not settings.http.allow_unauthenticated
+        assert not settings.console.enabled
+
+    def test_user(self) -> None:
+        """The server runs as a user that is not root, named by its number; it owns nothing."""
+        user, group = find(self.image, "USER").text.split(":")
+        assert int(user) > 0
+        assert int(group) > 0
+        made = " ".join(one.text for one in self.image if one.name == "RUN")
+        assert f"--uid {user}" in made
+        assert not any("--chown" in one.text for one in self.image)
+        last = [one.name for one in self.image]
+        assert "RUN" not in last[last.index("USER") :]
+
+    def test_what_is_copied(self) -> None:
+        """Everything that is copied is there and reaches the builder: all packages, and what installs them."""
+        copied = [word for one in self.build if one.name == "COPY" for word in one.text.split()[:-1]]
+        assert {path.name for path in ROOT.glob("axolotl_*")} <= set(copied)
+        for path in copied:
+            assert (ROOT / path).exists()
+            assert reaches_the_builder(path)
+
+    @pytest.mark.parametrize("path", [".env", ".git/config", ".venv/bin/python", "tests/conftest.py", "deploy/.env"])
+    def test_what_stays_outside(self, path: str) -> None:
+        """Secrets, environments and tests never reach the builder."""
+        assert not reaches_the_builder(path)
+        assert not reaches_the_builder("axolotl_core/__pycache__/errors.pyc")
+
+    def test_hashes(self) -> None:
+        """Everything is installed from the lock, with hashes, and the lock has what the files here need."""
+        installs = [one.text for one in self.build if one.name == "RUN" and "install" in one.text]
+        assert "--require-hashes" in installs[0]
+        assert "-r requirements/runtime.lock" in installs[0]
+        assert "--no-index --no-deps" in installs[1]
+        lock = (ROOT / "requirements" / "runtime.lock").read_text()
+        pinned = re.findall(r"^([a-z0-9-]+)==\S+(?: ;[^\\]*)? \\\n    --hash=sha256:", lock, re.MULTILINE)
+        assert len(pinned) == len(re.findall(r"^[a-z0-9]", lock, re.MULTILINE))
+        assert {"hatchling", "prometheus-client", "pyjwt", "redis", "uvicorn"} <= set(pinned)
+
+
+class TestCompose:
+    """The compose file."""
+
+    server = compose()["services"]["server"]
+    redis = compose()["services"]["redis"]
+
+    def settings(self, monkeypatch: pytest.MonkeyPatch) -> ServerSettings:
+        """Load what the server is told."""
+        return settings_of(compose_variables(API_KEY_HASH=HASH), monkeypatch)
+
+    def test_shared_state(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Workers share sessions, quotas and results in the one Redis, which has to be well before they start."""
+        settings = self.settings(monkeypatch)
+        assert settings.http.workers > 1
+        for section in (settings.sessions, settings.quotas, settings.idempotency):
+            assert section.redis_url is not None
+            assert section.redis_url.get_secret_value() == "redis://redis:6379/0"
+        assert self.server["depends_on"] == {"redis": {"condition": "service_healthy"}}
+        assert "noeviction" in self.redis["command"]
+
+    def test_reach(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The server is published to this machine alone and wants a key; Redis is published to nobody."""
+        settings = self.settings(monkeypatch)
+        assert self.server["ports"] == [f"127.0.0.1:{settings.http.port}:{settings.http.port}"]
+        assert list(settings.auth.api_keys) == ["local"]
+        assert "ports" not in self.redis
+        (network,) = self.redis["networks"]
+        assert compose()["networks"][network]["internal"] is True
+        assert network in self.server["networks"]
+
+    def test_no_key_no_start(self) -> None:
+        """Compose itself refuses to go on without the hash of a key, and says how to make one."""
+        text = self.server["environment"]["AXOLOTL_AUTH__API_KEYS__LOCAL__HASH"]
+        assert re.fullmatch(r"\$\{API_KEY_HASH:\?make one with axolotl auth hash-key local\}", text)
+        assert check_command(["auth", "hash-key", "local"]) == "auth"
+
+    def test_time_to_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The engine waits longer than the server, and the supervisor of its workers, may take to end."""
+        patience = seconds(self.server["stop_grace_period"])
+        assert patience > ladder_seconds(self.settings(monkeypatch)) + MARGIN_SECONDS - 1
+
+    def test_confinement(self) -> None:
+        """Neither service can write to its image, gain rights, or use any that it does not need."""
+        for service in (self.server, self.redis):
+            assert service["read_only"] is True
+            assert service["cap_drop"] == ["ALL"]
+            assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+class TestKubernetes:
+    """The manifest."""
+
+    pod = resource("Deployment")["spec"]["template"]["spec"]
+    container = pod["containers"][0]
+
+    def settings(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **secrets: str) -> ServerSettings:
+        """Load what the server is told, with its secrets in files."""
+        mounts = {mount["name"]: mount["mountPath"] for mount in self.container["volumeMounts"]}
+        for name, value in {**resource("Secret")["stringData"], **secrets}.items():
+            (tmp_path / name).write_text(value)
+        variables: dict[str, str] = resource("ConfigMap")["data"]
+        assert all(isinstance(value, str) for value in variables.values())
+        told = {name: value.replace(mounts["secrets"], str(tmp_path)) for name, value in variables.items()}
+        return settings_of(told, monkeypatch)
+
+    def test_settings(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """All variables are settings; secrets come from files; replicas share their state and the key that seals it."""
+        settings = self.settings(monkeypatch, tmp_path, **{"state-key": STATE_KEY})
+        assert [key.get_secret_value() for key in settings.protocol.state_keys] == [STATE_KEY]
+        for section in (settings.sessions, settings.quotas, settings.idempotency):
+            assert section.redis_url is not None
+        assert settings.auth.resource == f"https://{settings.http.allowed_hosts[0]}{settings.http.path}"
+        assert settings.auth.issuers
+        assert settings.http.workers == 1
+
+    async def test_nothing_starts_as_it_stands(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """Somebody who forgets to replace a secret gets an error, not a server with a known key."""
+        self.settings(monkeypatch, tmp_path)
+        with pytest.raises(ConfigurationError, match="state_keys"):
+            await ServerHost(Container()).start()
+
+    def test_secrets_are_those_of_the_manifest(self) -> None:
+        """Each file that a setting names is a key of the mounted Secret."""
+        (volume,) = (one for one in self.pod["volumes"] if "secret" in one)
+        assert volume["secret"]["secretName"] == resource("Secret")["metadata"]["name"]
+        (mount,) = (one for one in self.container["volumeMounts"] if one["name"] == volume["name"])
+        files = [value for name, value in resource("ConfigMap")["data"].items() if name.endswith("_FILE")]
+        assert {Path(file).name for file in files} == set(resource("Secret")["stringData"])
+        assert {str(Path(file).parent) for file in files} == {mount["mountPath"]}
+        assert self.container["envFrom"] == [{"configMapRef": {"name": resource("ConfigMap")["metadata"]["name"]}}]
+
+    def test_probes(self) -> None:
+        """Probes ask the routes that the settings name, at the port where the server listens."""
+        health = ServerSettings().health
+        asked = {name: self.container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
+        assert {name: get["path"] for name, get in asked.items()} == {
+            "startup": health.startup_path,
+            "liveness": health.live_path,
+            "readiness": health.ready_path,
+        }
+        (port,) = self.container["ports"]
+        assert port["containerPort"] == ServerSettings().http.port
+        assert {get["port"] for get in asked.values()} == {port["name"]}
+        (served,) = resource("Service")["spec"]["ports"]
+        assert served["targetPort"] == port["name"]
+
+    def test_time_to_end(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """A pod has more time than the ladder takes, and serves until everybody knows that it ends."""
+        settings = self.settings(monkeypatch, tmp_path, **{"state-key": STATE_KEY})
+        assert self.pod["terminationGracePeriodSeconds"] > ladder_seconds(settings) + MARGIN_SECONDS
+        readiness = self.container["readinessProbe"]
+        assert settings.http.drain_delay_seconds >= readiness["periodSeconds"] * readiness["failureThreshold"]
+
+    def test_confinement(self) -> None:
+        """The pod fits the restricted profile, and has the user of the image."""
+        user, group = map(int, find(stages_of(ROOT / "Dockerfile")[-1], "USER").text.split(":"))
+        context = self.pod["securityContext"]
+        assert context["runAsNonRoot"] is True
+        assert (context["runAsUser"], context["runAsGroup"]) == (user, group)
+        assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert self.container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert self.pod["automountServiceAccountToken"] is False
+        assert "memory" in self.container["resources"]["limits"]
+        assert self.container["resources"]["requests"].keys() == {"cpu", "memory"}
+
+    def test_variables_of_services(self) -> None:
+        """Services of the namespace do not become variables: those of one called axolotl would look like settings."""
+        assert self.pod["enableServiceLinks"] is False
+
+    def test_parts_fit(self) -> None:
+        """Selectors find the pods, the budget leaves one out, and the command is one."""
+        labels = resource("Deployment")["spec"]["template"]["metadata"]["labels"]
+        assert resource("Deployment")["spec"]["selector"]["matchLabels"] == labels
+        assert resource("Service")["spec"]["selector"] == labels
+        budget = resource("PodDisruptionBudget")["spec"]
+        assert budget["selector"]["matchLabels"] == labels
+        assert budget["minAvailable"] < resource("Deployment")["spec"]["replicas"]
+        assert check_command(self.container["args"]) == "serve"
+
+
+class TestProxies:
+    """The files for what stands in front."""
+
+    nginx = (DEPLOY / "nginx.conf").read_text()
+
+    def test_nginx(self) -> None:
+        """nginx passes the endpoint and the metadata on and nothing else, as large and as long as the server lets."""
+        settings = ServerSettings()
+        assert re.findall(r"location (?:= )?(\S+) \{\s+proxy_pass", self.nginx) == [
+            settings.http.path,
+            "/.well-known/oauth-protected-resource",
+        ]
+        assert re.search(r"location / \{\s+return 404;", self.nginx)
+        assert f"server 127.0.0.1:{settings.http.port};" in self.nginx
+        (size,) = re.findall(r"client_max_body_size (\d+)m;", self.nginx)
+        assert int(size) * 1024 * 1024 == settings.limits.max_message_bytes
+        (patience,) = re.findall(r"proxy_read_timeout (\d+)s;", self.nginx)
+        longest = max(settings.limits.max_timeout_seconds, settings.limits.ask_timeout_seconds)
+        assert int(patience) > longest > settings.http.keep_alive_seconds
+        assert "proxy_buffering off;" in self.nginx
+        assert "proxy_set_header Host $host;" in self.nginx
+
+    def test_gateway(self) -> None:
+        """The route leads to the Service of the manifest, by the same host and the same paths."""
+        (route,) = documents("gateway.yaml")
+        service = resource("Service")
+        targets = [target for rule in route["spec"]["rules"] for target in rule["backendRefs"]]
+        expected = {"name": service["metadata"]["name"], "port": service["spec"]["ports"][0]["port"]}
+        assert all(target == expected for target in targets)
+        paths = [match["path"]["value"] for rule in route["spec"]["rules"] for match in rule["matches"]]
+        assert paths == [ServerSettings().http.path, "/.well-known/oauth-protected-resource"]
+        assert route["spec"]["hostnames"] == ["mcp.example.com"]
+        assert route["spec"]["rules"][0]["timeouts"] == {"request": "0s", "backendRequest": "0s"}
+
+
+def test_an_image_on_top() -> None:
+    """The image of a project adds what the project has, and its settings file names the container."""
+    (stage,) = stages_of(PROJECT / "Dockerfile")
+    copied = [one.text.split()[0] for one in stage if one.name == "COPY"]
+    assert all((PROJECT / path).exists() for path in copied)
+    target = tomllib.loads((PROJECT / "axolotl.toml").read_text())["target"]
+    assert target.partition(".")[0] in copied
+
+
+def test_images_have_names_only() -> None:
+    """Images are named without the host of a registry, and our own by the version of the project."""
+    dockerfiles = (ROOT / "Dockerfile", PROJECT / "Dockerfile")
+    bases = [find(stage, "FROM").text.split()[0] for path in dockerfiles for stage in stages_of(path)]
+    composed = [service["image"] for service in compose()["services"].values()]
+    images = [*bases, *composed, TestKubernetes.container["image"]]
+    assert not [image for image in images if "." in image.partition("/")[0].partition(":")[0]]
+    ours = {image for image in images if image.startswith("axolotl-mcp:")}
+    assert ours == {f"axolotl-mcp:{project_version()}"}
