@@ -1,21 +1,29 @@
 """The application: its commands, and what becomes of their errors."""
 
+import os
 import sys
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from axolotl_cli.audit import audit
+from axolotl_cli.auth import auth
 from axolotl_cli.call import call
 from axolotl_cli.check import check
 from axolotl_cli.codes import ExitCode
+from axolotl_cli.config import config
+from axolotl_cli.dev import dev
 from axolotl_cli.ending import leave
 from axolotl_cli.failures import report_findings
+from axolotl_cli.health import health
 from axolotl_cli.inspect import inspect
+from axolotl_cli.install import install
 from axolotl_cli.list import list_offer
+from axolotl_cli.manifest import manifest
 from axolotl_cli.policy import policy
 from axolotl_cli.prompt import prompt
 from axolotl_cli.read import read
@@ -59,21 +67,40 @@ def start(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
     ] = False,
+    directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--directory",
+            "-C",
+            metavar="DIR",
+            exists=True,
+            file_okay=False,
+            help="Work in this directory: the target, the settings file and .env are looked for there.",
+        ),
+    ] = None,
 ) -> None:
     """Serve typed tools, prompts and resources over the Model Context Protocol, and look at them before you do."""
+    if directory is not None:
+        os.chdir(directory)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 app.command("serve")(serve)
+app.command("dev")(dev)
 app.command("list")(list_offer)
 app.command("call")(call)
 app.command("prompt")(prompt)
 app.command("read")(read)
 app.command("inspect")(inspect)
 app.command("check")(check)
+app.command("health")(health)
+app.command("install")(install)
 app.add_typer(policy, name="policy")
 app.add_typer(audit)
+app.add_typer(auth)
+app.add_typer(config)
+app.add_typer(manifest)
 
 
 def _forgive_unwritable_characters() -> None:

@@ -30,7 +30,9 @@ def verify(
     log: _Log,
     key_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help=f"A file that holds the key of the log; else {_KEY} does, if it is set."),
+        typer.Option(
+            metavar="FILE", help=f"A file that holds the key of the log; else {_KEY} does, or {_KEY}_FILE names one."
+        ),
     ] = None,
     expect: Annotated[
         str | None,
@@ -91,7 +93,15 @@ def _reading(log: Path) -> Iterator[None]:
 def _key(file: Path | None) -> str | None:
     import os
 
-    return os.environ.get(_KEY) if file is None else file.read_text(encoding="utf-8").strip()
+    from axolotl_core.errors import ConfigurationError
+    from axolotl_server.configuration.bounded import UnreadableFile
+    from axolotl_server.configuration.secret_files import read_secret
+
+    named = os.environ.get(f"{_KEY}_FILE") if file is None and _KEY not in os.environ else file
+    try:
+        return os.environ.get(_KEY) if not named else read_secret(named)
+    except UnreadableFile as error:
+        raise ConfigurationError(f"The file of the key: {error}") from None
 
 
 def _anchor(expect: str | None) -> "Anchor | None":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from axolotl_cli.codes import ExitCode
-from axolotl_cli.options import Answers, AsJson, FirstTarget, ToolSets
+from axolotl_cli.options import Answers, AsJson, EnvFile, FirstTarget, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
@@ -22,6 +22,7 @@ def call(
     ] = None,
     *,
     toolset: ToolSets = None,
+    env_file: EnvFile = None,
     answer: Answers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -33,10 +34,12 @@ def call(
     from axolotl_cli.requesting import request
     from axolotl_cli.targets import choose
 
+    choice = choose(target, toolset, env_file=env_file)
+
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_arguments(arguments or [], _schema_of(host, name))}
 
-    result = request(choose(target, toolset), "tools/call", prepare, answer or [], as_json=as_json)
+    result = request(choice, "tools/call", prepare, answer or [], as_json=as_json)
     _print_result(result, as_json)
     raise typer.Exit(ExitCode.TOOL_FAILED if result.get("isError") else ExitCode.DONE)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from axolotl_cli.codes import ExitCode
-from axolotl_cli.options import AsJson, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.examination import Examination
@@ -18,8 +18,11 @@ __all__ = ["check"]
 
 
 def check(
+    context: typer.Context,
     target: Target = None,
+    *,
     toolset: ToolSets = None,
+    env_file: EnvFile = None,
     strict: Annotated[bool, typer.Option("--strict", help="Take warnings for errors.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -29,15 +32,22 @@ def check(
     """
     from axolotl_cli.targets import choose
 
-    choice = choose(target, toolset)
+    choice = choose(target, toolset, env_file=env_file)
     examination = _examine(choice)
-    findings = examination.findings
+    findings = [*examination.findings, *_stray_variables(context, choice)]
     failed = any(strict or finding.severity == "error" for finding in findings)
     if as_json:
         _print_json(choice.target, findings, failed)
     else:
         _print_text(choice.target, findings, examination.counts)
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
+
+
+def _stray_variables(context: typer.Context, choice: "Choice") -> "list[Finding]":
+    from axolotl_cli.findings import Finding, Severity
+    from axolotl_cli.variables import stray_variables
+
+    return [Finding(Severity.WARNING, text) for text in stray_variables(context, choice)]
 
 
 def _examine(choice: "Choice") -> "Examination":

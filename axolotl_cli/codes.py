@@ -11,7 +11,11 @@ class ExitCode(IntEnum):
     DONE = 0
     TOOL_FAILED = 1
     """The tool answered, and its answer is an error."""
+    NOT_READY = 1
+    """A server says that no calls should come."""
     NOT_CONFIGURED = 2
     """The command line, the settings or the container are wrong."""
     REFUSED = 3
     """The server refused the request itself, as for a tool that is not there, or a prompt or a resource failed."""
+    UNREACHABLE = 3
+    """No server answered."""

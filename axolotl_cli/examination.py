@@ -104,6 +104,7 @@ class Examination:
         kept = Roles(
             layers=layers,
             authorizer=roles.authorizer,
+            token_verifier=roles.token_verifier,
             quota_store=roles.quota_store,
             result_store=roles.result_store,
         )
@@ -118,6 +119,11 @@ class Examination:
             self._findings += _idle_rules(server, specs)
         with self._noting("The extensions fail"):
             ExtensionMethods(_fit(roles.extensions, check_extension), server.binder(), server.inflight())
+        with self._noting("The authentication fails"):
+            if settings.auth.is_used or roles.token_verifier is not None:
+                from axolotl_server.identity.composition import make_gate
+
+                make_gate(settings.auth, roles.token_verifier)
         with self._noting("The setting protocol.state_keys fails"):
             server.sealer()
 

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from axolotl_cli.options import AsJson, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 __all__ = ["inspect"]
 
 
-def inspect(target: Target = None, toolset: ToolSets = None, as_json: AsJson = False) -> None:
+def inspect(target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False) -> None:
     """Show a server as it would start: identity, settings, and all it offers with schemas, layers and limits."""
     from axolotl_cli.running import with_host
     from axolotl_cli.targets import choose
 
-    choice = choose(target, toolset)
+    choice = choose(target, toolset, env_file=env_file)
     report = {"target": choice.target, **with_host(choice, _inspect)}
     if as_json:
         from axolotl_cli.render import print_json

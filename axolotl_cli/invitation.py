@@ -1,5 +1,6 @@
 """What a person is told when an HTTP server is ready: where it is, and a call to try."""
 
+import logging
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -15,8 +16,11 @@ from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
 from axolotl_core.spec import ToolSpec
 from axolotl_server.host import ServerHost
+from axolotl_server.http.exposure import is_authenticated
 
 __all__ = ["curl_call", "invite"]
+
+_log = logging.getLogger("axolotl")
 
 _PLAIN: Final = re.compile(r"[\x21-\x7e]+")
 
@@ -25,16 +29,20 @@ def invite(host: ServerHost, url: str) -> None:
     """Write the invitation to the standard error stream."""
     specs = [binding.spec for binding in host.catalogue.bindings()]
     offer = enumeration(counted(counts_in(host)))
+    if host.settings.log.format == "json":
+        _log.info("%s serves %s at %s", host.settings.server.name, offer, url)
+        return
     name = typer.style(host.settings.server.name, bold=True)
     typer.echo(f"{name} serves {offer} at {typer.style(url, fg='cyan', underline=True)}\n", err=True)
     if is_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
         typer.echo(
             "Requests for another host than localhost are refused: name yours in http.allowed_hosts.\n", err=True
         )
-    typer.echo(f"Try it:\n\n{curl_call(url, specs, _list_of(host))}\n\nPress Ctrl-C to stop.", err=True)
+    trial = curl_call(url, specs, _list_of(host), is_authenticated(host))
+    typer.echo(f"Try it:\n\n{trial}\n\nPress Ctrl-C to stop.", err=True)
 
 
-def curl_call(url: str, specs: list[ToolSpec], instead: str = "tools/list") -> str:
+def curl_call(url: str, specs: list[ToolSpec], instead: str = "tools/list", needs_token: bool = False) -> str:
     """Write a command that calls one of the tools, or does something else where none can be tried."""
     method, params, extra = _trial(specs) or (instead, {}, {})
     meta = {PROTOCOL_VERSION_KEY: LATEST_STATELESS_REVISION.name, CLIENT_CAPABILITIES_KEY: {}}
@@ -45,6 +53,7 @@ def curl_call(url: str, specs: list[ToolSpec], instead: str = "tools/list") -> s
         "MCP-Protocol-Version": LATEST_STATELESS_REVISION.name,
         "Mcp-Method": method,
         **extra,
+        **({"Authorization": "Bearer YOUR-TOKEN"} if needs_token else {}),
     }
     options = [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in headers.items()]
     return " \\\n    ".join([f"  curl {shlex.quote(url)}", *options, f"-d {shlex.quote(body.decode())}"])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from axolotl_cli.options import AsJson, Target, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.description import FeatureDescription, Offer, ResourceDescription, TemplateDescription
@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 __all__ = ["list_offer"]
 
 
-def list_offer(target: Target = None, toolset: ToolSets = None, as_json: AsJson = False) -> None:
+def list_offer(
+    target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False
+) -> None:
     """List the tools, prompts and resources of a container."""
     from axolotl_cli.render import print_json
     from axolotl_cli.running import with_host
     from axolotl_cli.targets import choose
 
-    offer = with_host(choose(target, toolset), _describe)
+    offer = with_host(choose(target, toolset, env_file=env_file), _describe)
     if as_json:
         print_json(_summaries(offer))
     else:

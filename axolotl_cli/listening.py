@@ -9,7 +9,7 @@ from urllib.parse import quote
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings import HttpSettings
 
-__all__ = ["is_everywhere", "listen", "url_of"]
+__all__ = ["address_of", "is_everywhere", "listen", "url_of"]
 
 _BACKLOG = 2048
 _ANYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -42,9 +42,15 @@ def is_everywhere(settings: HttpSettings) -> bool:
 
 def url_of(settings: HttpSettings, listener: socket.socket) -> str:
     """Give the URL that a client on this machine can use."""
+    return address_of(settings, listener.getsockname()[1]) + quote(settings.path)
+
+
+def address_of(settings: HttpSettings, port: int) -> str:
+    """Give the URL of the server itself, as far as its paths."""
     host = _ANYWHERE.get(settings.host, settings.host)
     shown = f"[{host}]" if ":" in host else host
-    return f"http://{shown}:{listener.getsockname()[1]}{quote(settings.path)}"
+    scheme = "http" if settings.tls_certificate is None else "https"
+    return f"{scheme}://{shown}:{port}"
 
 
 def _resolved(settings: HttpSettings) -> tuple[int, tuple[object, ...]]:

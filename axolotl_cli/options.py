@@ -1,11 +1,12 @@
 """Arguments and options that several commands share."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Answers", "AsJson", "FirstTarget", "Level", "LogLevel", "Target", "ToolSets"]
+__all__ = ["Answers", "AsJson", "EnvFile", "FirstTarget", "Level", "LogLevel", "Target", "ToolSets"]
 
 Target = Annotated[
     str | None,
@@ -29,6 +30,16 @@ ToolSets = Annotated[
         metavar="NAME",
         envvar="AXOLOTL_TOOLSETS",
         help="Take only this tool set; repeat it, or separate several by commas.",
+    ),
+]
+
+EnvFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--env-file",
+        metavar="FILE",
+        envvar="AXOLOTL_ENV_FILE",
+        help="Read variables that the environment does not have from this file, instead of .env.",
     ),
 ]
 

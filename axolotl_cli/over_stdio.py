@@ -2,24 +2,26 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from axolotl_cli.counts import counted, counts_in, enumeration
 from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.running import run, settle
+from axolotl_cli.running import run, serving, settle
 from axolotl_cli.targets import choose
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
-from axolotl_server.shutdown import StopSignal
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
 from axolotl_server.transports.stdio import serve_stdio
 
 __all__ = ["serve_over_stdio"]
 
 
-def serve_over_stdio(target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any]) -> None:
+def serve_over_stdio(
+    target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None
+) -> None:
     """Serve one client, the process that holds the other ends of the streams.
 
     Raises:
@@ -27,8 +29,9 @@ def serve_over_stdio(target: str | None, toolsets: Sequence[str] | None, flags: 
     """
     _require_open_streams()
     streams = claim_standard_streams()
-    choice = choose(target, toolsets, flags)
-    start_logging(choice.log_level)
+    choice = choose(target, toolsets, flags, env_file)
+    early = choice.settings
+    start_logging(early.log_level, early.log)
     run(_serve(choice.load(), streams))
 
 
@@ -43,15 +46,13 @@ def _require_open_streams() -> None:
 
 
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:
-    async with host:
-        set_log_level(host.settings.log_level)
+    async with serving(host, lambda settings: settings.stdio.drain_seconds):
+        set_log_level(host.settings.log_level, host.settings.log)
         if host.audit is not None:
             host.audit.trail.open()
         settle()
-        stop = StopSignal()
-        with stop.listening():
-            _greet_a_person(host, streams)
-            await serve_stdio(host.handler, host.settings, streams, stop)
+        _greet_a_person(host, streams)
+        await serve_stdio(host.handler, host.settings, streams, host.ending)
 
 
 def _greet_a_person(host: ServerHost, streams: StandardStreams) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from axolotl_cli.codes import ExitCode
-from axolotl_cli.options import AsJson, ToolSets
+from axolotl_cli.options import AsJson, EnvFile, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.verdict import Verdict
@@ -53,6 +53,7 @@ def explain(
         typer.Option("--target", metavar="TARGET", envvar="AXOLOTL_TARGET", help="The container, as for serve."),
     ] = None,
     toolset: ToolSets = None,
+    env_file: EnvFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Tell whether somebody may use a tool, a prompt or a resource, which rule decides, and what the others say.
@@ -69,7 +70,7 @@ def explain(
 
         return await reach_verdict(host, principal, kind.value, name)
 
-    verdict = with_host(choose(target, toolset), work)
+    verdict = with_host(choose(target, toolset, env_file=env_file), work)
     if isinstance(verdict, str):
         from axolotl_cli.failures import report
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axolotl_cli.options import Answers, AsJson, FirstTarget, ToolSets
+from axolotl_cli.options import Answers, AsJson, EnvFile, FirstTarget, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
@@ -21,6 +21,7 @@ def prompt(
     ] = None,
     *,
     toolset: ToolSets = None,
+    env_file: EnvFile = None,
     answer: Answers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -32,10 +33,12 @@ def prompt(
     from axolotl_cli.requesting import request
     from axolotl_cli.targets import choose
 
+    choice = choose(target, toolset, env_file=env_file)
+
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_texts(arguments or [])}
 
-    _print_result(request(choose(target, toolset), "prompts/get", prepare, answer or [], as_json=as_json), as_json)
+    _print_result(request(choice, "prompts/get", prepare, answer or [], as_json=as_json), as_json)
 
 
 def _print_result(result: Mapping[str, Any], as_json: bool) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from axolotl_cli.options import Answers, AsJson, FirstTarget, ToolSets
+from axolotl_cli.options import Answers, AsJson, EnvFile, FirstTarget, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
@@ -17,6 +17,7 @@ def read(
     uri: Annotated[str, typer.Argument(metavar="URI", help="The URI of a resource, or one that a template makes.")],
     *,
     toolset: ToolSets = None,
+    env_file: EnvFile = None,
     answer: Answers = None,
     as_json: AsJson = False,
 ) -> None:
@@ -30,10 +31,12 @@ def read(
     from axolotl_cli.requesting import request
     from axolotl_cli.targets import choose
 
+    choice = choose(target, toolset, env_file=env_file)
+
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"uri": as_text(uri)}
 
-    result = request(choose(target, toolset), "resources/read", prepare, answer or [], as_json=as_json)
+    result = request(choice, "resources/read", prepare, answer or [], as_json=as_json)
     if as_json:
         print_json(result)
     else:

@@ -3,22 +3,25 @@
 import asyncio
 import gc
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from axolotl_cli.ending import leave_tasks_behind
+from axolotl_cli.ending import grace_seconds, guard_ending, hasten, leave_tasks_behind
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.streams import reserved_output
 from axolotl_cli.targets import Choice
 from axolotl_server.host import ServerHost
+from axolotl_server.settings import ServerSettings
 
-__all__ = ["run", "settle", "with_host"]
+__all__ = ["run", "serving", "settle", "with_host"]
 
 T = TypeVar("T")
 
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000
-_LAST_SECONDS: Final = 1.0
+_HASTY_SECONDS: Final = 2.0
+"""How long a server has that was told twice to stop."""
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -45,8 +48,33 @@ async def _end_tasks() -> bool:
     for task in others:
         task.cancel()
     if others:
-        await asyncio.wait(others, timeout=_LAST_SECONDS)
+        await asyncio.wait(others, timeout=grace_seconds())
     return all(task.done() for task in others)
+
+
+@asynccontextmanager
+async def serving(host: ServerHost, draining_seconds: Callable[[ServerSettings], float]) -> AsyncIterator[None]:
+    """Start a server for the block and stop it after; signals are heard until it has stopped.
+
+    However stuck the server is, a signal ends the process in the time that calls and closing have together.
+
+    Raises:
+        ConfigurationError: if the server cannot start.
+    """
+    await host.start()
+    patience = draining_seconds(host.settings) + host.settings.limits.close_seconds
+    end_within = guard_ending()
+
+    def hear(times: int) -> None:
+        if times > 1:
+            hasten()
+        end_within(_HASTY_SECONDS if times > 1 else patience)
+
+    with host.ending.listening(hear):
+        try:
+            yield
+        finally:
+            await host.stop()
 
 
 def settle() -> None:

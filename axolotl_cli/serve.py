@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from axolotl_cli.options import Level, LogLevel, Target, ToolSets
+from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets
 
 __all__ = ["Transport", "serve"]
 
@@ -29,20 +29,25 @@ def serve(
         int | None, typer.Option("--port", "-p", min=0, max=65535, help="HTTP: the port; 0 takes a free one.")
     ] = None,
     path: Annotated[str | None, typer.Option(help="HTTP: the path of the endpoint.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", min=1, help="HTTP: how many processes serve the address.")
+    ] = None,
     toolset: ToolSets = None,
     log_level: LogLevel = None,
+    env_file: EnvFile = None,
 ) -> None:
     """Serve the tools, prompts and resources of a container."""
-    http = {key: value for key, value in (("host", host), ("port", port), ("path", path)) if value is not None}
+    said = (("host", host), ("port", port), ("path", path), ("workers", workers))
+    http = {key: value for key, value in said if value is not None}
     if transport is Transport.STDIO:
         _refuse_unused(http)
         from axolotl_cli.over_stdio import serve_over_stdio
 
-        serve_over_stdio(target, toolset, _flags(http, log_level))
+        serve_over_stdio(target, toolset, _flags(http, log_level), env_file)
     else:
         from axolotl_cli.over_http import serve_over_http
 
-        serve_over_http(target, toolset, _flags(http, log_level))
+        serve_over_http(target, toolset, _flags(http, log_level), env_file)
 
 
 def _flags(http: Mapping[str, Any], log_level: Level | None) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from axolotl_core.errors import (
     Forbidden,
     InputRequired,
     InvalidArguments,
+    InvalidToken,
     MissingCapability,
     Overloaded,
     ProtocolError,
@@ -47,6 +48,7 @@ from axolotl_core.form_schema import Titles
 from axolotl_core.function_prompt import FunctionPrompt, prompt, prompts_of
 from axolotl_core.function_resource import FunctionResource, FunctionResourceTemplate, resource, resources_of
 from axolotl_core.function_tool import FunctionTool, tool, tools_of
+from axolotl_core.health import HealthStatus, IHealthCheck
 from axolotl_core.idempotency import Idempotency, IResultStore, ResultStoreError
 from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.name_rule import INameRule
@@ -66,6 +68,7 @@ from axolotl_core.scanning import scan, scan_prompts, scan_resources
 from axolotl_core.schema_tool import SchemaTool
 from axolotl_core.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.stream_tool import IStreamTool
+from axolotl_core.token_verifier import ITokenVerifier
 from axolotl_core.tool import ITool, ToolAnnotations
 
 __all__ = [
@@ -94,12 +97,14 @@ __all__ = [
     "FunctionResource",
     "FunctionResourceTemplate",
     "FunctionTool",
+    "HealthStatus",
     "IAuditSink",
     "IAuthorizer",
     "IClock",
     "IEventStore",
     "IExtension",
     "IFeature",
+    "IHealthCheck",
     "ILayer",
     "INameRule",
     "IPrompt",
@@ -108,6 +113,7 @@ __all__ = [
     "IResourceTemplate",
     "IResultStore",
     "IStreamTool",
+    "ITokenVerifier",
     "ITool",
     "Icon",
     "Idempotency",
@@ -115,6 +121,7 @@ __all__ = [
     "Implementation",
     "InputRequired",
     "InvalidArguments",
+    "InvalidToken",
     "Invoke",
     "Limits",
     "LogLevel",

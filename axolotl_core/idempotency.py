@@ -17,7 +17,7 @@ Claim: TypeAlias = bytes | Literal["mine", "theirs"]
 class Idempotency:
     """Lets a second call with the same key share the running one, or have its stored result.
 
-    Keys belong to one tool and one principal, known by its subject and tenant.
+    Keys belong to one tool and one principal, known by its issuer, tenant and subject.
     """
 
     key: str | tuple[str, ...] | None = None

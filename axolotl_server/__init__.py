@@ -1,7 +1,7 @@
 """The server around the tools: handler, eras, layers, transports and the composition root.
 
 An application needs little of it: `ServerSettings` for a container's `settings` role, `connect` for its tests,
-`ServerHost` and `HttpApp` where it brings its own process.
+`ServerHost` and `make_app` where it brings its own process.
 """
 
 import importlib as _importlib
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from axolotl_server.handler import DefaultHandler
     from axolotl_server.host import ServerHost
     from axolotl_server.http.app import HttpApp
+    from axolotl_server.http.composition import make_app
     from axolotl_server.settings import ServerSettings
 
 __all__ = [
@@ -52,9 +53,16 @@ __all__ = [
     "TaskCancelled",
     "UnansweredQuestion",
     "connect",
+    "make_app",
 ]
 
-_HOMES: Final = {"DefaultHandler": "handler", "HttpApp": "http.app", "ServerHost": "host", "ServerSettings": "settings"}
+_HOMES: Final = {
+    "DefaultHandler": "handler",
+    "HttpApp": "http.app",
+    "ServerHost": "host",
+    "ServerSettings": "settings",
+    "make_app": "http.composition",
+}
 """Where the names are; all others are in the module of the client."""
 
 

@@ -1,7 +1,7 @@
 """One message of a batch."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any
 
 from axolotl_core.layer import ITask
@@ -45,6 +45,9 @@ class BatchItem:
 
     def hang_up(self) -> None:
         """Do nothing: other messages of the batch are still to be answered."""
+
+    def demand(self, scopes: Iterable[str]) -> None:
+        """Demand nothing: the batch has one status for all of its messages."""
 
     def settle(self, reply: bytes | None, running: ITask) -> None:
         """Let the batch go on with this reply."""

@@ -16,7 +16,7 @@ from axolotl_server.settings import ServerSettings
 from axolotl_server.tool_settings import ToolOverrides, ToolsetOverrides
 
 if TYPE_CHECKING:
-    from axolotl_server.audit.composition import Audit
+    pass
 
 __all__ = ["Binder", "Binding", "EncodeOutput", "Runners", "ToolBinding"]
 
@@ -56,9 +56,10 @@ class Binder:
         layers: Sequence[ILayer],
         runners: Runners,
         toolsets: Mapping[int, str],
-        audit: "Audit | None" = None,
+        records: Sequence[ILayer] = (),
     ) -> None:
-        self._record = None if audit is None else audit.layer
+        self._records = records
+        """What stands outside of everything, and of the writing of the result too."""
         self._settings = settings
         self._layers = layers
         self._runners = runners
@@ -123,11 +124,9 @@ class Binder:
     def _compile(self, spec: SpecT, encode: EncodeOutput) -> Binding[SpecT]:
         invoke, layers = fold(self._layers, spec, self._runners[spec.limits.execution](spec))
         limit = spec.limits.max_result_bytes or sys.maxsize
-        if self._record is not None:
-            answered = _answering(invoke, encode, limit)
-            recorded = self._record.wrap(spec, answered)
-            if recorded is not answered:
-                return Binding(spec, recorded, _as_it_is, (self._record, *layers), sys.maxsize)
+        recorded, records = fold(self._records, spec, _answering(invoke, encode, limit))
+        if records:
+            return Binding(spec, recorded, _as_it_is, (*records, *layers), sys.maxsize)
         return Binding(spec, invoke, encode, layers, limit)
 
 

@@ -13,6 +13,7 @@ from axolotl_server.catalogues.prompts import PromptCatalogue
 from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatalogue
 from axolotl_server.catalogues.tools import ToolCatalogue
 from axolotl_server.deadlines import DeadlineTable
+from axolotl_server.eras.select import Eras
 from axolotl_server.execution.loop import run_on_loop
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.doors import Doors
     from axolotl_server.authorization.guard import Guard
     from axolotl_server.authorization.watching import ResourceWatch
+    from axolotl_server.console.console import Console
+    from axolotl_server.observation.observation import Observation
     from axolotl_server.tasks.store import TaskStore
 
 __all__ = ["ServerContainer"]
@@ -75,11 +78,12 @@ def _audit(settings: ServerSettings, roles: Roles) -> "Audit | None":
 
 
 def _authorization(settings: ServerSettings, roles: Roles) -> "Authorization | None":
-    if roles.authorizer is None and not settings.authorization.enforced:
+    has_tokens = settings.auth.is_used or roles.token_verifier is not None
+    if roles.authorizer is None and not has_tokens and not settings.authorization.enforced:
         return None
     from axolotl_server.authorization.authorization import authorization_of
 
-    return authorization_of(settings.authorization, roles.authorizer)
+    return authorization_of(settings.authorization, roles.authorizer, has_tokens=has_tokens)
 
 
 def _quota_store(settings: ServerSettings, roles: Roles) -> IQuotaStore | None:
@@ -96,8 +100,43 @@ def _result_store(settings: ServerSettings, roles: Roles) -> IResultStore:
     return result_store(settings.idempotency, roles.result_store)
 
 
-def _layers(deadlines: DeadlineTable, roles: Roles, settings: ServerSettings, policies: Policies) -> tuple[ILayer, ...]:
-    return default_layers(deadlines.lane, roles.layers, optional_layers(settings, policies))
+def _console(settings: ServerSettings) -> "Console | None":
+    if not settings.console.enabled:
+        return None
+    from axolotl_server.console.console import make_console  # a server in production has none
+
+    return make_console(settings)
+
+
+def _observation(settings: ServerSettings) -> "Observation | None":
+    telemetry, metrics, log = settings.telemetry, settings.metrics, settings.log
+    if not (telemetry.traces or telemetry.metrics or metrics.enabled or log.format == "json"):
+        return None
+    from axolotl_server.observation.composition import make_observation  # most servers are not observed
+
+    return make_observation(settings)
+
+
+def _records(observation: "Observation | None", audit: "Audit | None") -> tuple[ILayer, ...]:
+    """Put together what stands outside of everything: who observes sees also what the audit refuses."""
+    return (*(observation.layers if observation is not None else ()), *(() if audit is None else (audit.layer,)))
+
+
+def _handler(
+    eras: Eras, inflight: InFlight, subscriptions: Subscriptions, observation: "Observation | None"
+) -> DefaultHandler:
+    if observation is None or observation.observer is None:
+        return DefaultHandler(eras, inflight, subscriptions)
+    from axolotl_server.observation.handler import ObservedHandler
+
+    return ObservedHandler(eras, inflight, subscriptions, numbers=observation.numbers)
+
+
+def _layers(
+    deadlines: DeadlineTable, roles: Roles, settings: ServerSettings, policies: Policies, console: "Console | None"
+) -> tuple[ILayer, ...]:
+    layers = default_layers(deadlines.lane, roles.layers, optional_layers(settings, policies))
+    return layers if console is None else (console.observer, *layers)
 
 
 def _inflight(settings: ServerSettings) -> InFlight:
@@ -170,6 +209,7 @@ class ServerContainer(containers.DeclarativeContainer):
     authorization = providers.Singleton(_authorization, settings, roles)
     quota_store = providers.Singleton(_quota_store, settings, roles)
     result_store = providers.Singleton(_result_store, settings, roles)
+    console = providers.Singleton(_console, settings)
     policies = providers.Singleton(
         Policies,
         result_store=result_store,
@@ -178,11 +218,13 @@ class ServerContainer(containers.DeclarativeContainer):
         authorization=authorization,
         quota_store=quota_store,
     )
-    layers = providers.Singleton(_layers, deadlines, roles, settings, policies)
+    layers = providers.Singleton(_layers, deadlines, roles, settings, policies, console)
     processes = providers.Singleton(_processes, settings)
     runners = providers.Singleton(_runners, threads, processes)
     toolsets = providers.Singleton(_toolsets, roles)
-    binder = providers.Singleton(Binder, settings, layers, runners, toolsets, audit)
+    observation = providers.Singleton(_observation, settings)
+    records = providers.Singleton(_records, observation, audit)
+    binder = providers.Singleton(Binder, settings, layers, runners, toolsets, records)
 
     registry = providers.Singleton(_registry, roles)
     prompt_registry = providers.Singleton(_prompt_registry, roles)
@@ -212,6 +254,8 @@ class ServerContainer(containers.DeclarativeContainer):
         tasks=tasks,
         guard=guard,
         watch=watch,
+        console=console,
+        observation=observation,
     )
     eras = providers.Singleton(generations, parts)
-    handler = providers.Singleton(DefaultHandler, eras, inflight, subscriptions)
+    handler = providers.Singleton(_handler, eras, inflight, subscriptions, observation)

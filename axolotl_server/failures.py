@@ -14,8 +14,9 @@ _log = logging.getLogger("axolotl")
 
 def hide(error: BaseException, call: ToolCall) -> ToolFailed:
     """Log what a tool raised, with its traceback, and give the text that may leave the process."""
-    reference = call.reference or secrets.token_hex(8)
-    _log.error("%s %s failed, reference %s", call.spec.kind, call.spec.name, reference, exc_info=error)
+    reference = call.reference = call.reference or secrets.token_hex(8)
+    kind, name = call.spec.kind, call.spec.name
+    _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
     return ToolFailed(f"{_named(call)} failed. Reference: {reference}", meta={"reference": reference})
 
 

@@ -32,8 +32,11 @@ from axolotl_server.settings import ServerSettings
 from axolotl_server.subscriptions import Subscriptions
 
 if TYPE_CHECKING:
+    from axolotl_server.authorization.doors import Doors
     from axolotl_server.authorization.guard import Guard
     from axolotl_server.authorization.watching import ResourceWatch
+    from axolotl_server.console.console import Console
+    from axolotl_server.observation.observation import Observation
     from axolotl_server.tasks.directed import DirectedTasks
     from axolotl_server.tasks.store import TaskStore
 
@@ -58,10 +61,21 @@ class Parts:
     tasks: "TaskStore"
     guard: "Guard | None"
     watch: "ResourceWatch | None"
+    console: "Console | None" = None
+    observation: "Observation | None" = None
+
+    @property
+    def doors(self) -> "Doors":
+        """Find what requests are about."""
+        from axolotl_server.authorization.doors import Doors  # few servers ask
+
+        return Doors(self.tools, self.prompts, self.resources, self.templates)
 
     def protect(self, methods: Methods) -> Methods:
-        """Put the guard in front of methods, where there is one."""
-        return methods if self.guard is None else self.guard.protect(methods)
+        """Put the guard in front of methods, where there is one; a console sees what the guard refuses too."""
+        guarded = methods if self.guard is None else self.guard.protect(methods)
+        guarded = guarded if self.console is None else self.console.observer.observe(guarded)
+        return guarded if self.observation is None else self.observation.observe(guarded, self)
 
 
 def generations(parts: Parts) -> Eras:
@@ -93,6 +107,8 @@ def generations(parts: Parts) -> Eras:
         ]
     )
     handshake.eras = eras
+    if parts.observation is not None:
+        parts.observation.observe_admission(eras.all)
     return eras
 
 

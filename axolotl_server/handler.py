@@ -12,6 +12,7 @@ from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.messages import Head, diagnose, explain_shape, read_head, usable_id
 from axolotl_core.protocol.wire import encode
 from axolotl_server.batch import BatchItem
+from axolotl_server.eras.base import IEra
 from axolotl_server.eras.select import Eras
 from axolotl_server.failures import hide_internal
 from axolotl_server.inflight import InFlight
@@ -74,6 +75,20 @@ class DefaultHandler:
         for running in tuple(connection.calls.values()):
             running.stop(reason)
 
+    def era_of(self, revision: str) -> IEra:
+        """Give the era of a revision that was agreed upon elsewhere."""
+        return self._eras.negotiate(revision)
+
+    def overhear(self, data: bytes, connection: Connection) -> None:
+        """Act on a message that a client sent to another process: a cancellation, or an answer to a question."""
+        message = diagnose(data)
+        if isinstance(message, dict) and "method" not in message:
+            _take_response(message, connection)
+            return
+        call = connection.calls.get(read_params(data, CancelledParams).request_id)
+        if call is not None:
+            call.stop(CancelReason.CLIENT)
+
     def _notice(self, head: Head, data: bytes, exchange: IExchange) -> None:
         """Act on a notification; whatever is wrong with one is nobody's business but ours."""
         exchange.status = _ACCEPTED
@@ -87,6 +102,8 @@ class DefaultHandler:
                 call = connection.calls.get(read_params(data, CancelledParams).request_id)
                 if call is not None:
                     call.stop(CancelReason.CLIENT)
+                elif connection.elsewhere is not None:
+                    connection.elsewhere(data)
         except ProtocolError as error:
             exchange.status = error.status or _ACCEPTED
 
@@ -100,7 +117,9 @@ class DefaultHandler:
             if not isinstance(message, dict):
                 raise InvalidRequest("Invalid request: a message must be a JSON object")
             if "method" not in message and ("result" in message or "error" in message):
-                _take_response(message, exchange.connection())
+                connection = exchange.connection()
+                if not _take_response(message, connection) and connection.elsewhere is not None:
+                    connection.elsewhere(data)
                 exchange.status = _ACCEPTED
                 return None
             problem = explain_shape(message)
@@ -134,16 +153,17 @@ class DefaultHandler:
         return await item.reply(self.handle(data, item))
 
 
-def _take_response(message: dict[str, Any], connection: Connection) -> None:
-    """Give an answer to the code that waits for it; one that nobody waits for is dropped."""
+def _take_response(message: dict[str, Any], connection: Connection) -> bool:
+    """Give an answer to the code that waits for it; answers False if nobody does, and it is dropped."""
     request_id = usable_id(message)
     answered = None if request_id is None else connection.pending.get(request_id)
     if answered is None or answered.done():
-        return
+        return False
     if "error" not in message:
         answered.set_result(message["result"])
-        return
+        return True
     error = message["error"]
     said = error.get("message") if isinstance(error, dict) else None
     reason = f": {said[:_SHOWN_OF_AN_ERROR]}" if isinstance(said, str) else ""
     answered.set_exception(Declined("refuse", f"The client refused to answer{reason}"))
+    return True

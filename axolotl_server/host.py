@@ -1,8 +1,9 @@
 """A server's life: start everything, serve, stop everything in reverse."""
 
 import inspect
+import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import TracebackType
@@ -16,20 +17,24 @@ from axolotl_core.registry import Registry, ToolRegistry
 from axolotl_server.catalogues.prompts import PromptCatalogue
 from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatalogue
 from axolotl_server.catalogues.tools import ToolCatalogue
-from axolotl_server.configuration import FileSettings, load_settings
+from axolotl_server.closing import close_resources
+from axolotl_server.configuration import FileSettings, Weighed, weigh
 from axolotl_server.container import ServerContainer
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.roles import Roles, resolve_roles, resolve_settings
-from axolotl_server.settings import ServerSettings
+from axolotl_server.settings import LimitSettings, ServerSettings
+from axolotl_server.shutdown import StopSignal
 from axolotl_server.subscriptions import Listable, Subscriptions
 from axolotl_server.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from axolotl_server.audit.composition import Audit
+    from axolotl_server.console.console import Console
+    from axolotl_server.observation.observation import Observation
 
 __all__ = ["ServerHost"]
 
-_FINALISING_SECONDS = 5.0
+_FINALISING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
     "tools": "registry",
     "prompts": "prompt_registry",
@@ -37,11 +42,15 @@ _LISTED: dict[Listable, str] = {
 }
 """The registry behind each list, as the roles call it."""
 
+_log = logging.getLogger("axolotl")
+
 
 class ServerHost:
     """Composes a server around a user's container; the container leaves the call path when it has started."""
 
     settings: ServerSettings
+    weighed: Weighed
+    """The settings with their origins."""
     roles: Roles
     registry: ToolRegistry
     catalogue: ToolCatalogue
@@ -49,8 +58,10 @@ class ServerHost:
     resources: ResourceCatalogue
     templates: TemplateCatalogue
     handler: DefaultHandler
-    audit: "Audit | None"
+    audit: "Audit | None" = None
     watchdog: Watchdog | None = None
+    console: "Console | None" = None
+    observation: "Observation | None" = None
 
     def __init__(
         self,
@@ -59,13 +70,18 @@ class ServerHost:
         flags: Mapping[str, Any] | None = None,
         file: FileSettings | None = None,
         toolsets: Sequence[str] = (),
+        adapt: Callable[[ServerSettings], ServerSettings] | None = None,
     ) -> None:
         self._container = container
+        self._adapt = adapt
         self._flags = flags or {}
         self._file = file
         self._toolsets = toolsets
         self._server: Any = None
         self._undo = ExitStack()
+        self._closers: list[Callable[[], object]] = []
+        self.ending = StopSignal()
+        """The wish that the server should end; whoever serves it obeys."""
 
     async def start(self) -> None:
         """Start resources, resolve roles, compile every tool.
@@ -83,23 +99,63 @@ class ServerHost:
             raise
 
     async def stop(self) -> None:
-        """Stop tasks, let go of threads and of the registry, and shut the container's resources down."""
-        try:
-            if self._server is not None:
-                await self._server.tasks().close()
-        finally:
-            await self._let_go()
+        """Close everything, in this order; what fails is logged, and keeps nothing else from being closed.
 
-    async def _let_go(self) -> None:
+        All calls have been answered before, by what served them.
+        """
+        steps: dict[str, Callable[[], object]] = {
+            "tasks": self.end_tasks,
+            "what calls have used": self._finalise,
+            "the audit log": self._close_audit,
+            "telemetry": self._flush_telemetry,
+            "stores": self._close_stores,
+            "what was made to serve it": self._close_made,
+            "threads and processes": self._close_workers,
+            "registries": self._undo.close,
+            "resources of the container": self._close_resources,
+        }
+        try:
+            while steps:
+                what = next(iter(steps))
+                await _close(what, steps.pop(what))
+        except BaseException:  # told to hurry, as by a cancellation, which is no reason to leave the rest open
+            for what, step in steps.items():
+                await _close(what, step)
+            raise
+
+    def on_stop(self, close: Callable[[], object]) -> None:
+        """Have something closed when the server stops that was made for it, before what it stands on is closed."""
+        self._closers.append(close)
+
+    async def end_tasks(self) -> None:
+        """Stop what runs as a task; clients that are still there are told."""
         if self._server is not None:
-            await self._server.inflight().finalised(_FINALISING_SECONDS)
-            await self._close_stores()
+            await self.ending.unless_hastened(self._server.tasks().close())
+
+    async def _finalise(self) -> None:
+        if self._server is not None:
+            await self.ending.unless_hastened(self._server.inflight().finalised(_FINALISING_SECONDS))
+
+    def _close_audit(self) -> None:
+        if self.audit is not None:
+            self.audit.trail.close()
+
+    async def _flush_telemetry(self) -> None:
+        if self.observation is not None:
+            await self.ending.unless_hastened(self.observation.close())
+
+    async def _close_made(self) -> None:
+        while self._closers:
+            await _finish(self._closers.pop()())
+
+    def _close_workers(self) -> None:
+        if self._server is not None:
             self._server.threads().close()
             self._server.processes().close()
-        try:
-            self._undo.close()
-        finally:
-            await _finish(self._container.shutdown_resources())
+
+    async def _close_resources(self) -> None:
+        limits = self.settings.limits if hasattr(self, "settings") else LimitSettings()
+        await close_resources(self._container, limits.close_seconds)
 
     async def __aenter__(self) -> "ServerHost":
         await self.start()
@@ -119,7 +175,8 @@ class ServerHost:
 
     async def _load_settings(self) -> ServerSettings:
         said = await resolve_settings(self._container)
-        return load_settings(flags=self._flags, file=self._file, container=said)
+        self.weighed = weigh(flags=self._flags, file=self._file, container=said)
+        return self.weighed.settings if self._adapt is None else self._adapt(self.weighed.settings)
 
     def _compose(self) -> None:
         # A model that lies about its fields' types would only warn when it is written: it shall fail instead.
@@ -130,14 +187,13 @@ class ServerHost:
         )
         self.registry, self.catalogue, self.handler = server.registry(), server.tools(), server.handler()
         self.prompts, self.resources, self.templates = server.prompts(), server.resources(), server.templates()
-        self.audit = server.audit()
-        if self.audit is not None:
-            self._undo.callback(self.audit.trail.close)
+        self.audit, self.console = server.audit(), server.console()
         self._check_apps()
         for catalogue in (self.catalogue, self.prompts, self.resources, self.templates):
             self._undo.callback(catalogue.close)
         self._announce(server.subscriptions())
         self._watch_loop()
+        self._observe(server)
 
     def _watch_loop(self) -> None:
         seconds = self.settings.limits.loop_stall_seconds
@@ -146,9 +202,18 @@ class ServerHost:
             self.watchdog.start()
             self._undo.callback(self.watchdog.stop)
 
+    def _observe(self, server: Any) -> None:
+        """Let what observes read the numbers that the server keeps."""
+        self.observation = server.observation()
+        if self.observation is not None:
+            from axolotl_server.observation.sources import Sources
+
+            parts = {name: getattr(server, name)() for name in Sources.__slots__}
+            Sources(**parts).feed(self.observation.numbers, self.watchdog)
+
     async def _close_stores(self) -> None:
         """Let go of the stores that were made here; one of the container's own is the container's."""
-        for name in ("quota_store", "result_store"):
+        for name in ("quota_store", "result_store") if self._server is not None else ():
             store = getattr(self._server, name)()
             if store is not None and getattr(self.roles, name) is None:
                 await store.close()
@@ -182,6 +247,15 @@ class ServerHost:
         ]
         if missing:
             raise ConfigurationError(*missing)
+
+
+async def _close(what: str, step: Callable[[], object]) -> None:
+    try:
+        await _finish(step())
+    except ConfigurationError:
+        return  # it could not be made, which the start has told
+    except Exception:
+        _log.exception("stopping: %s cannot be closed", what)
 
 
 async def _finish(outcome: Any) -> None:

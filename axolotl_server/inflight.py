@@ -1,6 +1,7 @@
 """The calls that are running: counted, findable by their connection and id, stoppable together."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from functools import partial
 
@@ -15,6 +16,11 @@ from axolotl_server.zombies import Zombies
 __all__ = ["InFlight"]
 
 _RETRY_AFTER_SECONDS = 1.0
+_MOST_NAMED = 100
+"""How many calls are named in the log when all are stopped."""
+_SHOWN_OF_AN_ID = 64
+
+_log = logging.getLogger("axolotl")
 
 
 class InFlight(dict[ToolCall, None]):
@@ -29,6 +35,8 @@ class InFlight(dict[ToolCall, None]):
         super().__init__()
         self.limit = limit
         """How many calls may run; what goes on for nobody takes places away."""
+        self.refused = 0
+        """How many calls were not taken since the start."""
         self.grace_seconds = grace_seconds
         """How long a call that was stopped may take to end before its caller is answered without it."""
         self.zombies = Zombies(self._count)
@@ -44,7 +52,8 @@ class InFlight(dict[ToolCall, None]):
         self._drained: asyncio.Event | None = None
 
     def refusal(self) -> Overloaded:
-        """Say why no further call is taken."""
+        """Say why no further call is taken, and count it."""
+        self.refused += 1
         message = "The server is busy; try again" if self._places else "The server is shutting down; try again"
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
@@ -86,13 +95,17 @@ class InFlight(dict[ToolCall, None]):
         self.ticking = True
         loop.call_later(self._watch_after_seconds, self._tick, loop)
 
-    async def drain(self, seconds: float) -> bool:
-        """Take no further call and wait until nothing runs; answers False if something still does in the end."""
+    def refuse(self) -> None:
+        """Take no further call."""
         self._places = 0
         self._count()
+
+    async def drain(self, seconds: float) -> bool:
+        """Take no further call and wait until nothing runs; answers False if something still does in the end."""
+        self.refuse()
         if not self:
             return True
-        self._drained, self.attentive = asyncio.Event(), True
+        self._drained, self.attentive = self._drained or asyncio.Event(), True
         try:
             async with asyncio.timeout(seconds):
                 await self._drained.wait()
@@ -109,8 +122,14 @@ class InFlight(dict[ToolCall, None]):
         await self.finalising.finished(seconds)
 
     def stop_all(self, reason: CancelReason) -> None:
-        """Stop every running call."""
-        for call in tuple(self):
+        """Stop every running call, and name them in the log."""
+        calls = tuple(self)
+        for call in calls[:_MOST_NAMED]:
+            shown = repr(call.request_id)[:_SHOWN_OF_AN_ID]
+            _log.warning("%s %s, request %s, is stopped: %s", call.spec.kind, call.spec.name, shown, reason)
+        if len(calls) > _MOST_NAMED:
+            _log.warning("%d more calls are stopped: %s", len(calls) - _MOST_NAMED, reason)
+        for call in calls:
             call.stop(reason)
 
     def _count(self) -> None:

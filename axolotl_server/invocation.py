@@ -123,7 +123,8 @@ class Invocation(ABC):
         if call not in inflight:
             return
         inflight.abandon(call, request.connection)
-        _log.warning("%s %s was stopped and goes on: %s", call.spec.kind, call.spec.name, call.cancel_reason)
+        words = (call.spec.kind, call.spec.name, call.cancel_reason)
+        _log.warning("%s %s was stopped and goes on: %s", *words, extra={"axolotl_call": call})
         call.abandon()
         if call.scope is not None:
             inflight.finalise(call)

@@ -2,10 +2,11 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from axolotl_core.cancellation import CancelReason
+from axolotl_core.errors import ProtocolError
 from axolotl_core.layer import ITask
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 
@@ -28,9 +29,12 @@ class Connection:
 
     __slots__ = (
         "__weakref__",
+        "asking",
         "calls",
         "capabilities",
         "client",
+        "deaf",
+        "elsewhere",
         "era",
         "initialized",
         "log_level",
@@ -54,10 +58,23 @@ class Connection:
         self.calls: dict[RequestId, IStoppable] = {}
         self.pending: dict[RequestId, asyncio.Future[Any]] = {}
         """What the server asked this client and has no answer to yet."""
+        self.asking: dict[RequestId, IStoppable] = {}
+        """The calls that wait for those answers."""
+        self.deaf = False
+        """Whether the client says nothing more, so that nobody can answer."""
         self.next_id = itertools.count(1).__next__
         """Counts the server's own requests."""
         self.subscriptions: set[str] = set()
         """The URIs of resources that the client watches."""
+        self.elsewhere: Callable[[bytes], object] | None = None
+        """Takes a message about something that does not run in this process; None where there is no other one."""
+
+    def hear_no_more(self) -> None:
+        """Stop every call that waits for an answer, now and later: the client has closed its end."""
+        self.deaf = True
+        for number, call in tuple(self.asking.items()):
+            if number in self.pending and not self.pending[number].done():
+                call.stop(CancelReason.SHUTDOWN)
 
 
 class IExchange(Protocol):
@@ -99,4 +116,8 @@ class IExchange(Protocol):
 
     def hang_up(self) -> None:
         """End the connection if the client can come back for the reply."""
+        ...
+
+    def demand(self, scopes: Iterable[str]) -> ProtocolError | None:
+        """Give the error by which the transport tells a client to come back with these scopes, None if it has none."""
         ...

@@ -12,6 +12,7 @@ from axolotl_core.authorization import IAuthorizer
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.event_store import IEventStore
 from axolotl_core.extension import IExtension, check_extension
+from axolotl_core.health import IHealthCheck, check_health_checks
 from axolotl_core.idempotency import IResultStore
 from axolotl_core.layer import ILayer
 from axolotl_core.name_rule import DefaultNameRule, INameRule, check_name
@@ -28,6 +29,7 @@ from axolotl_core.registry import (
     ToolRegistry,
 )
 from axolotl_core.resource import check_resource
+from axolotl_core.token_verifier import ITokenVerifier
 from axolotl_core.tool import check_definition
 from axolotl_server.providers import flat, resolved, sources_of
 
@@ -64,9 +66,11 @@ class Roles:
     name_rule: INameRule = field(default_factory=DefaultNameRule)
     event_store: IEventStore | None = None
     authorizer: IAuthorizer | None = None
+    token_verifier: ITokenVerifier | None = None
     audit_sinks: tuple[IAuditSink, ...] = ()
     quota_store: IQuotaStore | None = None
     result_store: IResultStore | None = None
+    health_checks: tuple[IHealthCheck, ...] = ()
     offers: frozenset[str] = frozenset({"tools"})
     """Which of tools, prompts and resources the server has, now or later."""
 
@@ -148,9 +152,11 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         name_rule=await _given(container, "name_rule", INameRule, DefaultNameRule),
         event_store=await _given(container, "event_store", IEventStore, lambda: None),
         authorizer=await _given(container, "authorizer", IAuthorizer, lambda: None),
+        token_verifier=await _given(container, "token_verifier", ITokenVerifier, lambda: None),
         quota_store=await _given(container, "quota_store", IQuotaStore, lambda: None),
         result_store=await _given(container, "result_store", IResultStore, lambda: None),
         audit_sinks=await _listed(container, "audit_sinks"),
+        health_checks=await _listed(container, "health_checks"),
         offers=offers,
     )
 
@@ -166,6 +172,7 @@ def faults_of(roles: Roles) -> list[str]:
         *_collisions(roles.promptsets, roles.prompt_registry, "prompt"),
         *_collisions(roles.resourcesets, roles.resource_registry, "resource"),
         *_bad_layers(roles),
+        *_faults([roles.health_checks], check_health_checks),
     ]
 
 

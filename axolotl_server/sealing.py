@@ -74,8 +74,8 @@ class RoundState(msgspec.Struct, frozen=True):
 class Binding(msgspec.Struct, frozen=True, array_like=True):
     """The only request that a state may come back with."""
 
-    principal: tuple[str, str | None]
-    """The subject and its tenant."""
+    principal: tuple[str | None, ...]
+    """The subject, its tenant, and its issuer if it has one."""
     method: str
     target: str
     """The name of the tool or prompt, or the URI."""
@@ -95,7 +95,8 @@ _decode_content: Final = msgspec.msgpack.Decoder(_Content).decode
 def binding_of(principal: Principal, method: str, target: str, arguments: bytes) -> Binding:
     """Tell a request from every other, whatever the order of keys and the whitespace in its arguments."""
     digest = sha256(_canonical(arguments)).digest()
-    return Binding((principal.subject, principal.tenant), method, target, digest)
+    issuer = () if principal.issuer is None else (principal.issuer,)
+    return Binding((principal.subject, principal.tenant, *issuer), method, target, digest)
 
 
 def question_digest(method: str, params: Mapping[str, Any]) -> str:

@@ -8,4 +8,4 @@ __all__ = ["Section"]
 class Section(BaseModel):
     """Settings that belong together: read once, and strict about names."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)

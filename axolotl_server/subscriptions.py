@@ -82,11 +82,23 @@ class Subscriptions:
         self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
         self._listeners: dict[Listener, Connection | None] = {}
         self._closing = False
+        self.relay: Callable[[Literal["changed", "updated"], str], object] | None = None
+        """Tells other processes of a change; None where there are none to be told."""
 
     @property
     def full(self) -> bool:
         """Whether no further listener is taken."""
         return self._closing or len(self._listeners) >= self._maximum
+
+    @property
+    def connections(self) -> int:
+        """How many connections there are."""
+        return len(self._connections)
+
+    @property
+    def listeners(self) -> int:
+        """How many `subscriptions/listen` requests are open."""
+        return len(self._listeners)
 
     def connect(self, connection: Connection) -> None:
         """Tell a connection of changes from now on."""
@@ -104,6 +116,10 @@ class Subscriptions:
         """Tell it no more."""
         self._listeners.pop(listener, None)
 
+    def refuse(self) -> None:
+        """Take no further listener, because the server ends."""
+        self._closing = True
+
     def end(self, connection: Connection | None = None) -> None:
         """End all listeners, or those of a connection, because the server ends."""
         self._closing = self._closing or connection is None
@@ -111,8 +127,25 @@ class Subscriptions:
             if connection is None or owner is connection:
                 listener.stop(CancelReason.SHUTDOWN)
 
+    def dismiss(self) -> None:
+        """End all listeners; they may come again."""
+        for listener in tuple(self._listeners):
+            listener.stop(CancelReason.SHUTDOWN)
+
     def list_changed(self, kind: Listable) -> None:
-        """Tell everyone who wants to know that a list changed."""
+        """Tell everyone who wants to know, in other processes too, that a list changed."""
+        self.tell_changed(kind)
+        if self.relay is not None:
+            self.relay("changed", kind)
+
+    def updated(self, uri: str) -> None:
+        """Tell everyone who watches a resource, or one that holds it, in other processes too, that it changed."""
+        self.tell_updated(uri)
+        if self.relay is not None:
+            self.relay("updated", uri)
+
+    def tell_changed(self, kind: Listable) -> None:
+        """Tell everyone in this process that a list changed."""
         message = notification(f"notifications/{kind}/list_changed")
         for connection, loop in tuple(self._connections.items()):
             if connection.initialized:
@@ -120,8 +153,8 @@ class Subscriptions:
         for listener in tuple(self._listeners):
             listener.list_changed(kind)
 
-    def updated(self, uri: str) -> None:
-        """Tell everyone who watches a resource, or one that holds it, that it changed."""
+    def tell_updated(self, uri: str) -> None:
+        """Tell everyone in this process who watches a resource, or one that holds it, that it changed."""
         parents = frozenset(_parents(uri)) if self._kin_of is None else self._kin_of(uri, _parents)
         message = notification(_UPDATED, {"uri": uri})
         for connection, loop in tuple(self._connections.items()):

@@ -30,6 +30,8 @@ class Watchdog:
         self._loop_thread = 0
         self.stalls = 0
         """How often the loop was held up since the start."""
+        self.noticed: float | None = None
+        """When that was noticed last, by the monotonic clock."""
 
     def start(self) -> None:
         """Watch the running loop, from its next turn on: the start of the server itself holds nobody up."""
@@ -69,6 +71,8 @@ class Watchdog:
         with self._telling:
             known, self._told = self._told == turned, turned
             self.stalls += not known
+        if not known:
+            self.noticed = time.monotonic()
         return not known
 
     def _stack(self) -> str:

@@ -12,6 +12,7 @@ from axolotl_core.protocol.identity import RequestId
 
 __all__ = [
     "CLIENT_CAPABILITIES_KEY",
+    "CLIENT_INFO_KEY",
     "LOG_LEVEL_KEY",
     "MAX_DEPTH",
     "MAX_NAME_LENGTH",
@@ -32,7 +33,7 @@ _NEVER_DEEP_BYTES: Final = 1024
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
-_CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
+CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
 _LARGEST_ID: Final = 2**53 - 1
 
 _Id = Annotated[int, Meta(ge=-_LARGEST_ID, le=_LARGEST_ID)] | Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
@@ -45,7 +46,7 @@ class RequestMeta(
     rename={
         "version": PROTOCOL_VERSION_KEY,
         "capabilities": CLIENT_CAPABILITIES_KEY,
-        "client_info": _CLIENT_INFO_KEY,
+        "client_info": CLIENT_INFO_KEY,
         "log_level": LOG_LEVEL_KEY,
         "progress_token": "progressToken",
     },

@@ -26,13 +26,13 @@ class AuditSettings(Section):
     durability: Durability = "write"
     """What has happened to a record when its caller is answered: nothing yet, the system has it, or the disk has it."""
     on_failure: OnFailure = "closed"
-    """Whether calls go on without records when a sink fails."""
+    """Whether calls go on (`open`) or are refused (`closed`) when records cannot be kept."""
     arguments: Literal["digest", "redacted"] = "digest"
     """Whether records show arguments, save for sensitive ones, or only a digest of them."""
     kinds: tuple[Kind, ...] = ("tool", "prompt", "resource", "extension")
     """Whose calls are recorded."""
     key: SecretStr | None = Field(None, min_length=16)
-    """A secret without which nobody can write the hash chain anew."""
+    """A secret of at least 16 characters without which nobody can write the hash chain anew."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
     """How large the file may grow before the next one begins."""
     max_files: PositiveInt | None = None

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from axolotl_core.cancellation import CancelReason
 from axolotl_core.context import ToolContext
 from axolotl_core.errors import Declined, InputRequired, MissingCapability, ToolError
 from axolotl_core.layer import ToolCall
@@ -54,19 +55,23 @@ class AskingByRequest(IAsking):
         check_capability(request, question)
         assert isinstance(call, ToolCall)
         with self._deadlines.paused(call):
-            response = await self._response(request, question)
+            response = await self._response(request, call, question)
         try:
             return read(response)
         except InvalidAnswer as error:
             raise ToolError(f"The client's answer cannot be used. {error}") from None
 
-    async def _response(self, request: Request, question: Question) -> Any:
+    async def _response(self, request: Request, call: ToolCall, question: Question) -> Any:
         connection, exchange = request.connection, request.exchange
         assert connection is not None
+        if connection.deaf:
+            call.stop(CancelReason.SHUTDOWN)
+            await exchange.loop.create_future()  # until the call is stopped
         number = connection.next_id()
         params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
         answered = connection.pending[number] = exchange.loop.create_future()
         request.questions = {**(request.questions or {}), number: answered}
+        connection.asking[number] = call
         try:
             if not exchange.notify(request_message(number, question.method, params)):
                 raise ToolError("The client cannot be asked: it does not accept an event stream")
@@ -75,6 +80,7 @@ class AskingByRequest(IAsking):
         except TimeoutError:
             raise Declined("cancel", f"Nobody answered within {self._timeout_seconds:g} seconds") from None
         finally:
+            connection.asking.pop(number, None)
             withdraw(request, number, answered)
 
 

@@ -1,6 +1,6 @@
 """Which generation a message belongs to, decided for each message."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import UNSET
@@ -28,6 +28,11 @@ class Eras:
         self.opening = self._by_name[LATEST_HANDSHAKE_REVISION.name]
         """Stands in for a connection's era before its handshake."""
         self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
+
+    @property
+    def all(self) -> Iterable[IEra]:
+        """Every one of them."""
+        return self._by_name.values()
 
     def negotiate(self, requested: str) -> IEra:
         """Answer a handshake: with the revision asked for, or with the latest that a handshake can reach."""

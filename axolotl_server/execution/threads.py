@@ -30,6 +30,8 @@ class _Pool:
     def __init__(self, threads: int, name: str) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._free = asyncio.Semaphore(threads)
+        self.waiting = 0
+        """How many calls wait for a thread."""
 
     async def submit(self, work: Callable[[ToolCall], Any], call: ToolCall) -> Future[Any]:
         """Have a call worked for as soon as a thread is free; `release` says when it is so again.
@@ -37,7 +39,11 @@ class _Pool:
         Raises:
             RuntimeError: if the server ends.
         """
-        await self._free.acquire()
+        self.waiting += 1
+        try:
+            await self._free.acquire()
+        finally:
+            self.waiting -= 1
         try:
             return self._executor.submit(contextvars.copy_context().run, work, call)
         except BaseException:
@@ -94,6 +100,11 @@ class ThreadRunner:
             return outcome
 
         return invoke
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait for a thread."""
+        return sum(pool.waiting for pool in tuple(self._pools.values()))
 
     def close(self) -> None:
         """Take no more work; threads that still run are not waited for."""

@@ -11,6 +11,10 @@ __all__ = ["AuthorizationLayer", "IGate"]
 class IGate(Protocol):
     """What knows who may use what."""
 
+    def concerns(self, spec: FeatureSpec) -> bool:
+        """Tell whether a feature is not for everybody, whoever that is."""
+        ...
+
     async def admit(self, call: ToolCall) -> None:
         """Let a call pass.
 
@@ -28,6 +32,8 @@ class AuthorizationLayer(ILayer):
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Put the question in front of the feature."""
+        if not self._gate.concerns(spec):
+            return call_next
         admit = self._gate.admit
 
         async def authorized(call: ToolCall) -> Any:

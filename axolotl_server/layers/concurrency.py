@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from time import monotonic
 from typing import Any
+from weakref import WeakSet
 
 from axolotl_core.layer import ILayer, Invoke, ToolCall
 from axolotl_core.spec import FeatureSpec
@@ -21,6 +22,8 @@ class ConcurrencyLayer(ILayer):
     def __init__(self, server: Bulkhead | None = None, toolsets: Mapping[str, Bulkhead] | None = None) -> None:
         self._server = server
         self._toolsets = toolsets or {}
+        self.bulkheads: WeakSet[Bulkhead] = WeakSet()
+        """Those that stand around something now, to be counted."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Put the bulkheads around the tool; one without limits is left alone."""
@@ -31,6 +34,7 @@ class ConcurrencyLayer(ILayer):
         invoke = call_next
         for bulkhead in (self._server, of_set, own):
             if bulkhead is not None:
+                self.bulkheads.add(bulkhead)
                 invoke = _within(bulkhead, invoke)
         return invoke
 

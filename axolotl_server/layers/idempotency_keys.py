@@ -61,8 +61,7 @@ def call_namer(rule: Idempotency, spec: ToolSpec) -> NameCall:
 
 
 def _digest(tool: str, call: ToolCall, values: list[bytes]) -> str:
-    principal = call.principal
-    whole = msgspec.msgpack.encode((_RECORD_FORMAT, tool, principal.tenant, principal.subject, values))
+    whole = msgspec.msgpack.encode((_RECORD_FORMAT, tool, call.principal.identity, values))
     return blake2b(whole, digest_size=_DIGEST_BYTES).hexdigest()
 
 

@@ -28,11 +28,15 @@ def key_maker(rule: QuotaRule, charge: Charge, spec: FeatureSpec) -> MakeKey:
         head += f"toolset={_part(spec.toolset)}:"
     if "principal" in rule.per:
         head += "principal="
-        return lambda principal: f"{head}{_part(principal.tenant)}{_part(principal.subject)}"
+        return lambda principal: f"{head}{_part(principal.tenant)}{_part(principal.subject)}{_issuer(principal)}"
     if "tenant" in rule.per:
         head += "tenant="
         return lambda principal: head + _part(principal.tenant)
     return lambda principal: head
+
+
+def _issuer(principal: Principal) -> str:
+    return "" if principal.issuer is None else _part(principal.issuer)
 
 
 def _part(text: str | None) -> str:

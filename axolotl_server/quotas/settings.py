@@ -19,7 +19,7 @@ __all__ = ["QuotaRuleSettings", "QuotaSettings"]
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class QuotaRuleSettings(_Section):
@@ -34,9 +34,11 @@ class QuotaRuleSettings(_Section):
     kinds: tuple[Kind, ...] = ()
     """Which kinds of features it is for: all, but tools alone where `tools` names some."""
     rate_per_second: PositiveFloat | None = None
+    """How much may be taken a second in the long run."""
     burst: PositiveFloat | None = None
     """How much may be taken at once; as much as in a second, but at least 1, if it is not said."""
     limit: PositiveFloat | None = None
+    """How much may be taken in each `window`, instead of a rate."""
     window: Window | None = None
     """In which stretch of the calendar, in UTC, the limit holds."""
 
@@ -74,10 +76,12 @@ class QuotaSettings(_Section):
     redis_url: SecretStr | None = None
     """Where replicas share their counts; without one, each process counts for itself."""
     redis_prefix: str = "axolotl:quota:"
+    """What all keys in Redis begin with."""
     redis_connections: PositiveInt = 20
+    """How many connections a process opens at most."""
     store_timeout_seconds: PositiveFloat = 0.25
     """How long a call waits for a store that is not in memory."""
     store_retry_seconds: PositiveFloat = 1.0
     """How long a store that failed is left alone."""
     on_store_failure: Literal["open", "closed"] = "open"
-    """Whether calls pass or are refused while the store is away."""
+    """Whether calls pass (`open`) or are refused (`closed`) while the store is away."""

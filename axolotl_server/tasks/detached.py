@@ -34,8 +34,17 @@ class _Aside(Connection):
         self._whole = whole
         super().__init__(whole.send)
         self.era, self.client, self.capabilities = whole.era, whole.client, whole.capabilities
-        self.pending, self.next_id = whole.pending, whole.next_id
+        self.pending, self.asking, self.next_id = whole.pending, whole.asking, whole.next_id
         self.calls = calls
+
+    @property
+    def deaf(self) -> bool:
+        """Whether the client has closed its end, since the task began or before."""
+        return self._whole.deaf
+
+    @deaf.setter
+    def deaf(self, deaf: bool) -> None:
+        """Leave it to the connection."""
 
     @property
     def log_level(self) -> str | None:

@@ -1,7 +1,7 @@
 """How a call that has left its request behind speaks to its caller."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -143,6 +143,9 @@ class DetachedExchange:
 
     def hang_up(self) -> None:
         """Do nothing: nobody holds a line."""
+
+    def demand(self, scopes: Iterable[str]) -> None:
+        """Demand nothing: the request was answered."""
 
     def _ask(self, number: RequestId, message: bytes) -> None:
         self._forget_answered()

@@ -27,6 +27,11 @@ class TaskStore:
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
 
+    @property
+    def kept(self) -> int:
+        """How many tasks there are, those that have ended included."""
+        return len(self._tasks)
+
     def create(self, owner: Owner, ttl_seconds: float | None, on_change: Callable[[Task], object]) -> Task:
         """Begin a task; it lives as long as was asked for, and no longer than the settings allow.
 
@@ -69,11 +74,11 @@ class TaskStore:
                 yield task
 
     async def close(self) -> None:
-        """Take no more tasks, and stop everything that runs; its code has a moment to end."""
-        self._closed = True
+        """Take no more tasks, and stop everything that runs; its code has a moment to end, once."""
+        again, self._closed = self._closed, True
         for task_id in tuple(self._tasks):
             self._drop(task_id, CancelReason.SHUTDOWN)
-        if self._running:
+        if self._running and not again:
             await asyncio.wait(self._running, timeout=_STOP_GRACE_SECONDS)
 
     def _expire_later(self, task: Task) -> None:

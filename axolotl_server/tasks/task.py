@@ -35,8 +35,7 @@ class Owner(NamedTuple):
     """Who may see a task."""
 
     design: Design
-    subject: str
-    tenant: str | None
+    identity: tuple[str | None, str | None, str]
     connection: ref[Connection] | None
     """Where nobody knows who calls, only the same connection may; a dead one equals no other."""
 
@@ -44,7 +43,7 @@ class Owner(NamedTuple):
 def owner_of(design: Design, principal: Principal, connection: Connection | None) -> Owner:
     """Say whose a task is; scopes and claims do not count, as they change whenever a token is renewed."""
     same = ref(connection) if principal == ANONYMOUS and connection is not None else None
-    return Owner(design, principal.subject, principal.tenant, same)
+    return Owner(design, principal.identity, same)
 
 
 class Task:

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from axolotl_core.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
@@ -72,10 +72,21 @@ class StreamPeer:
     def hang_up(self) -> None:
         """Do nothing: there is one stream, and nobody could come back."""
 
+    def demand(self, scopes: Iterable[str]) -> None:
+        """Demand nothing: a stream has no challenges."""
+
+    def hear_no_more(self) -> None:
+        """Learn that the client says nothing more: calls that wait for its answer are stopped."""
+        self._connection.hear_no_more()
+
+    async def drain(self, seconds: float) -> None:
+        """End what waits for news, and let running calls end."""
+        self._handler.subscriptions.end(self._connection)
+        await self._idle_within(seconds)
+
     async def close(self, drain_seconds: float) -> None:
         """Let running calls end, stop those that do not in time, and answer them all."""
-        self._handler.subscriptions.end(self._connection)
-        await self._idle_within(drain_seconds)
+        await self.drain(drain_seconds)
         self._handler.disconnect(self._connection, CancelReason.SHUTDOWN)
         await self._idle_within(_STOP_GRACE_SECONDS)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import stat
 import sys
@@ -13,6 +14,10 @@ from typing import Protocol
 __all__ = ["IWriter", "StandardStreams", "claim_standard_streams", "open_reader", "open_writer"]
 
 _CHUNK = 256 * 1024
+_PATIENCE_SECONDS = 5.0
+"""How long the other side may take nothing at all of what is left for it at the end."""
+
+_log = logging.getLogger("axolotl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class IWriter(Protocol):
         ...
 
     async def close(self) -> None:
-        """Wait until everything is out."""
+        """Wait until everything is out, as long as the other side goes on to read."""
         ...
 
 
@@ -138,7 +143,15 @@ class _PipeWriter:
 
     async def close(self) -> None:
         self._transport.close()
-        await self._flow.closed.wait()
+        left = -1
+        while not self._flow.closed.is_set():
+            before, left = left, self._transport.get_write_buffer_size()
+            if left == before:
+                _log.warning("%d bytes are lost: nobody reads the standard output", left)
+                self._transport.abort()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PATIENCE_SECONDS):
+                    await self._flow.closed.wait()
 
 
 class _BlockingWriter:

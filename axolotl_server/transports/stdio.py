@@ -1,7 +1,11 @@
 """stdio: one message a line, all replies of a loop tick in one write."""
 
 import asyncio
+import contextlib
+import logging
+from typing import Final
 
+from axolotl_core.cancellation import CancelReason
 from axolotl_server.backlog import Backlog, is_losable
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.settings import ServerSettings
@@ -11,6 +15,38 @@ from axolotl_server.transports.peer import StreamPeer
 from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
 
 __all__ = ["serve_stdio"]
+
+_HASTY_SECONDS: Final = 0.5
+
+_log: Final = logging.getLogger("axolotl")
+
+
+class _Inbox:
+    """Cuts what arrives into messages, up to the end of the stream or the moment when nothing more is heard."""
+
+    def __init__(self, peer: StreamPeer, cutter: LineCutter, stop: StopSignal) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._peer = peer
+        self._cutter = cutter
+        self._stop = stop
+        self.open = True
+
+    def take(self, chunk: bytes) -> None:
+        for line in self._cutter.feed(chunk):
+            self._peer.receive(line)
+
+    def end(self) -> None:
+        """Learn that the client has closed its end; what it said before is heard before that."""
+        if self.open:
+            self.open = False
+            for line in self._cutter.finish():
+                self._peer.receive(line)
+            self._loop.call_soon(self._peer.hear_no_more)
+            self._stop.set()
+
+    def close(self) -> None:
+        """Take the end of the stream for nothing."""
+        self.open = False
 
 
 class _Outbox:
@@ -50,7 +86,11 @@ class _Outbox:
 async def serve_stdio(
     handler: DefaultHandler, settings: ServerSettings, streams: StandardStreams, stop: StopSignal
 ) -> None:
-    """Serve until the client closes its end or the process is told to stop; every request read is answered."""
+    """Serve until the client closes its end or the process is told to stop; every request read is answered.
+
+    A client that is still there when a signal comes may answer questions until all calls have ended; new calls are
+    refused.
+    """
 
     def hold_back(full: bool) -> None:
         valve.hold(full)
@@ -59,18 +99,30 @@ async def serve_stdio(
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
     peer = StreamPeer(handler, outbox.put, settings.stdio.caller)
-    cutter = LineCutter(settings.limits.max_message_bytes)
-
-    def take(chunk: bytes) -> None:
-        for line in cutter.feed(chunk):
-            peer.receive(line)
-
-    valve = await open_reader(streams.incoming, take, stop.set)
+    inbox = _Inbox(peer, LineCutter(settings.limits.max_message_bytes), stop)
+    valve = await open_reader(streams.incoming, inbox.take, inbox.end)
     await stop.wait()
-    for line in cutter.finish():
-        peer.receive(line)
+    if inbox.open:
+        handler.inflight.refuse()
+    await _drain(handler, peer, settings.stdio.drain_seconds, stop)
+    inbox.close()
     valve.close()
-    await stop.unless_hastened(peer.close(settings.stdio.drain_seconds), otherwise=lambda: peer.close(0))
+    handler.inflight.stop_all(CancelReason.SHUTDOWN)
+    await peer.close(0)
     outbox.hold(False)
     outbox.flush()
-    await stop.unless_hastened(writer.close())
+    await stop.unless_hastened(writer.close(), otherwise=lambda: _hastily(writer))
+
+
+async def _drain(handler: DefaultHandler, peer: StreamPeer, seconds: float, stop: StopSignal) -> None:
+    """Let running calls end; where the client just closed its end, as clients do, there is little to say."""
+    if handler.inflight and stop.source is not None:
+        running = len(handler.inflight)
+        _log.info("told to stop by %s; still running: %d, for at most %g seconds", stop.source, running, seconds)
+    await stop.unless_hastened(peer.drain(seconds))
+
+
+async def _hastily(writer: IWriter) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_HASTY_SECONDS):
+            await writer.close()
