@@ -117,3 +117,9 @@ def make() -> containers.Container:
 
 
 instance = Container()
+
+
+class Eager(Container):
+    """Says how many processes are to start it."""
+
+    settings = providers.Object({"http": {"workers": 2}})

@@ -33,6 +33,7 @@ def run(*words: str | Path) -> Answer:
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Name a log, and forget the key of whoever runs the tests."""
     monkeypatch.delenv("AXOLOTL_AUDIT__KEY", raising=False)
+    monkeypatch.delenv("AXOLOTL_AUDIT__KEY_FILE", raising=False)
     return tmp_path / "audit.jsonl"
 
 
@@ -97,8 +98,12 @@ def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConfigurationError, match="--key-file"):
         run("verify", log)
     assert run("verify", log, "--key-file", key_file).code == 0
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", str(key_file))
+    assert run("verify", log).code == 0
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", KEY)
     assert run("verify", log).code == 0
+    with pytest.raises(ConfigurationError, match="The file of the key: there is no such file"):
+        run("verify", log, "--key-file", log.with_name("absent"))
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "another key, as long")
     assert run("verify", log).code == 1
 

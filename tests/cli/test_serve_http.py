@@ -66,7 +66,10 @@ def test_life(processes: Processes, number: signal.Signals) -> None:
     server.signal(number)
     code, stdout, stderr = server.end()
     assert (code, stdout) == (0, "")
-    assert [line.partition(" ")[2] for line in stderr.splitlines()] == ["INFO    axolotl: stopped"]
+    assert [line.partition("axolotl: ")[2] for line in stderr.splitlines()] == [
+        f"told to stop by {number.name}: not ready any more",
+        "stopped",
+    ]
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

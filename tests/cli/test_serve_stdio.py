@@ -47,13 +47,14 @@ def test_signals(processes: Processes, number: signal.Signals) -> None:
 
 
 def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
-    """A call that runs when the signal comes is answered."""
+    """A call that runs when the signal comes is answered, and the log says what the server waits for."""
     server = processes.start("serve", SAMPLE)
     server.shake_hands()
     params = {"name": "read", "arguments": {"path": str(pipe)}}
     server.say({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
     server.read_until("reading")
     server.signal(signal.SIGTERM)
+    server.read_until("told to stop by SIGTERM; still running: 1, for at most 5 seconds")
     pipe.write_text("late", encoding="utf-8")
     assert server.hear()["result"]["content"] == [{"type": "text", "text": "late"}]
     assert server.end() == (0, "", "")

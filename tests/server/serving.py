@@ -20,6 +20,7 @@ from dependency_injector import containers
 
 from axolotl_core.event_store import IEventStore
 from axolotl_server import HttpApp, ServerHost
+from axolotl_server.http.premises import Premises
 from axolotl_server.http.shortcut import reply_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,11 +54,12 @@ async def serving(
     container: containers.Container,
     settings: Mapping[str, Any] | None = None,
     event_store: IEventStore | None = None,
+    premises: Premises | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Serve a container over HTTP on the running loop."""
     async with ServerHost(container, flags=settings) as host:
         listener = _listener()
-        app = HttpApp(host.handler, host.settings, reply_at_once, event_store)
+        app = HttpApp(host.handler, host.settings, reply_at_once, event_store, premises)
         config = uvicorn.Config(
             app,
             http="httptools",
@@ -75,6 +77,7 @@ async def serving(
             app.sessions.end_streams()
             server.should_exit = True
             await running
+            await app.sessions.close()
 
 
 class BackgroundServers:

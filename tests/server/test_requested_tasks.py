@@ -787,8 +787,9 @@ async def test_tasks_over_stdio(tmp_path: Path) -> None:
     finally:
         servers.close()
     assert code == 0
-    (reply,) = map(json.loads, rest.splitlines())
-    assert (reply["id"], reply["error"]["code"]) == (4, -32603)
+    told, reply = map(json.loads, rest.splitlines())
+    assert (told["method"], told["params"]["status"]) == (STATUS, "failed")
+    assert (reply["id"], reply["result"]["_meta"]["reason"]) == (4, "shutdown")
     assert (tmp_path / "end").read_text() == "shutdown"
 
 
