@@ -6,16 +6,21 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.docs.methods import methods_table
+from tests.docs.metrics import metrics_table
 from tests.docs.pages import ROOT, Block, blocks_in, example_text, page_names, read_page, with_region
+from tests.docs.refusals import refusals_table
 from tests.docs.sessions import Shell, refreshed
+from tests.docs.settings_reference import settings_reference
 from tests.docs.situations import errors_table
-from tests.docs.tables import revisions_table, settings_table
+from tests.docs.tables import revisions_table
 
 _TABLES: Final[dict[str, Callable[[str], str]]] = {
-    "settings": settings_table,
+    "settings": lambda page: settings_reference(),
     "revisions": lambda page: revisions_table(),
+    "metrics": lambda page: metrics_table(),
     "methods": lambda page: asyncio.run(methods_table()),
     "errors": lambda page: asyncio.run(errors_table()),
+    "refusals": lambda page: asyncio.run(refusals_table()),
 }
 
 

@@ -27,7 +27,9 @@ class Command:
     @property
     def serves(self) -> bool:
         """Whether it goes on until it is stopped."""
-        return self.line == "make serve" or ("axolotl serve" in self.line and "http" in self.line)
+        words = self.line.split()
+        serves = "axolotl serve" in self.line and "http" in self.line
+        return serves or self.line == "make serve" or (words[:2] == ["axolotl", "dev"] and "-h" not in words)
 
 
 def commands_of(block: Block) -> list[Command]:

@@ -1,17 +1,10 @@
 """Tables of the documentation that are made from the code."""
 
-import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from axolotl_core.protocol.versions import REVISIONS, Revision
-from axolotl_server.settings import ServerSettings
-from axolotl_server.tool_settings import ToolOverrides
 
-Row: TypeAlias = tuple[str, str, str]
-
-_FACTORY_MADE: Final = {"server.version": "the version of `axolotl-mcp`"}
 _FEATURES: Final = {
     "stateless": "no handshake; every request says its version and capabilities",
     "batches": "batches",
@@ -32,63 +25,6 @@ _FEATURES: Final = {
     "elicitation_ids": "a question to open a page has an id",
     "sampling_tools": "the client's model may be given tools, and several blocks in a message",
 }
-
-
-def settings_table(page: str) -> str:
-    """Make the table of settings; what each means is taken over from the page."""
-    meanings = dict(re.findall(r"^\| `([a-z_.<>\[\]]+)` \|.*\| ([^|]*) \|$", page, re.MULTILINE))
-    rows = [(f"`{name}`", kind, default, meanings.get(name, "")) for name, kind, default in settings()]
-    return table(("Setting", "Type", "Default", "Meaning"), rows)
-
-
-def settings() -> Iterator[Row]:
-    """Give name, type and default of every setting; `<name>` is a name of somebody's choice, `[]` any of a list."""
-    schema = ServerSettings.model_json_schema()
-    yield from _settings_in("", schema, schema["$defs"])
-    overrides = ToolOverrides.model_json_schema()
-    yield from _settings_in("tools.<name>.", overrides, {})
-
-
-def _settings_in(prefix: str, schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> Iterator[Row]:
-    for name, field in schema["properties"].items():
-        place = f"{prefix}{name}"
-        marker, section = _section(field)
-        if section is not None:
-            yield from _settings_in(f"{place}{marker}.", definitions[section], definitions)
-        else:
-            yield place, _kind(field), _FACTORY_MADE.get(place) or _default(field)
-
-
-def _section(field: Mapping[str, Any]) -> tuple[str, str | None]:
-    """Say which table a field holds, and how its place is written: by itself, by name, or as one of a list."""
-    if "$ref" in field:
-        return "", str(field["$ref"]).removeprefix("#/$defs/")
-    if "anyOf" in field:
-        return next((found for found in map(_section, field["anyOf"]) if found[1] is not None), ("", None))
-    if field.get("type") == "array":
-        return "[]", _section(field["items"])[1]
-    if field.get("type") == "object":
-        values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
-        return ".<name>", _section(next(filter(None, values)))[1]
-    return "", None
-
-
-def _default(field: Mapping[str, Any]) -> str:
-    if "default" not in field:
-        return "required"
-    return "–" if field["default"] is None else f"`{json.dumps(field['default'])}`"
-
-
-def _kind(field: Mapping[str, Any]) -> str:
-    if "anyOf" in field:
-        return " or ".join(_kind(part) for part in field["anyOf"] if part != {"type": "null"})
-    if "enum" in field:
-        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
-    if field["type"] == "array":
-        items = field["items"]
-        return f"list of {_kind(items)}" + ("" if "enum" in items else "s")
-    bounds = [("exclusiveMinimum", "above {:g}"), ("minimum", "from {:g}"), ("maximum", "to {:g}")]
-    return " ".join([field["type"], *(text.format(field[bound]) for bound, text in bounds if bound in field)])
 
 
 def revisions_table() -> str:

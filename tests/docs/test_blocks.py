@@ -8,8 +8,8 @@ import pytest
 
 from tests.docs.pages import Block, blocks, example_text, page_names, read_page
 
-_FROM_FILES = {"python", "toml"}
-_LANGUAGES = {"console", "json", "python", "sh", "text", "toml"}
+_FROM_FILES = {"dockerfile", "nginx", "python", "toml", "yaml"}
+_LANGUAGES = {"console", "json", "sh", "text", *_FROM_FILES}
 
 
 def _places(found: list[Block]) -> list[str]:
@@ -25,7 +25,7 @@ def test_fences_are_understood() -> None:
 
 
 def test_code_has_a_file() -> None:
-    """No Python and no TOML stands on a page alone."""
+    """Nothing that runs, and no settings, stand on a page alone."""
     assert not _places([block for block in blocks() if block.language in _FROM_FILES and block.source is None])
 
 

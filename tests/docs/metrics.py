@@ -1,0 +1,17 @@
+"""The table of all metrics, made from the code."""
+
+from axolotl_server.observation.metrics import METRICS, Metric
+from tests.docs.tables import table
+
+
+def metrics_table() -> str:
+    """Write every metric with its name for Prometheus, its labels and its meaning."""
+    columns = ("Name", "For Prometheus", "Type", "Labels", "Meaning")
+    return table(columns, [_row(metric) for metric in METRICS])
+
+
+def _row(metric: Metric) -> tuple[str, ...]:
+    suffix = "_total" if metric.kind == "counter" else ""
+    labels = ", ".join(f"`{label}`" for label in metric.labels) or "–"
+    meaning = metric.description[0].lower() + metric.description[1:]
+    return f"`{metric.name}`", f"`{metric.prometheus_name}{suffix}`", metric.kind, labels, meaning

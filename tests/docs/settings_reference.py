@@ -1,0 +1,150 @@
+"""The reference of all settings, made from the schema of the settings file."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from axolotl_server.configuration.schema import file_schema
+from tests.docs.tables import table
+
+_COLUMNS: Final = ("Setting", "Type", "Default", "Meaning")
+_FACTORY_MADE: Final = {"server.version": "the version of `axolotl-mcp`"}
+_PAGES: Final = {
+    "http": "[transports](transports.md#http)",
+    "stdio": "[transports](transports.md#stdio)",
+    "sessions": "[resumption](transports.md#resumption)",
+    "limits": "[limits](limits.md)",
+    "protocol": "[errors](errors.md#what-a-client-sees), [asking](asking.md), [notifications](notifications.md)",
+    "caching": "[caching](caching.md)",
+    "subscriptions": "[notifications](notifications.md#slow-listeners)",
+    "tasks": "[tasks](tasks.md)",
+    "quotas": "[limits](limits.md#rates)",
+    "audit": "[audit](audit.md)",
+    "auth": "[authentication](authentication.md)",
+    "authorization": "[authorization](authorization.md)",
+    "approval": "[approval](approval.md)",
+    "idempotency": "[idempotency](idempotency.md)",
+    "console": "[dev](dev.md)",
+    "health": "[health](health.md)",
+    "log": "[observability](observability.md#logs)",
+    "telemetry": "[observability](observability.md#traces)",
+    "metrics": "[observability](observability.md#metrics)",
+    "tools": "[tools](tools.md)",
+    "toolsets": "[tool sets](containers.md#tool-sets)",
+}
+"""Where there is more about a section."""
+
+Field = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One key of the file; `<name>` is a name of somebody's choice, `[]` any of a list."""
+
+    name: str
+    kind: str
+    default: str
+    meaning: str
+
+    @property
+    def row(self) -> tuple[str, str, str, str]:
+        """Write it as a row."""
+        return f"`{self.name}`", self.kind, self.default, self.meaning
+
+
+def settings_reference() -> str:
+    """Write a table for each section, and one for the keys outside any."""
+    schema = file_schema()
+    parts = ["### Outside any section\n", table(_COLUMNS, [one.row for one in _own_keys(schema)])]
+    for name, field in schema["properties"].items():
+        if _table_in(field) is not None:
+            rows = [one.row for one in _settings_in(name, field, schema["$defs"])]
+            parts += [f"### `{name}`\n", _introduction(name, field, schema["$defs"]), table(_COLUMNS, rows)]
+    return "\n".join(parts)
+
+
+def all_settings() -> list[Setting]:
+    """List every setting of a server."""
+    schema = file_schema()
+    sections = [name for name, field in schema["properties"].items() if _table_in(field) is not None]
+    inside = [one for name in sections for one in _settings_in(name, schema["properties"][name], schema["$defs"])]
+    return [*_own_keys(schema), *inside]
+
+
+def _own_keys(schema: Field) -> list[Setting]:
+    fields = schema["properties"].items()
+    return [_setting(name, field) for name, field in fields if _table_in(field) is None]
+
+
+def _introduction(name: str, field: Field, definitions: Mapping[str, Field]) -> str:
+    inner = _table_in(field)
+    assert inner is not None
+    more = f" More in {_PAGES[name]}." if name in _PAGES else ""
+    text = definitions[inner[1]]["description"].rstrip(".")
+    return f"{text}. In the environment `AXOLOTL_{name.upper()}__…`.{more}\n"
+
+
+def _settings_in(place: str, field: Field, definitions: Mapping[str, Field]) -> Iterator[Setting]:
+    inner = _table_in(field)
+    if inner is None:
+        yield _setting(place, field)
+        return
+    marker, definition = inner
+    schema = definitions[definition]
+    files = {f"{name}_file" for name, one in schema["properties"].items() if _secret(one)}
+    for name, one in schema["properties"].items():
+        if name not in files:
+            yield from _settings_in(f"{place}{marker}.{name}", one, definitions)
+    if isinstance(schema["additionalProperties"], dict):
+        yield from _settings_in(f"{place}{marker}.<name>", schema["additionalProperties"], definitions)
+
+
+def _table_in(field: Field) -> tuple[str, str] | None:
+    """Say how the place of a table is written, by itself, by name or as one of a list, and what is in it."""
+    if "$ref" in field:
+        return "", str(field["$ref"]).removeprefix("#/$defs/")
+    if "anyOf" in field:
+        return next(filter(None, map(_table_in, field["anyOf"])), None)
+    inner: Field = {}
+    if field.get("type") == "array":
+        marker, inner = "[]", field["items"]
+    if field.get("type") == "object":
+        values = [*field.get("patternProperties", {}).values(), field.get("additionalProperties")]
+        marker, inner = ".<name>", next(filter(None, values))
+    found = _table_in(inner) if inner else None
+    return (marker, found[1]) if found else None
+
+
+def _setting(place: str, field: Field) -> Setting:
+    default = _FACTORY_MADE.get(place) or _default(place, field)
+    return Setting(place, _kind(place, field), default, field.get("description", ""))
+
+
+def _default(place: str, field: Field) -> str:
+    if field.get("default") is not None:
+        return f"`{json.dumps(field['default'])}`"
+    return "–" if "default" in field or "." not in place else "required"
+
+
+def _secret(field: Field) -> bool:
+    parts = [field, *field.get("anyOf", ()), field.get("items", {})]
+    return any(part.get("writeOnly") for part in parts)
+
+
+def _kind(place: str, field: Field) -> str:
+    if _secret(field):
+        name = place.rpartition(".")[2]
+        return f"{'secrets' if field.get('type') == 'array' else 'secret'}, or `{name}_file`"
+    if "anyOf" in field:
+        return " or ".join(_kind(place, part) for part in field["anyOf"] if part != {"type": "null"})
+    if "enum" in field:
+        return ", ".join(f"`{json.dumps(value)}`" for value in field["enum"])
+    if "const" in field:
+        return f"`{json.dumps(field['const'])}`"
+    if field["type"] == "array":
+        items = field["items"]
+        return f"list of {_kind(place, items)}" + ("" if "enum" in items else "s")
+    bounds = [("exclusiveMinimum", "above {:g}"), ("minimum", "from {:g}"), ("maximum", "to {:g}")]
+    kind = "path" if field.get("format") == "path" else field["type"]
+    return " ".join([kind, *(text.format(field[bound]) for bound, text in bounds if bound in field)])

@@ -1,0 +1,65 @@
+"""The examples of the page about authentication are settings that a server takes, and do what the page says."""
+
+import subprocess
+import sys
+import tomllib
+
+import pytest
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.configuration import load_settings
+from axolotl_server.identity.composition import make_gate
+from axolotl_server.settings import ServerSettings
+from tests.docs.pages import EXAMPLES, ROOT, blocks_in, read_page
+from tests.docs.running import environment
+from tests.docs.test_policy_examples import is_played
+
+DIRECTORY = EXAMPLES / "authenticated"
+
+
+def settings_in(name: str) -> ServerSettings:
+    """Load one of the files."""
+    said = tomllib.loads((DIRECTORY / name).read_text(encoding="utf-8"))
+    assert said.pop("target") == "ledger.py:Container"
+    return load_settings(flags=said)
+
+
+@pytest.mark.parametrize("name", ["issuer.toml", "keys.toml"])
+async def test_settings(name: str) -> None:
+    """A server can be made of them."""
+    settings = settings_in(name)
+    made = make_gate(settings.auth, None)
+    await made.close()
+
+
+async def test_settings_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The secret is in the environment, and missed if it is not."""
+    with pytest.raises(ConfigurationError, match="go together"):
+        settings_in("introspection.toml")
+    monkeypatch.setenv("AXOLOTL_AUTH__INTROSPECTION_CLIENT_SECRET", "s3cret")
+    made = make_gate(settings_in("introspection.toml").auth, None)
+    await made.close()
+
+
+@pytest.mark.parametrize("script", ["trying", "own_verifier"])
+def test_scripts(script: str) -> None:
+    """The page shows what they print."""
+    assert is_played(script)
+
+
+def test_the_refusal_to_listen() -> None:
+    """The page shows what a server says that everybody could use."""
+    page = blocks_in("docs/authentication.md", read_page("docs/authentication.md"))
+    [shown] = [block.text for block in page if block.language == "text"]
+    line, error = shown.split("\n", 1)
+    words = line.removeprefix("$ axolotl ").split(" ")
+    done = subprocess.run(
+        [sys.executable, "-m", "axolotl_cli", *words],
+        cwd=EXAMPLES,
+        env=environment({"PYTHONPATH": str(ROOT)}),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", error)

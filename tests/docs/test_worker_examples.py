@@ -1,0 +1,41 @@
+"""The example of the page about workers does what it says."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.settings import ServerSettings
+from axolotl_server.workers.adapting import for_worker
+from tests.docs.pages import EXAMPLES
+
+
+def settings_of_the_page() -> ServerSettings:
+    said = tomllib.loads((EXAMPLES / "workers.toml").read_text(encoding="utf-8"))
+    return ServerSettings.model_validate(said)
+
+
+def test_the_settings_of_the_page() -> None:
+    """Four workers share sessions, and each has a log and all have a key."""
+    settings = settings_of_the_page()
+    assert settings.http.workers == 4
+    assert settings.sessions.redis_url is not None
+    adapted = [for_worker(settings, number, "a key that all workers have") for number in (1, 2)]
+    assert [one.audit.jsonl_path for one in adapted] == [Path("audit-1.jsonl"), Path("audit-2.jsonl")]
+    [[first], [second]] = [one.protocol.state_keys for one in adapted]
+    assert first == second
+
+
+def test_a_key_of_the_settings_is_kept() -> None:
+    """Where the settings have keys, replicas share them, and workers make none."""
+    settings = ServerSettings.model_validate({"protocol": {"state_keys": ["0123456789abcdef"]}})
+    assert for_worker(settings, 1, "another").protocol.state_keys == settings.protocol.state_keys
+
+
+def test_a_log_for_all_is_refused() -> None:
+    """A path without a place for the worker is named, with what to write."""
+    settings = ServerSettings.model_validate({"audit": {"jsonl_path": "a.jsonl", "sqlite_path": "a-{worker}.db"}})
+    with pytest.raises(ConfigurationError, match=r"audit\.jsonl_path needs \{worker\} in its name") as told:
+        for_worker(settings, 1, "a key")
+    assert len(told.value.findings) == 1
