@@ -12,10 +12,11 @@ DEV     := $(VENV)/.dev-installed
 UV_VERSION := 0.13.7
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
               --custom-compile-command "make lock"
+EXTRAS     := --extra auth --extra examples --extra metrics --extra otel --extra redis
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check conformance bench docs format lock clean
+.PHONY: help serve test check conformance bench soak docs format lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +40,9 @@ conformance: $(DEV) ## Run the conformance suite of the protocol
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
 
+soak: $(DEV) ## Watch memory over long runs, and kill workers under load
+	$(BIN)/python -m benchmarks.soak $(ARGS)
+
 docs: $(DEV) ## Run the examples of the documentation
 	$(BIN)/python -m pytest tests/docs $(ARGS)
 
@@ -47,8 +51,8 @@ format: $(DEV) ## Format and mend what can be mended
 	$(BIN)/ruff format .
 
 lock: $(BIN)/uv ## Write the lock files again (ARGS=--upgrade for newer versions)
-	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --extra examples --extra redis -o requirements/runtime.lock
-	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in --extra examples --extra redis --group dev -c requirements/runtime.lock -o requirements/dev.lock
+	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) -o requirements/runtime.lock
+	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) --group dev -c requirements/runtime.lock -o requirements/dev.lock
 
 clean: ## Remove the environment, caches and build results
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
