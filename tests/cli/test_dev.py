@@ -313,7 +313,7 @@ def test_watched_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert project_directories("a.py", [Path("../two")]) == (two,)
 
 
-def test_problems_have_a_place(tmp_path: Path) -> None:
+def test_problems_have_a_place(tmp_path: Path, pristine: None) -> None:
     """An error in imported code is shown with the file and the line, without the frames that led to it."""
     file = tmp_path / "wrong.py"
     file.write_text("def made():\n    raise ValueError('no')\n\nmade()\n", encoding="utf-8")
