@@ -98,6 +98,8 @@ def with_host(choice: Choice, work: Callable[[ServerHost], Awaitable[T]]) -> T:
 async def _started(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:
     async with host:
         set_log_level(host.settings.log_level)
+        if host.watchdog is not None:
+            host.watchdog.stop()  # there is nobody else whom code that blocks could hold up
         return await work(host)
 
 
