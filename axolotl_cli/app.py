@@ -2,35 +2,27 @@
 
 import os
 import sys
+import typer
+from axolotl_cli.commands.audit import audit
+from axolotl_cli.commands.auth import auth
+from axolotl_cli.commands.call import call, prompt, read
+from axolotl_cli.commands.check import check
+from axolotl_cli.commands.config import config
+from axolotl_cli.commands.dev import dev
+from axolotl_cli.commands.health import health
+from axolotl_cli.commands.install import install, manifest
+from axolotl_cli.commands.list import inspect, list_offer
+from axolotl_cli.commands.policy import policy
+from axolotl_cli.commands.serve import serve
+from axolotl_cli.exit import ExitCode, leave
+from axolotl_cli.text import report_findings
 from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
+from typer.core import TyperGroup
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperGroup
-
-from axolotl_cli.audit import audit
-from axolotl_cli.auth import auth
-from axolotl_cli.call import call
-from axolotl_cli.check import check
-from axolotl_cli.codes import ExitCode
-from axolotl_cli.config import config
-from axolotl_cli.dev import dev
-from axolotl_cli.ending import leave
-from axolotl_cli.failures import report_findings
-from axolotl_cli.health import health
-from axolotl_cli.inspect import inspect
-from axolotl_cli.install import install
-from axolotl_cli.list import list_offer
-from axolotl_cli.manifest import manifest
-from axolotl_cli.policy import policy
-from axolotl_cli.prompt import prompt
-from axolotl_cli.read import read
-from axolotl_cli.serve import serve
-
-__all__ = ["app", "main"]
-
+__all__ = ['app', 'main']
 
 class _Commands(TyperGroup):
     """Reports a wrong configuration line by line, without a traceback."""

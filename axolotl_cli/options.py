@@ -1,12 +1,11 @@
-"""Arguments and options that several commands share."""
+"""Options of the commands that write a server down for a client."""
 
+import typer
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-__all__ = ["Answers", "AsJson", "EnvFile", "FirstTarget", "Level", "LogLevel", "Target", "ToolSets"]
+__all__ = ['Answers', 'AsJson', 'ClientName', 'EntryName', 'EntryTransport', 'EntryUrl', 'EntryVariables', 'EnvFile', 'FirstTarget', 'Level', 'LogLevel', 'Scope', 'Target', 'TokenVariable', 'ToolSets', 'Transport', 'WithSecrets']
 
 Target = Annotated[
     str | None,
@@ -68,4 +67,71 @@ class Level(StrEnum):
 LogLevel = Annotated[
     Level | None,
     typer.Option("--log-level", "-l", case_sensitive=False, help="The least important messages that are logged."),
+]
+
+
+class ClientName(StrEnum):
+    """Whose configuration is wanted."""
+
+    CLAUDE_CODE = "claude-code"
+    CLAUDE_DESKTOP = "claude-desktop"
+    CURSOR = "cursor"
+    VSCODE = "vscode"
+    JSON = "json"
+
+
+class Scope(StrEnum):
+    """For whom a client has a server: for its user everywhere, or for everybody who works on a project."""
+
+    USER = "user"
+    PROJECT = "project"
+
+
+class Transport(StrEnum):
+    """How clients reach the server."""
+
+    STDIO = "stdio"
+    HTTP = "http"
+
+
+EntryName = Annotated[
+    str | None,
+    typer.Option("--name", metavar="NAME", help="What the client calls the server; else the server's own name."),
+]
+
+EntryTransport = Annotated[
+    Transport | None,
+    typer.Option(
+        "--transport",
+        "-t",
+        help="Whether the client starts the server (stdio) or finds it at a URL (http); stdio, unless a URL is given.",
+    ),
+]
+
+EntryUrl = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="HTTP: where the server is; else the address in its settings."),
+]
+
+EntryVariables = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--env",
+        metavar="NAME[=VALUE]",
+        help="stdio: a variable for the server. Without a value the client takes it from its own environment, or asks "
+        "for it. Repeat it for others.",
+    ),
+]
+
+TokenVariable = Annotated[
+    str | None,
+    typer.Option(
+        "--token-env",
+        metavar="NAME",
+        help="HTTP: the client sends the value of this variable as its token; VS Code asks for it instead.",
+    ),
+]
+
+WithSecrets = Annotated[
+    bool, typer.Option("--with-secrets", help="Write values down that look like secrets; else they are refused.")
 ]

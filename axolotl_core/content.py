@@ -1,25 +1,29 @@
-"""What a tool can answer: content blocks, and a result with full control."""
-
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+"""Which kinds of output a tool may have, told by its declared type."""
 
 import msgspec
-from msgspec import UNSET
-
+import types
 from axolotl_core.protocol.identity import Icon
+from collections.abc import Mapping, Sequence
+from msgspec import UNSET
+from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
-__all__ = [
-    "Annotations",
-    "AudioContent",
-    "BlobResource",
-    "ContentBlock",
-    "EmbeddedResource",
-    "ImageContent",
-    "ResourceLink",
-    "TextContent",
-    "TextResource",
-    "ToolResult",
-]
+__all__ = ['APP_EXTENSION', 'APP_MIME_TYPE', 'APP_SCHEME', 'Annotations', 'AppLink', 'AudioContent', 'BLOCKS', 'BlobResource', 'ContentBlock', 'EmbeddedResource', 'ImageContent', 'ResourceLink', 'TextContent', 'TextResource', 'ToolResult', 'app_link', 'is_structured']
+
+APP_EXTENSION: Final = "io.modelcontextprotocol/ui"
+APP_MIME_TYPE: Final = "text/html;profile=mcp-app"
+APP_SCHEME: Final = "ui://"
+
+
+class AppLink(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The `ui://` resource that belongs to a tool, and who may call the tool: the model, the page, or both."""
+
+    resource_uri: str
+    visibility: tuple[Literal["model", "app"], ...] | None = None
+
+
+def app_link(said: str | AppLink | None) -> AppLink | None:
+    """Read what a tool says of its page."""
+    return AppLink(said) if isinstance(said, str) else said
 
 
 class Annotations(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -111,3 +115,22 @@ class ToolResult(msgspec.Struct, frozen=True):
     """Any JSON value, or a pydantic model; `UNSET` leaves it out, `None` is a JSON null."""
     is_error: bool = False
     meta: Mapping[str, Any] | None = None
+
+
+BLOCKS = (TextContent, ImageContent, AudioContent, EmbeddedResource, ResourceLink)
+_UNSTRUCTURED = (*BLOCKS, ToolResult, str, type(None), None, Any, object)
+
+
+def is_structured(output: Any) -> bool:
+    """Tell whether values of this type become structured content: all do but text, nothing and content blocks."""
+    if get_origin(output) in (Union, types.UnionType):
+        return any(map(is_structured, get_args(output)))
+    if get_origin(output) in (list, tuple, Sequence):
+        return not all(argument is Ellipsis or _is_block(argument) for argument in get_args(output))
+    return output not in _UNSTRUCTURED
+
+
+def _is_block(candidate: Any) -> bool:
+    if get_origin(candidate) in (Union, types.UnionType):
+        return all(_is_block(argument) for argument in get_args(candidate))
+    return candidate in BLOCKS

@@ -2,13 +2,12 @@
 
 import re
 from abc import ABC
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import ConfigurationError
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from axolotl_core.context import ToolContext
-from axolotl_core.errors import ConfigurationError
-
-__all__ = ["Extension", "ExtensionMethod", "IExtension", "check_extension"]
+__all__ = ['Extension', 'ExtensionMethod', 'IExtension', 'check_extension']
 
 ExtensionMethod: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Awaitable[Mapping[str, Any]]]
 """Answers a request: takes its parameters, gives its result."""

@@ -2,21 +2,13 @@
 
 import re
 from abc import ABC, abstractmethod
+from axolotl_core.errors import ConfigurationError
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-from axolotl_core.errors import ConfigurationError
-
-__all__ = [
-    "OWN_CHECKS",
-    "HealthAspect",
-    "HealthState",
-    "HealthStatus",
-    "IHealthCheck",
-    "check_health_checks",
-]
+__all__ = ['HealthAspect', 'HealthState', 'HealthStatus', 'IHealthCheck', 'OWN_CHECKS', 'check_health_checks']
 
 HealthState: TypeAlias = Literal["ok", "degraded", "failed"]
 """Well; well enough to go on; not well enough to take calls."""

@@ -6,18 +6,14 @@
 They work inside of `context.enter(factory)` and `context.open(factory)`, and nowhere else.
 """
 
+from axolotl_core.calls.cancellation import CancellationToken, SystemClock
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.calls.scope import current_call
+from axolotl_core.protocol.identity import Principal
+from dependency_injector import providers
 from typing import Final
 
-from dependency_injector import providers
-
-from axolotl_core.call_scope import current_call
-from axolotl_core.cancellation import CancellationToken
-from axolotl_core.clock import SystemClock
-from axolotl_core.context import ToolContext
-from axolotl_core.protocol.identity import Principal
-
-__all__ = ["call_cancellation", "call_context", "call_principal", "clock"]
-
+__all__ = ['call_cancellation', 'call_context', 'call_principal', 'clock']
 
 def _principal() -> Principal:
     return current_call().principal

@@ -3,36 +3,35 @@
 import inspect
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
-
-from dependency_injector import containers, providers
-
-from axolotl_core.app_link import app_link
+from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
-from axolotl_server.catalogues.prompts import PromptCatalogue
-from axolotl_server.catalogues.resources import ResourceCatalogue, TemplateCatalogue
-from axolotl_server.catalogues.tools import ToolCatalogue
-from axolotl_server.closing import close_resources
 from axolotl_server.configuration import FileSettings, Weighed, weigh
-from axolotl_server.container import ServerContainer
+from axolotl_server.features.prompts import PromptCatalogue
+from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue
+from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.roles import Roles, resolve_roles, resolve_settings
-from axolotl_server.settings import LimitSettings, ServerSettings
-from axolotl_server.shutdown import StopSignal
-from axolotl_server.subscriptions import Listable, Subscriptions
-from axolotl_server.watchdog import Watchdog
+from axolotl_server.hosting.assembly import ServerContainer
+from axolotl_server.hosting.roles import Roles, resolve_roles, resolve_settings
+from axolotl_server.lifecycle.closing import close_resources
+from axolotl_server.lifecycle.stop_signal import StopSignal
+from axolotl_server.lifecycle.watchdog import Watchdog
+from axolotl_server.methods.subscriptions import Listable, Subscriptions
+from axolotl_server.settings.calls import LimitSettings
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dependency_injector import containers, providers
+from functools import partial
+from types import TracebackType
+from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from axolotl_server.audit.composition import Audit
+    from axolotl_server.audit.assembly import Audit
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
 
-__all__ = ["ServerHost"]
+__all__ = ['ServerHost']
 
 _FINALISING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
@@ -206,7 +205,7 @@ class ServerHost:
         """Let what observes read the numbers that the server keeps."""
         self.observation = server.observation()
         if self.observation is not None:
-            from axolotl_server.observation.sources import Sources
+            from axolotl_server.observation.metrics import Sources
 
             parts = {name: getattr(server, name)() for name in Sources.__slots__}
             Sources(**parts).feed(self.observation.numbers, self.watchdog)

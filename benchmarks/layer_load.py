@@ -13,9 +13,9 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from axolotl_cli.running import settle
+from axolotl_cli.runtime import settle
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from benchmarks import wire
 from benchmarks.errors import BenchmarkError
 from benchmarks.layered import CALLER, Variant

@@ -1,11 +1,10 @@
 """Who speaks: implementations, icons and principals."""
 
+import msgspec
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-import msgspec
-
-__all__ = ["ANONYMOUS", "Icon", "Implementation", "Principal", "RequestId"]
+__all__ = ['ANONYMOUS', 'Icon', 'Implementation', 'Principal', 'RequestId']
 
 RequestId: TypeAlias = int | str
 """What pairs a reply with its request; `1` and `"1"` are two ids."""

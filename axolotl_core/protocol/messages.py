@@ -1,30 +1,25 @@
-"""Incoming messages: one decode a message, arguments left as raw bytes for the tool's own validator."""
-
-from array import array
-from itertools import accumulate
-from typing import Annotated, Any, Final, Literal
+"""Where a request stands in a distributed trace, by the W3C's formats."""
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, UnsetType
-
+import re
+from array import array
 from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
 from axolotl_core.protocol.identity import RequestId
+from itertools import accumulate
+from msgspec import Meta, Raw, UNSET, UnsetType
+from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-__all__ = [
-    "CLIENT_CAPABILITIES_KEY",
-    "CLIENT_INFO_KEY",
-    "LOG_LEVEL_KEY",
-    "MAX_DEPTH",
-    "MAX_NAME_LENGTH",
-    "PROTOCOL_VERSION_KEY",
-    "Head",
-    "Params",
-    "RequestMeta",
-    "diagnose",
-    "explain_shape",
-    "read_head",
-    "usable_id",
-]
+__all__ = ['CLIENT_CAPABILITIES_KEY', 'CLIENT_INFO_KEY', 'Head', 'LEVELS', 'LOG_LEVEL_KEY', 'LogLevel', 'MAX_DEPTH', 'MAX_NAME_LENGTH', 'PROTOCOL_VERSION_KEY', 'Params', 'RequestMeta', 'TraceContext', 'diagnose', 'explain_shape', 'reaches', 'read_head', 'read_trace', 'usable_id']
+
+LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
+"""All levels, the least important first."""
+
+
+def reaches(level: str, wanted: str) -> bool:
+    """Tell whether a message of `level` is important enough for someone who wants `wanted` and above."""
+    return LEVELS.index(level) >= LEVELS.index(wanted)
+
 
 MAX_DEPTH: Final = 64
 MAX_NAME_LENGTH: Final = 128
@@ -180,3 +175,36 @@ def _check_depth(data: bytes) -> None:
 
 def _too_deep() -> ParseError:
     return ParseError(f"Parse error: the message is nested more than {MAX_DEPTH} levels deep")
+
+
+_TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
+_MAX_LENGTH: Final = 8192
+
+
+class TraceContext(msgspec.Struct, frozen=True):
+    """What a caller says of the trace its request belongs to; none of it can be trusted."""
+
+    traceparent: str
+    tracestate: str | None = None
+    baggage: str | None = None
+
+    @property
+    def trace_id(self) -> str:
+        """The id of the whole trace."""
+        return self.traceparent.split("-")[1]
+
+    @property
+    def parent_id(self) -> str:
+        """The id of the span that made the request."""
+        return self.traceparent.split("-")[2]
+
+
+def read_trace(traceparent: object, tracestate: object, baggage: object) -> TraceContext | None:
+    """Make a trace context of what a request carries; what is malformed counts as absent."""
+    if not isinstance(traceparent, str) or len(traceparent) > _MAX_LENGTH or not _TRACEPARENT.fullmatch(traceparent):
+        return None
+    return TraceContext(traceparent, _text(tracestate), _text(baggage))
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and 0 < len(value) <= _MAX_LENGTH and value.isprintable() else None

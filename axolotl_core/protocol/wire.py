@@ -1,15 +1,48 @@
 """Outgoing messages: bytes templates around parts that are encoded once."""
 
-from collections.abc import Mapping
-from typing import Any
-
+import base64
+import binascii
 import msgspec
 import pydantic_core
-
-from axolotl_core.errors import ProtocolError
+from axolotl_core.errors import InvalidParams, ProtocolError
 from axolotl_core.protocol.identity import RequestId
+from collections.abc import Mapping
+from typing import Any, Final
 
-__all__ = ["encode", "error_message", "json_text", "log_text", "notification", "request_message"]
+__all__ = ['canonical_json', 'decode_cursor', 'decode_exactly', 'encode', 'encode_cursor', 'error_message', 'json_text', 'log_text', 'notification', 'request_message']
+
+decode_exactly: Final[Any] = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
+"""Decodes JSON; a number with a fraction or an exponent stays as it was written: as a float it could equal another."""
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical_json(raw: bytes) -> bytes:
+    """Write JSON with sorted keys and no whitespace; bytes that are no JSON stay as they are."""
+    try:
+        return _encode_sorted(decode_exactly(raw))
+    except (ValueError, RecursionError):
+        return raw
+
+
+def encode_cursor(kind: str, position: int) -> str:
+    """Name the place in the list of `kind` after its entry number `position`."""
+    return base64.urlsafe_b64encode(f"{kind}:{position}".encode()).decode().rstrip("=")
+
+
+def decode_cursor(kind: str, cursor: str) -> int:
+    """Read a cursor made for the list of `kind`.
+
+    Raises:
+        InvalidParams: if the cursor is not one that `encode_cursor` made for this list.
+    """
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
+        position = int(text.removeprefix(f"{kind}:"))
+    except (binascii.Error, ValueError):
+        position = -1
+    if position < 0 or encode_cursor(kind, position) != cursor:
+        raise InvalidParams(f"Invalid cursor for {kind}/list: ask again without a cursor to start from the first page")
+    return position
 
 
 def _plain(value: Any) -> Any:

@@ -1,30 +1,23 @@
-"""The guard in front of the methods: who may not use a feature learns nothing from how its request was written.
-
-A method looks at many things before a call begins: the form of the arguments, the id, what an earlier round left,
-whether the call could be a task. Each of them would tell that the feature is there. So the decision comes first. A
-refusal goes through the layers all the same, where it is recorded, and ends at the one that decides.
-"""
+"""Which resources a principal may hear of."""
 
 import asyncio
-from collections.abc import Iterator
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import InternalError, ToolError
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ToolCall
+from axolotl_core.policies.access import because_of
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.authorization.authorization import Authorization, Denial, Lacking, forbidden, subject_of
+from axolotl_server.calls.binding import encode_error
+from axolotl_server.eras.era import Method, Methods
+from axolotl_server.features.request_target import Door, Doors, Sought
+from axolotl_server.layers.authorization import AuthorizationLayer
+from axolotl_server.messages.request import Request
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-
 from msgspec import UNSET
 
-from axolotl_core.authorization import because_of
-from axolotl_core.cancellation import CancelReason
-from axolotl_core.errors import InternalError, ToolError
-from axolotl_core.layer import ToolCall
-from axolotl_core.spec import FeatureSpec
-from axolotl_server.authorization.authorization import Authorization, Denial, Lacking, forbidden, subject_of
-from axolotl_server.authorization.doors import Door, Doors, Sought
-from axolotl_server.eras.base import Method, Methods
-from axolotl_server.layers.authorization import AuthorizationLayer
-from axolotl_server.request import Request
-from axolotl_server.results import encode_error
-
-__all__ = ["Guard"]
-
+__all__ = ['Guard', 'ResourceWatch']
 
 class Guard:
     """Asks who may use a feature before the method that was asked for looks at the request."""
@@ -157,3 +150,31 @@ class _Asking:
             return None
         meta = {"reason": "shutdown", "retryAfterMs": 1000}
         raise InternalError("The server is shutting down; try again", data=meta)
+
+
+class ResourceWatch:
+    """Keeps changes from those who may not read what changed."""
+
+    def __init__(self, authorization: Authorization, doors: Doors) -> None:
+        self._authorization = authorization
+        self._doors = doors
+
+    async def hearable(self, principal: Principal, uris: Sequence[str]) -> tuple[str, ...]:
+        """Leave out the URIs behind which there is nothing that the principal may read.
+
+        Raises:
+            InternalError: if nobody could decide.
+        """
+        found = {uri: binding.spec for uri in uris if (binding := self._doors.behind(uri)) is not None}
+        specs = list(dict.fromkeys(found.values()))
+        allowed = dict(zip(specs, await self._authorization.allowed(principal, specs), strict=True))
+        return tuple(uri for uri in uris if uri in found and allowed[found[uri]])
+
+    def kin_of(self, uri: str, parents: Callable[[str], Iterable[str]]) -> frozenset[str]:
+        """Give the URIs whose watchers hear of a change: of those that begin it, the ones of the same resource.
+
+        Whoever watches a directory hears of its files where one template makes both. Behind any other URI may be
+        something that the watcher may not read, and must not hear of.
+        """
+        binding = self._doors.behind(uri)
+        return frozenset(one for one in parents(uri) if one == uri or self._doors.behind(one) is binding is not None)

@@ -1,16 +1,129 @@
 """The ready policy: rules from the settings."""
 
-from collections.abc import Hashable, Iterable
+import re
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.tools.tool import ITool, ToolAnnotations
+from axolotl_server.settings.policies import AuthorizationRule, AuthorizationSettings, What, Who
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from fnmatch import translate
+from typing import Any, Final, Generic, Literal, TypeVar, cast
 
-from axolotl_core.authorization import Decision, IAuthorizer
-from axolotl_core.protocol.identity import Principal
-from axolotl_core.spec import FeatureSpec
-from axolotl_server.authorization.conditions import Condition, what_conditions, who_conditions
-from axolotl_server.authorization.settings import AuthorizationRule, AuthorizationSettings
+__all__ = ['Condition', 'DefaultAuthorizer', 'Examined', 'what_conditions', 'who_conditions']
 
-__all__ = ["DefaultAuthorizer", "Examined"]
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Generic[ItemT]):
+    """Something that holds for some principals, or for some features."""
+
+    holds: Callable[[ItemT], bool]
+    otherwise: Callable[[ItemT], str]
+    """Says why it does not hold."""
+
+
+def who_conditions(who: Who) -> tuple[Condition[Principal], ...]:
+    """Compile what a rule says about principals."""
+    return tuple(_who_conditions(who))
+
+
+def what_conditions(what: What) -> tuple[Condition[FeatureSpec], ...]:
+    """Compile what a rule says about features."""
+    return tuple(_what_conditions(what))
+
+
+def _who_conditions(who: Who) -> Iterator[Condition[Principal]]:
+    subjects, tenants, roles, scopes, anonymous = who.subjects, who.tenants, who.roles, who.scopes, who.anonymous
+    if subjects is not None:
+        yield Condition(lambda one: one.subject in subjects, lambda one: f"the subject is none of {_listed(subjects)}")
+    if tenants is not None:
+        yield Condition(lambda one: one.tenant in tenants, lambda one: f"the tenant is none of {_listed(tenants)}")
+    if roles is not None:
+        yield Condition(
+            lambda one: not roles.isdisjoint(one.roles),
+            lambda one: f"the principal has none of the roles {_listed(roles)}",
+        )
+    if scopes is not None:
+        yield Condition(
+            lambda one: scopes.issubset(one.scopes),
+            lambda one: f"the principal lacks the scopes {_listed(scopes - one.scopes)}",
+        )
+    if anonymous is not None:
+        yield Condition(
+            lambda one: (one == ANONYMOUS) is anonymous,
+            lambda one: "the principal is known" if anonymous else "the principal is anonymous",
+        )
+
+
+def _what_conditions(what: What) -> Iterator[Condition[FeatureSpec]]:
+    names, kinds, toolsets, tags = what.names, what.kinds, what.toolsets, what.tags
+    if names is not None:
+        yield Condition(_named(names), lambda spec: f"the name is none of {_listed(names)}")
+    if kinds is not None:
+        yield Condition(lambda spec: spec.kind in kinds, lambda spec: f"the kind is none of {_listed(kinds)}")
+    if toolsets is not None:
+        yield Condition(
+            lambda spec: _is_within(spec.toolset, toolsets),
+            lambda spec: f"the {spec.kind} is in none of the tool sets {_listed(toolsets)}",
+        )
+    if tags is not None:
+        yield Condition(
+            lambda spec: not tags.isdisjoint(spec.feature.tags),
+            lambda spec: f"the {spec.kind} has none of the tags {_listed(tags)}",
+        )
+    if what.destructive is not None:
+        yield _annotated("destructive", what.destructive, _is_destructive)
+    if what.read_only is not None:
+        yield _annotated("read-only", what.read_only, lambda annotations: annotations.read_only is True)
+
+
+def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
+    """Compare names in any case, as they are looked up, and URIs as they are."""
+    exact = re.compile("|".join(map(translate, patterns)))
+    folded = re.compile("|".join(translate(pattern.casefold()) for pattern in patterns))
+
+    def holds(spec: FeatureSpec) -> bool:
+        if spec.kind == "resource":
+            return exact.match(spec.name) is not None
+        return folded.match(spec.name.casefold()) is not None
+
+    return holds
+
+
+def _annotated(word: str, wanted: bool, judge: Callable[[ToolAnnotations], bool]) -> Condition[FeatureSpec]:
+    def holds(spec: FeatureSpec) -> bool:
+        annotations = _annotations_of(spec)
+        return annotations is not None and judge(annotations) is wanted
+
+    def otherwise(spec: FeatureSpec) -> str:
+        if _annotations_of(spec) is None:
+            return f"a {spec.kind} has no annotations"
+        return f"the {spec.kind} is {'not ' if wanted else ''}{word}"
+
+    return Condition(holds, otherwise)
+
+
+def _annotations_of(spec: FeatureSpec) -> ToolAnnotations | None:
+    """Give what a tool says of itself; a method of an extension is like a tool that says nothing."""
+    if spec.kind == "extension":
+        return ToolAnnotations()
+    return cast("ITool[Any, Any]", spec.feature).annotations if spec.kind == "tool" else None
+
+
+def _is_destructive(annotations: ToolAnnotations) -> bool:
+    return annotations.read_only is not True and annotations.destructive is not False
+
+
+def _is_within(toolset: str | None, wanted: Collection[str]) -> bool:
+    return toolset is not None and any(f"{toolset}.".startswith(f"{name}.") for name in wanted)
+
+
+def _listed(words: Collection[str]) -> str:
+    return ", ".join(sorted(words))
+
 
 _MOST_KEPT: Final = 20_000
 

@@ -1,21 +1,86 @@
 """Variables as settings: `AXOLOTL_HTTP__PORT` is `http.port`."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
-
-from pydantic import BaseModel
-
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
-from axolotl_server.configuration.origins import Origin
-from axolotl_server.configuration.said import Locate, Tree, merge, tree_of
-from axolotl_server.configuration.shape import fields_of, keys_of, tables_in
-from axolotl_server.settings import ServerSettings
+from axolotl_server.configuration.secret_files import UnreadableFile, read_small
+from axolotl_server.configuration.settings_shape import fields_of, keys_of, tables_in
+from axolotl_server.configuration.sourced_values import Layer, Locate, Origin, Tree, file_name, merge, tree_of
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from pydantic import BaseModel
+from typing import Any, Final, TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from dotenv.parser import Binding
     from pydantic_settings import BaseSettings, EnvSettingsSource
 
-__all__ = ["Where", "read_variables", "unknown_variables"]
+__all__ = ['EnvFile', 'Where', 'read_env_file', 'read_variables', 'unknown_variables']
+
+_PREFIX: Final = "AXOLOTL_"
+_MAX_BYTES: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """The variables of a file that are ours, with their lines."""
+
+    path: Path
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def locate(self, variable: str) -> Origin:
+        """Find the line of a variable."""
+        return Origin(Layer.ENV_FILE, f"{file_name(self.path)}:{self.lines[variable]}")
+
+
+def read_env_file(path: Path) -> EnvFile:
+    """Read the variables that begin with `AXOLOTL_`; nothing in their values is expanded.
+
+    Raises:
+        ConfigurationError: if there is no such file, or one of our lines cannot be read.
+    """
+    from dotenv.parser import parse_stream
+
+    try:
+        text = read_small(path, _MAX_BYTES)
+    except UnreadableFile as error:
+        raise ConfigurationError(f"The file of variables {path}: {error}") from None
+    variables: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    findings = []
+    for binding in parse_stream(StringIO(text)):
+        if binding.error or binding.value is None:
+            findings += _unreadable_line(path, binding)
+        elif binding.key is not None and _is_our_line(binding.key):
+            variables[binding.key], lines[binding.key] = binding.value, _line(binding)
+    if findings:
+        raise ConfigurationError(*findings)
+    return EnvFile(path, variables, lines)
+
+
+def _is_our_line(text: str) -> bool:
+    return text.upper().startswith(_PREFIX)
+
+
+def _unreadable_line(path: Path, binding: "Binding") -> list[str]:
+    """Complain of our own lines only, and without their text; the file may serve other programs that know more."""
+    written = binding.original.string.strip().removeprefix("export ").lstrip(" '\"")
+    if not _is_our_line(written):
+        return []
+    place = f"{file_name(path)}:{_line(binding)}"
+    return [f"{place} cannot be read: write it as in AXOLOTL_HTTP__PORT=9000, and a text with spaces in quotes"]
+
+
+def _line(binding: "Binding") -> int:
+    """The parser counts the empty lines before a variable to it."""
+    text = binding.original.string
+    blank = text[: len(text) - len(text.lstrip())]
+    return binding.original.line + len(blank.splitlines())
+
 
 _PREFIX: Final = "AXOLOTL_"
 _DELIMITER: Final = "__"

@@ -1,17 +1,45 @@
 """Secrets that stand in files: `<name>_file` gives the path, in every source and for every secret."""
 
 import json
+import os
+import stat
+from axolotl_server.configuration.settings_shape import SecretForm, below, fields_of, secret_form
+from axolotl_server.configuration.sourced_values import Keys, Said, Tree, leaves, tree_of
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
 
-from axolotl_server.configuration.bounded import UnreadableFile, read_small
-from axolotl_server.configuration.said import Keys, Said, Tree, leaves, tree_of
-from axolotl_server.configuration.shape import SecretForm, below, fields_of, secret_form
+__all__ = ['SecretFile', 'UnreadableFile', 'find_secret_files', 'read_secret', 'read_small']
 
-__all__ = ["SecretFile", "find_secret_files", "read_secret"]
+class UnreadableFile(Exception):
+    """A file cannot be read; the text says why, and nothing of what is in it."""
+
+
+def read_small(path: Path, max_bytes: int) -> str:
+    """Read a text file.
+
+    Raises:
+        UnreadableFile: if it is not there, may not be read, is no regular file, is too large or is no UTF-8.
+    """
+    try:
+        # A pipe would be waited for until somebody writes to it.
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise UnreadableFile("it is no regular file")
+            content = file.read(max_bytes + 1)
+    except FileNotFoundError:
+        raise UnreadableFile("there is no such file") from None
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(f"it cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > max_bytes:
+        raise UnreadableFile(f"it has more than {max_bytes} bytes")
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise UnreadableFile("it is no UTF-8 text") from None
+
 
 _MAX_BYTES: Final = 64 * 1024
 

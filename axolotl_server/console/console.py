@@ -1,19 +1,62 @@
 """The console of a server: what it sees, and the pages that look."""
 
+import asyncio
 import secrets
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.wire import encode
+from axolotl_server.asgi.event_stream import EventStream
+from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.console.journal import CallRecord, Journal, Observer
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.urls import is_loopback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.console.feed import Feed
-from axolotl_server.console.journal import Journal
-from axolotl_server.console.observer import Observer
-from axolotl_server.http.refusals import HttpRefusal
-from axolotl_server.identity.urls import is_loopback
-from axolotl_server.settings import ServerSettings
+__all__ = ['CONSOLE_PATH', 'Console', 'Feed', 'make_console']
 
-__all__ = ["CONSOLE_PATH", "Console", "make_console"]
+_SECONDS_BETWEEN_BUNDLES: Final = 0.1
+_MOST_PENDING: Final = 1000
+
+
+class Feed:
+    """Gathers news for a page and sends them together; a page that falls behind is told how many it missed."""
+
+    def __init__(self, stream: EventStream, loop: asyncio.AbstractEventLoop) -> None:
+        self._stream = stream
+        self._loop = loop
+        self._pending: dict[int, CallRecord] = {}
+        self._missed = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def say(self, kind: str, **content: Any) -> None:
+        """Send a message of its own."""
+        self._stream.put(encode({"type": kind, **content}))
+
+    def hear(self, record: CallRecord) -> None:
+        """Take a record along with the next bundle; the end of a request replaces its beginning."""
+        self._pending.pop(record.number, None)
+        self._pending[record.number] = record
+        if len(self._pending) > _MOST_PENDING:
+            del self._pending[next(iter(self._pending))]
+            self._missed += 1
+        if self._timer is None:
+            self._timer = self._loop.call_later(_SECONDS_BETWEEN_BUNDLES, self._send)
+
+    def close(self) -> None:
+        """Send nothing more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _send(self) -> None:
+        if self._stream.waiting:
+            self._timer = self._loop.call_later(_SECONDS_BETWEEN_BUNDLES, self._send)
+            return
+        self._timer = None
+        calls, self._pending = tuple(self._pending.values()), {}
+        missed, self._missed = self._missed, 0
+        self.say("calls", calls=calls, missed=missed)
+
 
 CONSOLE_PATH: Final = "/console"
 _MOST_PAGES: Final = 16

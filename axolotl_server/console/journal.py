@@ -1,19 +1,53 @@
-"""The calls of a process as they come and go, for those who want to see them."""
-
-import time
-from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import count
-from typing import Final, TypeAlias
+"""What sees every request: around the methods of all revisions, and around the code of every feature."""
 
 import msgspec
-
+import re
+import time
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.protocol.identity import Implementation
-from axolotl_server.console.records import CallRecord
-from axolotl_server.layers.audit_outcomes import DONE, Ending
-from axolotl_server.request import Request
+from axolotl_server.audit.redaction import redactor
+from axolotl_server.eras.era import Method, Methods
+from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
+from axolotl_server.messages.request import Request
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from msgspec import UNSET
+from typing import Any, Final, TypeAlias
 
-__all__ = ["Entry", "Journal", "Listener", "client_in_handshake"]
+__all__ = ['CallRecord', 'Entry', 'Journal', 'Listener', 'Observer', 'client_in_handshake']
+
+class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One request, running or ended; the words of its caller are not in it, save where arguments are to be shown."""
+
+    number: int
+    """Counts the requests of this process."""
+    began: float
+    """When it came, in seconds of the epoch."""
+    method: str
+    revision: str
+    subject: str
+    kind: str | None = None
+    """`tool`, `prompt`, `resource`, `completion` or `extension`; None for what runs no code of the server's author."""
+    name: str | None = None
+    """The canonical name; of a tool or prompt that is not there the one that was asked for."""
+    tenant: str | None = None
+    client: str | None = None
+    """What the client says it is."""
+    outcome: str | None = None
+    """None while it runs."""
+    reason: str | None = None
+    rule: str | None = None
+    seconds: float | None = None
+    queued_seconds: float | None = None
+    result_bytes: int | None = None
+    arguments: msgspec.Raw | None = None
+    """Without what is sensitive; None unless they are to be shown."""
+    reference: str | None = None
+    """What the log calls this call by."""
+
 
 Listener: TypeAlias = Callable[[CallRecord], object]
 """Hears of a request when it begins and when it has ended."""
@@ -158,3 +192,109 @@ def _named(client: Implementation | None) -> str | None:
 
 def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+
+
+_NAMED: Final = ("tools/call", "prompts/get")
+_TELLING: Final = re.compile(rb'"isError":true|"resultType":"task"')
+"""Results without it are neither errors nor tasks; with it, one has to look."""
+
+
+class _Verdict(msgspec.Struct, rename="camel"):
+    is_error: bool = False
+    result_type: str = "complete"
+
+
+class Observer(ILayer):
+    """Keeps the journal: the methods tell when a request begins and ends, the layer how the code of a feature did."""
+
+    def __init__(self, journal: Journal, *, show_arguments: bool = False) -> None:
+        self._journal = journal
+        self._show_arguments = show_arguments
+        self._entries: dict[Request, Entry] = {}
+
+    def observe(self, methods: Methods) -> Methods:
+        """Stand around methods."""
+        return {name: self._around(name, method) for name, method in methods.items()}
+
+    def _around(self, name: str, method: Method) -> Method:
+        journal, entries = self._journal, self._entries
+
+        async def observed(request: Request) -> bytes | None:
+            entry = entries[request] = journal.begin(request, name)
+            if name in _NAMED and request.head.params.name is not UNSET:
+                entry.name = request.head.params.name
+            request.exchange.loop.call_soon(journal.announce, entry)
+            try:
+                result = await method(request)
+            except BaseException as error:
+                journal.end(entry, _seen(entry) or ending_of(error))
+                raise
+            finally:
+                del entries[request]
+                if name == "initialize":
+                    entry.client = client_in_handshake(request)
+            journal.end(entry, _ending(entry, result), None if result is None else len(result))
+            return result
+
+        return observed
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Stand around the code of a feature."""
+        journal, entries = self._journal, self._entries
+        redact = redactor(spec) if self._show_arguments else None
+
+        async def observed(call: ToolCall) -> Any:
+            request = call.caller
+            assert isinstance(request, Request)
+            known = entries.get(request)
+            entry = journal.begin(request, request.head.method) if known is None else known  # the run of a task
+            entry.kind, entry.name = spec.kind, spec.name
+            call.when_abandoned(partial(_abandon, journal, entry, call))
+            try:
+                output = await call_next(call)
+                entry.ending = _stop(call) or DONE
+                return output
+            except BaseException as error:
+                entry.ending = _stop(call) or ending_of(error)
+                raise
+            finally:
+                entry.queued_seconds, entry.reference = call.queued_seconds or None, call.reference
+                if redact is not None and call.arguments is not None:
+                    entry.arguments = _members(redact(call.raw))
+                if known is None:
+                    journal.end(entry, entry.ending or DONE)
+
+        return observed
+
+
+def _members(arguments: msgspec.Raw | None) -> msgspec.Raw | None:
+    """Leave out what names no argument at all."""
+    return arguments if arguments is not None and bytes(arguments).startswith(b'{"') else None
+
+
+def _stop(call: ToolCall) -> Ending | None:
+    return None if call.cancel_reason is None else ending_of_stop(call.cancel_reason)
+
+
+def _abandon(journal: Journal, entry: Entry, call: ToolCall) -> None:
+    reason = call.cancel_reason
+    journal.end(entry, Ending("abandoned", None if reason is None else reason.value))
+
+
+def _seen(entry: Entry) -> Ending | None:
+    """Give what the layers saw go wrong."""
+    return None if entry.ending is DONE else entry.ending
+
+
+def _ending(entry: Entry, result: bytes | None) -> Ending:
+    """Judge by what the layers saw, and where they saw nothing wrong by the answer itself."""
+    if result is None:
+        return _seen(entry) or Ending("cancelled")
+    return _seen(entry) or (_read(result) if _TELLING.search(result) else DONE)
+
+
+def _read(result: bytes) -> Ending:
+    verdict = msgspec.json.decode(result, type=_Verdict)
+    if verdict.is_error:
+        return Ending("error")
+    return Ending("ok", "task") if verdict.result_type == "task" else DONE

@@ -1,25 +1,183 @@
 """What is served at `/console`: the page, its files, what it shows and what it hears."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from functools import partial
-
+import time
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.policies.quota import QuotaRule
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
-from axolotl_server.console.admission import check_local, check_page_of_ours
-from axolotl_server.console.assets import PAGE_HEADERS, Asset, load_assets
-from axolotl_server.console.console import CONSOLE_PATH, Console
-from axolotl_server.console.description import describe_server, describe_sessions
-from axolotl_server.console.feed import Feed
+from axolotl_server.asgi.event_stream import EventStream, until_client_leaves
+from axolotl_server.asgi.http import HttpRefusal, IGate, Receive, Route, Scope, Send, ServeRoute, send_json
+from axolotl_server.calls.binding import Binding
+from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
+from axolotl_server.console.journal import Observer
 from axolotl_server.host import ServerHost
-from axolotl_server.http.asgi import Receive, Scope, Send
-from axolotl_server.http.listening import until_client_leaves
-from axolotl_server.http.premises import IGate, Route, ServeRoute
-from axolotl_server.http.refusals import HttpRefusal
-from axolotl_server.http.reply import send_json
-from axolotl_server.http.sessions import Sessions
-from axolotl_server.http.stream import EventStream
+from axolotl_server.methods.lifecycle import TASKS_EXTENSION
+from axolotl_server.quotas import quota_rules
+from axolotl_server.sessions.session import Session
+from axolotl_server.sessions.sessions import Sessions
+from axolotl_server.urls import is_loopback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
 
-__all__ = ["ConsoleRoutes"]
+__all__ = ['Asset', 'CONSOLE_HEADER', 'ConsoleRoutes', 'PAGE_HEADERS', 'check_local', 'check_page_of_ours', 'describe_server', 'describe_sessions', 'load_assets']
+
+CONSOLE_HEADER: Final = b"x-axolotl-console"
+"""What the page sends with every request for data; a page of somebody else cannot, without being refused first."""
+
+_FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
+
+
+def check_local(scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+    """Refuse a request from elsewhere, through a proxy, or under a name that anybody can have point here.
+
+    Raises:
+        HttpRefusal: 403 or 421.
+    """
+    client = scope.get("client")
+    if not client or not is_loopback(client[0]) or any(name in headers for name in _FORWARDED):
+        raise HttpRefusal(403, "Forbidden: the console is for the machine that the server runs on; open it there")
+    name, _, port = _host_of(headers).rpartition(":")
+    if not is_loopback(name if port.isdecimal() else _host_of(headers)):
+        raise HttpRefusal(421, "Misdirected request: open the console as localhost, 127.0.0.1 or [::1]")
+    origin = headers.get(b"origin")
+    if (
+        origin is not None
+        and origin.decode("latin-1").lower() != f"{scope.get('scheme', 'http')}://{_host_of(headers)}"
+    ):
+        raise HttpRefusal(403, "Forbidden: the console answers its own page only")
+
+
+def check_page_of_ours(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse what a page of somebody else could make a browser send.
+
+    Raises:
+        HttpRefusal: 403.
+    """
+    site = headers.get(b"sec-fetch-site", b"same-origin")
+    if headers.get(CONSOLE_HEADER) is None or site != b"same-origin":
+        raise HttpRefusal(403, "Forbidden: the console's data is for its own page, which says so in X-Axolotl-Console")
+
+
+def _host_of(headers: Mapping[bytes, bytes]) -> str:
+    return headers.get(b"host", b"").decode("latin-1").lower()
+
+
+_TYPES: Final = {".html": b"text/html", ".css": b"text/css", ".js": b"text/javascript", ".svg": b"image/svg+xml"}
+_POLICY: Final = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self' data:",
+        "media-src data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types 'none'",
+    )
+)
+PAGE_HEADERS: Final[Sequence[tuple[bytes, bytes]]] = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"cache-control", b"no-store"),
+)
+"""What every answer says: nothing runs but our own files, nothing frames them, nobody keeps them."""
+
+
+class Asset(NamedTuple):
+    """One file."""
+
+    content_type: bytes
+    content: bytes
+
+
+def load_assets() -> Mapping[str, Asset]:
+    """Read all files of the page, by name."""
+    folder = files("axolotl_server.console") / "page"
+    return {file.name: Asset(_type_of(file.name), file.read_bytes()) for file in folder.iterdir() if file.is_file()}
+
+
+def _type_of(name: str) -> bytes:
+    kind = _TYPES[name[name.rindex(".") :]]
+    return kind if kind.startswith(b"image/") else kind + b"; charset=utf-8"
+
+
+def describe_server(host: ServerHost) -> dict[str, Any]:
+    """Say what holds for the server and for each feature."""
+    settings = host.settings
+    rules = quota_rules(settings.quotas)
+    return {
+        "server": {"name": settings.server.name, "title": settings.server.title, "version": settings.server.version},
+        "protocol": {
+            "endpoint": settings.http.path,
+            "version": LATEST_STATELESS_REVISION.name,
+            "version_key": PROTOCOL_VERSION_KEY,
+            "capabilities_key": CLIENT_CAPABILITIES_KEY,
+            "client_key": CLIENT_INFO_KEY,
+            "log_level_key": LOG_LEVEL_KEY,
+            "tasks_extension": TASKS_EXTENSION,
+            "offers": sorted(host.roles.offers),
+        },
+        "limits": {
+            "max_inflight": settings.limits.max_inflight,
+            "max_concurrency": settings.limits.max_concurrency,
+            "max_message_bytes": settings.limits.max_message_bytes,
+            "threads": settings.limits.threads,
+            "drain_seconds": settings.http.drain_seconds,
+        },
+        "tools": dict(_effects(host.catalogue.bindings(), rules)),
+        "prompts": dict(_effects(host.prompts.bindings(), rules)),
+        "resources": dict(_effects([*host.resources.bindings(), *host.templates.bindings()], rules)),
+    }
+
+
+def describe_sessions(sessions: Iterable[Session]) -> list[dict[str, Any]]:
+    """Say who is connected; a session's id would let anybody take it over, so that it is not shown."""
+    now = time.monotonic()
+    return [
+        {
+            "id": sha256(session.id).hexdigest()[:8],
+            "client": None if session.client is None else f"{session.client.name} {session.client.version}"[:120],
+            "revision": None if session.era is None else session.era.revision.name,
+            "subject": session.principal.subject,
+            "idle_seconds": round(now - session.last_used, 1),
+            "running": len(session.calls),
+            "in_use": session.in_use,
+        }
+        for session in sessions
+    ]
+
+
+def _effects(
+    bindings: Iterable[Binding[FeatureSpec]], rules: Iterable[QuotaRule]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    for binding in bindings:
+        spec = binding.spec
+        yield (
+            spec.name,
+            {
+                "toolset": spec.toolset,
+                "limits": asdict(spec.limits),
+                "layers": [type(layer).__name__ for layer in binding.layers if not isinstance(layer, Observer)],
+                "cost": spec.feature.cost,
+                "quotas": [f"{rule.name}: {rule.limit}" for rule in rules if rule.concerns(spec)],
+                "scopes": sorted(spec.feature.scopes),
+                "task_support": spec.tool.task_support if isinstance(spec, ToolSpec) else None,
+            },
+        )
+
 
 _PAGE = "console.html"
 

@@ -4,21 +4,19 @@ import asyncio
 import pickle
 import threading
 import weakref
+from axolotl_core.errors import ConfigurationError, ToolError
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Invoke, ToolCall
+from axolotl_server.execution.threads import in_loop
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
-
-from axolotl_core.errors import ConfigurationError, ToolError
-from axolotl_core.layer import Invoke, ToolCall
-from axolotl_core.spec import FeatureSpec
-from axolotl_server.execution.threads import in_loop
+from typing import Any, Final, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from axolotl_server.execution.crew import Crew, Skill, Worker
-    from axolotl_server.execution.worker import Job, Outcome
+    from axolotl_server.execution.process_pool import Crew, Skill, Worker
+    from axolotl_server.execution.process_worker import Job, Outcome
 
-__all__ = ["ProcessRunner", "WorkerFailed"]
-
+__all__ = ['ProcessRunner', 'WorkerFailed']
 
 _WARM_AFTER_SECONDS: Final = 1.0
 """Servers that are started to be looked at have ended by then."""
@@ -79,7 +77,7 @@ class ProcessRunner:
 
     def _crew(self, spec: FeatureSpec) -> "Crew":
         """Find the crew of the tool's group, or make one."""
-        from axolotl_server.execution.crew import Crew  # few servers have processes
+        from axolotl_server.execution.process_pool import Crew  # few servers have processes
 
         group = spec.limits.pool
         crew = None if group is None else self._groups.get(group)
@@ -149,7 +147,7 @@ class _Run:
 
 def _work(crew: "Crew", skill: "Skill", run: _Run) -> "Outcome | None":
     """Run a call in a worker of the crew; the answer is None for one that was stopped before it began."""
-    from axolotl_server.execution.crew import NoWorker
+    from axolotl_server.execution.process_pool import NoWorker
 
     try:
         for last in (False, True):
@@ -171,7 +169,7 @@ def _work(crew: "Crew", skill: "Skill", run: _Run) -> "Outcome | None":
 
 
 def _job(call: ToolCall, skill: "Skill") -> "Job":
-    from axolotl_server.execution.worker import Job
+    from axolotl_server.execution.process_worker import Job
 
     caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace
     return Job(skill.number, call.arguments, *caller)

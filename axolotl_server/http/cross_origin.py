@@ -1,15 +1,12 @@
 """Pages of other origins: the browser asks before it sends their requests, and hides answers that do not name them."""
 
 import re
+from axolotl_server.asgi.http import Headers, HttpRefusal, Message, Receive, Scope, Send, send_empty, send_refusal
+from axolotl_server.http.app import HttpApp
 from collections.abc import Mapping
 from typing import Final
 
-from axolotl_server.http.app import HttpApp
-from axolotl_server.http.asgi import Message, Receive, Scope, Send
-from axolotl_server.http.refusals import HttpRefusal
-from axolotl_server.http.reply import Headers, send_empty, send_refusal
-
-__all__ = ["CrossOriginApp"]
+__all__ = ['CrossOriginApp']
 
 _ALLOW_ORIGIN: Final = b"access-control-allow-origin"
 _EXPOSED: Final = (b"access-control-expose-headers", b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate")

@@ -2,27 +2,20 @@
 
 import asyncio
 import secrets
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.asgi.event_stream import EventStream, endpoint, until_client_leaves
+from axolotl_server.asgi.http import HttpRefusal, Receive, Scope, Send, read_rest, send_empty
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.header_checks import HeaderChecks, accepts
+from axolotl_server.messages.flow_control import MAX_WAITING
+from axolotl_server.sessions.sessions import Sessions
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.transports.stream_exchange import StreamPeer
 from collections.abc import Mapping
 from urllib.parse import parse_qs
 
-from axolotl_core.cancellation import CancelReason
-from axolotl_core.protocol.identity import Principal
-from axolotl_server.backlog import MAX_WAITING
-from axolotl_server.handler import DefaultHandler
-from axolotl_server.http.asgi import Receive, Scope, Send
-from axolotl_server.http.body import read_rest
-from axolotl_server.http.checks import HeaderChecks, accepts
-from axolotl_server.http.event_source import endpoint
-from axolotl_server.http.listening import until_client_leaves
-from axolotl_server.http.refusals import HttpRefusal
-from axolotl_server.http.reply import send_empty
-from axolotl_server.http.sessions import Sessions
-from axolotl_server.http.stream import EventStream
-from axolotl_server.settings import ServerSettings
-from axolotl_server.transports.peer import StreamPeer
-
-__all__ = ["SseTransport"]
-
+__all__ = ['SseTransport']
 
 class _SseConnection:
     """A client with an open stream: all that it is told goes there."""

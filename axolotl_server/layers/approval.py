@@ -1,17 +1,16 @@
 """A person says yes before a tool runs, or it does not run."""
 
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.tool_rules import Approval
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-from axolotl_core.approval import Approval
-from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.spec import FeatureSpec, ToolSpec
+from typing import Any, Literal, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from axolotl_server.layers.approval_message import Redact
+    from axolotl_server.layers.approval_question import Redact
 
-__all__ = ["ApprovalDemand", "ApprovalLayer"]
+__all__ = ['ApprovalDemand', 'ApprovalLayer']
 
 ApprovalDemand: TypeAlias = Literal["declared", "destructive", "not_read_only"]
 """Which tools need approval: those that say so, also those that say they are destructive, also all that do not say they
@@ -44,7 +43,7 @@ class ApprovalLayer(ILayer):
         """
         if not isinstance(spec, ToolSpec) or (rule := self._rule_for(spec)) is None:
             return call_next
-        from axolotl_server.layers.approval_message import message_writer  # few tools need it
+        from axolotl_server.layers.approval_question import message_writer  # few tools need it
         from axolotl_server.layers.approval_question import approve
 
         tell = message_writer(spec, rule, self._redactor(spec))

@@ -1,17 +1,88 @@
 """The question whether a call may run, and what the answers mean."""
 
-from functools import partial
-from typing import Final
-
 import msgspec
+from axolotl_core.errors import ConfigurationError, Declined, MissingCapability, ToolError
+from axolotl_core.features.spec import ToolSpec
+from axolotl_core.layers import ToolCall
+from axolotl_core.policies.tool_rules import Approval, CannotAskForApproval, NotApproved
+from axolotl_core.protocol.wire import decode_exactly
+from axolotl_core.questions.question import form_question, read_form
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pydantic import BaseModel, Field
+from typing import Any, Final, TypeAlias
 
-from axolotl_core.approval import CannotAskForApproval, NotApproved
-from axolotl_core.elicitation import form_question, read_form
-from axolotl_core.errors import Declined, MissingCapability, ToolError
-from axolotl_core.layer import ToolCall
+__all__ = ['ApprovalForm', 'Redact', 'Tell', 'approve', 'message_writer']
 
-__all__ = ["ApprovalForm", "approve"]
+Redact: TypeAlias = Callable[[bytes], msgspec.Raw | None]
+"""Writes arguments without what is sensitive; None where there is nothing that may be shown."""
+Tell: TypeAlias = Callable[[bytes], str]
+"""Makes the message of a call from its raw arguments; the same arguments make the same message."""
+
+_LONGEST_VALUE: Final = 400
+_MOST_LINES: Final = 40
+_HIDDEN: Final = "(hidden)"
+
+_read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_encode: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+def message_writer(spec: ToolSpec, rule: Approval, redact: Redact | None) -> Tell:
+    """Compile what asks for the approval of a tool's calls.
+
+    The arguments are the model's words and may want to deceive: each is shown as JSON on a line of its own, with every
+    character that cannot be seen spelled out, and a long one is cut.
+
+    Raises:
+        ConfigurationError: if the rule names an argument that the tool does not have.
+    """
+    properties: Mapping[str, Any] = spec.input_schema.get("properties", {})
+    unknown = [name for name in rule.arguments or () if name not in properties]
+    if unknown:
+        raise ConfigurationError(
+            f"Tool {spec.name!r}: its approval shows the argument {unknown[0]!r}, which it does not have"
+        )
+    title = spec.tool.title or spec.tool.annotations.title
+    named = spec.name if title is None else f"{title} ({spec.name})"
+    opening = rule.message or "Do you approve this call?"
+    order = tuple(properties) if rule.arguments is None else rule.arguments
+    places = {name: (place, name) for place, name in enumerate(order)}
+    secret = {name for name, schema in properties.items() if isinstance(schema, Mapping) and schema.get("writeOnly")}
+
+    def tell(raw: bytes) -> str:
+        shown = raw if redact is None else redact(raw)
+        if shown is None:
+            return f"{opening}\nTool: {named}\nwith arguments that cannot be shown ({len(raw)} bytes)"
+        given = sorted(_read_fields(raw), key=lambda name: places.get(name, (len(places), name)))
+        names = [name for name in given if rule.arguments is None or name in places]
+        visible = decode_exactly(shown)
+        values = {name: visible[name] for name in visible if name not in secret} if isinstance(visible, dict) else {}
+        return "\n".join([opening, f"Tool: {named}", *_lines(names, values)])
+
+    return tell
+
+
+def _lines(names: Sequence[str], values: Mapping[str, Any]) -> Iterator[str]:
+    for name in names[:_MOST_LINES]:
+        yield f"{_visible(name)[:_LONGEST_VALUE]}: {_value(values[name]) if name in values else _HIDDEN}"
+    if len(names) > _MOST_LINES:
+        yield f"and {len(names) - _MOST_LINES} more arguments"
+
+
+def _value(value: Any) -> str:
+    text = _visible(_encode(value).decode())
+    if len(text) <= _LONGEST_VALUE:
+        return text
+    half = _LONGEST_VALUE // 2
+    return f"{text[:half]} … {text[-half:]} ({len(text)} characters)"
+
+
+def _visible(text: str) -> str:
+    """Spell out what has no form of its own on a screen, or changes that of what stands beside it."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
+
 
 _KEY: Final = "axolotl/approval"
 _ANSWERS: Final = {

@@ -1,12 +1,10 @@
 """Who may not use a feature does not reach it."""
 
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
 from typing import Any, Protocol
 
-from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.spec import FeatureSpec
-
-__all__ = ["AuthorizationLayer", "IGate"]
-
+__all__ = ['AuthorizationLayer', 'IGate']
 
 class IGate(Protocol):
     """What knows who may use what."""

@@ -1,15 +1,89 @@
 """How many calls run at once: of a tool, of a tool set, of the whole server."""
 
+import asyncio
+from axolotl_core.errors import Overloaded
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from collections import deque
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 from weakref import WeakSet
 
-from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.spec import FeatureSpec
-from axolotl_server.layers.bulkhead import Bulkhead
+__all__ = ['Bulkhead', 'ConcurrencyLayer']
 
-__all__ = ["ConcurrencyLayer"]
+_LEAST_RETRY_SECONDS: Final = 0.1
+
+
+class Bulkhead:
+    """Lets so many calls run at once; so many more wait their turn for a while, and the others are refused at once.
+
+    A place is free again when the code of a call has really ended, which for a thread may be long after the call.
+    """
+
+    def __init__(self, what: str, limit: int, queue_limit: int, queue_seconds: float) -> None:
+        self.running = 0
+        self._what = what
+        self._limit = limit
+        self._queue_limit = queue_limit
+        self._queue_seconds = queue_seconds
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def free(self) -> bool:
+        """Whether a call can run without waiting."""
+        return self.running < self._limit and not self._waiting
+
+    @property
+    def waiting(self) -> int:
+        """How many calls wait."""
+        return len(self._waiting)
+
+    async def wait(self) -> None:
+        """Wait for a place, which then is taken.
+
+        Raises:
+            Overloaded: if too many wait already, or the wait took too long.
+        """
+        if len(self._waiting) >= self._queue_limit:
+            raise self._refusal()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            async with asyncio.timeout(self._queue_seconds):
+                await turn
+        except BaseException as error:
+            self._give_up(turn)
+            if isinstance(error, TimeoutError):
+                raise self._refusal() from None
+            raise
+
+    def leave(self, call: ToolCall) -> None:
+        """Give a place back when the code of the call has ended."""
+        if call.lingers is None:
+            self._release()
+        else:
+            call.lingers(self._release)
+
+    def _release(self) -> None:
+        """Hand the place to whoever has waited longest."""
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self.running -= 1
+
+    def _give_up(self, turn: "asyncio.Future[None]") -> None:
+        """Take a waiting call out; one that was given a place in the same moment gives it back."""
+        if turn.done() and not turn.cancelled():
+            self._release()
+        elif turn in self._waiting:
+            self._waiting.remove(turn)
+
+    def _refusal(self) -> Overloaded:
+        retry = max(_LEAST_RETRY_SECONDS, self._queue_seconds)
+        return Overloaded(f"{self._what} is busy, it runs {self._limit} at once; try again", retry)
 
 
 class ConcurrencyLayer(ILayer):

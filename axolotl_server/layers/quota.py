@@ -1,16 +1,52 @@
 """How much a caller may use: rates and quotas."""
 
-from collections.abc import Sequence
-from math import ceil, isfinite
-from typing import Any
-
 from axolotl_core.errors import ConfigurationError, QuotaExceeded
-from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.quota import IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
-from axolotl_core.spec import FeatureSpec
-from axolotl_server.layers.quota_keys import key_maker
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.quota import Charge, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
+from axolotl_core.protocol.identity import Principal
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from math import ceil, isfinite
+from typing import Any, Final, TypeAlias
 
-__all__ = ["QuotaLayer"]
+__all__ = ['MakeKey', 'QuotaLayer', 'key_maker']
+
+MakeKey: TypeAlias = Callable[[Principal], str]
+
+_LONGEST_PART: Final = 64
+
+
+def key_maker(rule: QuotaRule, charge: Charge, spec: FeatureSpec) -> MakeKey:
+    """Compile what makes the key of a call of one feature.
+
+    No two of what a rule counts apart have the same key, whatever is in their names; and no key is long.
+    """
+    head = f"{rule.name}:{charge.scale}:"
+    if "tool" in rule.per:
+        head += f"tool={_part(spec.kind)}{_part(spec.name)}:"
+    if "toolset" in rule.per:
+        head += f"toolset={_part(spec.toolset)}:"
+    if "principal" in rule.per:
+        head += "principal="
+        return lambda principal: f"{head}{_part(principal.tenant)}{_part(principal.subject)}{_issuer(principal)}"
+    if "tenant" in rule.per:
+        head += "tenant="
+        return lambda principal: head + _part(principal.tenant)
+    return lambda principal: head
+
+
+def _issuer(principal: Principal) -> str:
+    return "" if principal.issuer is None else _part(principal.issuer)
+
+
+def _part(text: str | None) -> str:
+    """Write a part of a key so that nothing else reads the same: its length says where it ends."""
+    if text is None:
+        return "-"
+    if len(text) <= _LONGEST_PART:
+        return f"{len(text)}:{text}"
+    return f"#{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
 class QuotaLayer(ILayer):

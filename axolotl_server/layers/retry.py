@@ -3,14 +3,13 @@
 import asyncio
 import logging
 import random
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.tool_rules import Retry
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from axolotl_core.layer import ILayer, Invoke, ToolCall
-from axolotl_core.resilience import Retry
-from axolotl_core.spec import FeatureSpec, ToolSpec
-
-__all__ = ["RetryLayer"]
+__all__ = ['RetryLayer']
 
 _log = logging.getLogger("axolotl")
 

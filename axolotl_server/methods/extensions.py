@@ -1,24 +1,21 @@
 """The methods that extensions add to the protocol."""
 
+import msgspec
+from axolotl_core.arguments import NoArguments, ParseArguments
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import ConfigurationError, InvalidArguments, MissingCapability
+from axolotl_core.extension import ExtensionMethod, IExtension
+from axolotl_core.features.feature import IFeature
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.protocol.wire import encode, json_text
+from axolotl_server.calls.binding import Binder, Binding
+from axolotl_server.calls.feature_method import ErrorTelling, InFlight
+from axolotl_server.messages.params import read_raw_params
+from axolotl_server.messages.request import Request
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import msgspec
-
-from axolotl_core.arguments import NoArguments, ParseArguments
-from axolotl_core.context import ToolContext
-from axolotl_core.errors import ConfigurationError, InvalidArguments, MissingCapability
-from axolotl_core.extension import ExtensionMethod, IExtension
-from axolotl_core.feature import IFeature
-from axolotl_core.protocol.wire import encode, json_text
-from axolotl_core.spec import FeatureSpec
-from axolotl_server.binding import Binder, Binding
-from axolotl_server.inflight import InFlight
-from axolotl_server.methods.params import read_raw_params
-from axolotl_server.methods.told import ErrorTelling
-from axolotl_server.request import Request
-
-__all__ = ["ExtensionMethods"]
+__all__ = ['ExtensionMethods']
 
 _OWN: Final = frozenset(
     {

@@ -1,19 +1,65 @@
 """Getting to know each other: handshake, discovery, ping."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from axolotl_core.content import APP_EXTENSION
+from axolotl_core.errors import InvalidParams
+from axolotl_core.extension import IExtension
 from axolotl_core.protocol.identity import Icon, Implementation
-from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
+from axolotl_core.protocol.messages import LEVELS
+from axolotl_core.protocol.versions import Revision, STATELESS_REVISIONS
 from axolotl_core.protocol.wire import encode
-from axolotl_server.capabilities import TASKS_CAPABILITY, TASKS_EXTENSION
-from axolotl_server.eras.base import IEra
-from axolotl_server.eras.select import Eras
-from axolotl_server.methods.params import InitializeParams, read_params
-from axolotl_server.request import Request
-from axolotl_server.settings import ServerIdentity
+from axolotl_core.registry import AnyTool
+from axolotl_server.eras.era import Eras, IEra
+from axolotl_server.messages.params import InitializeParams, LevelParams, read_params
+from axolotl_server.messages.request import Request
+from axolotl_server.settings.server import ServerIdentity
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
 
-__all__ = ["Discovery", "Handshake", "identity_of", "ping"]
+__all__ = ['Discovery', 'Handshake', 'TASKS_CAPABILITY', 'TASKS_EXTENSION', 'capabilities_of', 'identity_of', 'ping', 'runs_tasks', 'set_level']
+
+TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
+"""What the stateless revision has tasks by."""
+
+TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
+"""What the revision that has tasks without an extension is told."""
+
+
+def capabilities_of(
+    offers: Collection[str], extensions: Iterable[IExtension], tools: Iterable[AnyTool]
+) -> dict[str, Any]:
+    """Write the capabilities of a server that has these kinds of features."""
+    known = tuple(tools)
+    capabilities: dict[str, Any] = {"logging": {}}
+    for kind in ("tools", "prompts", "resources"):
+        if kind in offers:
+            capabilities[kind] = {"listChanged": True}
+    if "resources" in offers:
+        capabilities["resources"]["subscribe"] = True
+    if "prompts" in offers or "resources" in offers:
+        capabilities["completions"] = {}
+    announced: dict[str, Any] = {extension.identifier: extension.settings for extension in extensions}
+    if any(tool.app is not None for tool in known):
+        announced.setdefault(APP_EXTENSION, {})
+    if runs_tasks(known):
+        announced.setdefault(TASKS_EXTENSION, {})
+    if announced:
+        capabilities["extensions"] = announced
+    return capabilities
+
+
+def runs_tasks(tools: Iterable[AnyTool]) -> bool:
+    """Tell whether some tool may run as a task."""
+    return any(tool.task_support != "forbidden" for tool in tools)
+
+
+async def set_level(request: Request) -> bytes:
+    """Remember from which level on the client wants log messages."""
+    level = read_params(request.data, LevelParams).level
+    if level not in LEVELS:
+        raise InvalidParams(f'Invalid params: "level" must be one of {", ".join(LEVELS)}')
+    assert request.connection is not None
+    request.connection.log_level = level
+    return b"{}"
 
 
 def identity_of(settings: ServerIdentity) -> Implementation:

@@ -3,13 +3,11 @@
 import json
 import logging
 import sys
+from axolotl_core.layers import ToolCall
+from axolotl_server.layers.call_ending import CURRENT_CALL
 from datetime import UTC, datetime
 
-from axolotl_core.layer import ToolCall
-from axolotl_server.layers.current_call import CURRENT_CALL
-
-__all__ = ["JsonFormatter"]
-
+__all__ = ['JsonFormatter']
 
 class JsonFormatter(logging.Formatter):
     """Writes a record as one JSON object on one line.

@@ -1,20 +1,70 @@
-"""What a server has around it to be observed."""
+"""Making an observation of what the settings ask for."""
 
+import asyncio
+import logging
+import os
+import threading
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.layers import ILayer
+from axolotl_server.eras.era import IEra, Methods
+from axolotl_server.layers.call_ending import CurrentCallLayer, OutcomeLayer
+from axolotl_server.observation.metrics import Numbers
+from axolotl_server.observation.observer import Observer
+from axolotl_server.settings.server import ServerSettings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from axolotl_core.layer import ILayer
-from axolotl_server.eras.base import IEra, Methods
-from axolotl_server.observation.flushing import flush
-from axolotl_server.observation.numbers import Numbers
-from axolotl_server.observation.observer import Observer
-
 if TYPE_CHECKING:
+    from axolotl_server.observation.observer import IFeatures
+    from axolotl_server.observation.otel import Spans
     from axolotl_server.observation.prometheus import MetricsPage
-    from axolotl_server.observation.targets import IFeatures
 
-__all__ = ["Observation"]
+__all__ = ['Observation', 'flush', 'make_observation']
+
+_log = logging.getLogger("axolotl")
+
+
+async def flush(acts: Sequence[Callable[[], object]], seconds: float) -> None:
+    """Do what blocks until something is sent, all in threads of their own, and wait for them so long at most.
+
+    The threads do not keep the process alive: an exporter tries again for minutes where nobody listens.
+    """
+    done = asyncio.gather(*map(_in_thread, acts), return_exceptions=True)
+    try:
+        async with asyncio.timeout(seconds):
+            for outcome in await done:
+                if isinstance(outcome, Exception):
+                    _log.warning("telemetry could not be flushed: %s", type(outcome).__name__)
+    except TimeoutError:
+        _log.warning("telemetry was not sent within %g seconds; what is left of it is lost", seconds)
+
+
+def _in_thread(act: Callable[[], object]) -> "asyncio.Future[None]":
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: Exception | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        error: Exception | None = None
+        try:
+            act()
+        except Exception as raised:
+            error = raised
+        try:
+            loop.call_soon_threadsafe(settle, error)
+        except RuntimeError:  # the loop has ended before
+            return
+
+    threading.Thread(target=work, name="axolotl-flush", daemon=True).start()
+    return done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,3 +104,81 @@ class Observation:
             await flush(self.flushes, self.flush_seconds)
         for end in self.endings:
             end()
+
+
+def make_observation(settings: ServerSettings) -> Observation:
+    """Make what is asked for.
+
+    Raises:
+        ConfigurationError: if something for it is not installed, or an exporter cannot be made.
+    """
+    layers: list[ILayer] = [CurrentCallLayer()] if settings.log.format == "json" else []
+    said, numbers = settings.telemetry, Numbers()
+    if not (said.traces or said.metrics or settings.metrics.enabled):
+        return Observation(layers=layers, numbers=numbers)
+    page = _page(settings, numbers) if settings.metrics.enabled else None
+    flushes: list[Callable[[], object]] = []
+    endings: list[Callable[[], object]] = []
+    try:
+        spans = _spans(settings, flushes) if said.traces else None
+        if said.metrics:
+            _send(settings, numbers, flushes, endings)
+    except ImportError as error:
+        raise _missing("telemetry", "OpenTelemetry", "otel") from error
+    observer = Observer(numbers, spans)
+    return Observation(
+        layers=[OutcomeLayer(observer), *layers],
+        numbers=numbers,
+        observer=observer,
+        page=page,
+        flushes=flushes,
+        flush_seconds=said.flush_seconds,
+        endings=endings,
+    )
+
+
+def _page(settings: ServerSettings, numbers: Numbers) -> "MetricsPage":
+    http, path = settings.http, settings.metrics.path
+    if path in (http.path, http.sse_path):
+        raise ConfigurationError(f"metrics.path is {path}, where the MCP endpoint is: choose another path")
+    try:
+        from axolotl_server.observation.prometheus import MetricsPage
+    except ImportError as error:
+        raise _missing("metrics.enabled", "prometheus-client", "metrics") from error
+    return MetricsPage(numbers, {"worker": str(os.getpid())} if http.workers > 1 else None)
+
+
+def _spans(settings: ServerSettings, flushes: list[Callable[[], object]]) -> "Spans":
+    from axolotl_server.observation.otel import tracer_provider
+    from axolotl_server.observation.otel import Spans
+
+    provider = tracer_provider(settings.server)
+    _flush_later(provider, flushes)
+    return Spans(provider)
+
+
+def _send(
+    settings: ServerSettings,
+    numbers: Numbers,
+    flushes: list[Callable[[], object]],
+    endings: list[Callable[[], object]],
+) -> None:
+    from axolotl_server.observation.otel import instruments_of
+    from axolotl_server.observation.otel import meter_provider
+
+    provider = meter_provider(settings.server)
+    _flush_later(provider, flushes)
+    instruments = instruments_of(provider)
+    instruments.add(numbers)
+    endings.append(lambda: instruments.remove(numbers))
+
+
+def _flush_later(provider: object, flushes: list[Callable[[], object]]) -> None:
+    """Remember how a provider is flushed, if it can be."""
+    force_flush = getattr(provider, "force_flush", None)
+    if force_flush is not None:
+        flushes.append(force_flush)
+
+
+def _missing(setting: str, what: str, extra: str) -> ConfigurationError:
+    return ConfigurationError(f"{setting} needs {what}: pip install 'axolotl-mcp[{extra}]'")

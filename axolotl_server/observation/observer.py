@@ -1,28 +1,200 @@
 """What stands in front of the methods of an observed server: each operation is noted once, when it is answered."""
 
-from time import perf_counter
-from typing import TYPE_CHECKING, Final, TypeAlias
-
+import asyncio
+import msgspec
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import MethodNotFound, ProtocolError
-from axolotl_core.layer import ToolCall
-from axolotl_server.eras.base import IEra, Method, Methods
-from axolotl_server.layers.audit_outcomes import Ending
-from axolotl_server.observation.metrics import UNKNOWN
-from axolotl_server.observation.numbers import Numbers, Series
-from axolotl_server.observation.operations import (
-    Failure,
-    Operation,
-    failure_of_error,
-    failure_of_result,
-    failure_of_stop,
-)
-from axolotl_server.observation.targets import NO_TARGET, IFeatures, Targets
-from axolotl_server.request import Request
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ToolCall
+from axolotl_core.protocol import codes
+from axolotl_server.calls.binding import Binding
+from axolotl_server.eras.era import IEra, Method, Methods
+from axolotl_server.features.prompts import PromptCatalogue
+from axolotl_server.features.request_target import Doors
+from axolotl_server.features.tools import ToolCatalogue
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.layers.call_ending import Ending
+from axolotl_server.messages.connection import Connection
+from axolotl_server.messages.request import Request
+from axolotl_server.observation.metrics import Numbers, Series, UNKNOWN
+from msgspec import UNSET
+from time import perf_counter
+from typing import Any, Final, NamedTuple, Protocol, TYPE_CHECKING, TypeAlias
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from axolotl_server.observation.spans import Spans
+    from axolotl_server.observation.otel import OperationSpan, Spans
 
-__all__ = ["Observer"]
+__all__ = ['FINE', 'Failure', 'IFeatures', 'NO_TARGET', 'ObservedHandler', 'Observer', 'Operation', 'Target', 'Targets', 'failure_of_error', 'failure_of_result', 'failure_of_stop']
+
+_CALL: Final = "tools/call"
+_LISTEN: Final = "subscriptions/listen"
+_INTERNAL: Final = str(codes.INTERNAL_ERROR)
+_IS_ERROR: Final = b'"isError":true'
+
+
+class Failure(NamedTuple):
+    """What an operation failed with, in the words of the conventions for MCP; empty where it did not."""
+
+    error_type: str = ""
+    code: str = ""
+    """The JSON-RPC code of the answer, where that is an error."""
+
+
+FINE: Final = Failure()
+_TOOL_ERROR: Final = Failure("tool_error")
+_CANCELLED: Final = Failure("cancelled")
+_HIDDEN: Final = Failure(_INTERNAL, _INTERNAL)
+
+
+class Operation:
+    """A request that is being answered."""
+
+    __slots__ = ("began", "call", "method", "outcome", "request", "span")
+
+    def __init__(self, method: str, request: Request) -> None:
+        self.began = perf_counter()
+        self.method = method
+        """As it was registered; `_unknown` for any other."""
+        self.request = request
+        self.call: ToolCall | None = None
+        """What was run for it, once that is over."""
+        self.outcome = ""
+        self.span: OperationSpan | None = None
+
+
+class _Told(msgspec.Struct, rename="camel"):
+    is_error: bool = False
+
+
+_read_told: Final = msgspec.json.Decoder(_Told).decode
+
+
+def failure_of_error(error: BaseException, request: Request) -> Failure:
+    """Tell how the handler will answer what a method raised."""
+    if isinstance(error, ProtocolError):
+        code = str(request.era.code_of(error))
+        return Failure(code, code)
+    if isinstance(error, asyncio.CancelledError | GeneratorExit):
+        return _CANCELLED
+    return _HIDDEN
+
+
+def failure_of_result(method: str, result: bytes | None) -> Failure:
+    """Look whether a result is one that tells of an error, or none because its caller is gone."""
+    if result is None:
+        return FINE if method == _LISTEN else _CANCELLED
+    # The first look is quick, and right unless the output of a tool has a member of that name.
+    if method == _CALL and _IS_ERROR in result and _read_told(result).is_error:
+        return _TOOL_ERROR
+    return FINE
+
+
+def failure_of_stop(method: str, call: ToolCall) -> Failure:
+    """Tell how a call is answered whose code goes on for nobody."""
+    if call.cancel_reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
+        return _CANCELLED
+    return _TOOL_ERROR if method == _CALL else _HIDDEN
+
+
+class ObservedHandler(DefaultHandler):
+    """Measures connections from their beginning to their end."""
+
+    def __init__(self, *parts: Any, numbers: Numbers) -> None:
+        super().__init__(*parts)
+        self._numbers = numbers
+        self._began: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
+
+    def connect(self, connection: Connection) -> None:
+        """Begin a connection."""
+        self._began[connection] = perf_counter()
+        super().connect(connection)
+
+    def disconnect(self, connection: Connection, reason: CancelReason = CancelReason.DISCONNECT) -> None:
+        """End a connection; one without a handshake was no session."""
+        began, era = self._began.pop(connection, None), connection.era
+        if began is not None and era is not None:
+            self._numbers.sessions.series((era.revision.name,)).record(perf_counter() - began)
+        super().disconnect(connection, reason)
+
+
+Target: TypeAlias = tuple[str, str, str, str]
+"""The GenAI operation, the tool, the prompt, and the resource or its template; empty where there is none."""
+
+NO_TARGET: Target = ("", "", "", "")
+
+
+def _tool(name: str) -> Target:
+    return "execute_tool", name, "", ""
+
+
+def _prompt(name: str) -> Target:
+    return "", "", name, ""
+
+
+def _resource(name: str) -> Target:
+    return "", "", "", name
+
+
+_MAKERS = {
+    "tools/call": _tool,
+    "prompts/get": _prompt,
+    "resources/read": _resource,
+    "resources/subscribe": _resource,
+    "resources/unsubscribe": _resource,
+}
+
+
+class IFeatures(Protocol):
+    """What a server offers."""
+
+    @property
+    def tools(self) -> ToolCatalogue: ...
+
+    @property
+    def prompts(self) -> PromptCatalogue: ...
+
+    @property
+    def doors(self) -> Doors: ...
+
+
+class Targets:
+    """Finds the registered name behind a request."""
+
+    def __init__(self, features: IFeatures) -> None:
+        self._tools, self._prompts, self._doors = features.tools, features.prompts, features.doors
+
+    def expected(self, method: str, request: Request) -> Target:
+        """Guess the target before anything has run, where one lookup is enough for that."""
+        name = request.head.params.name
+        if name is UNSET:
+            return NO_TARGET
+        found: Binding[FeatureSpec] | None = None
+        if method == "tools/call":
+            found = self._tools.by_name.get(name)
+        elif method == "prompts/get":
+            found = self._prompts.try_find(name)
+        return NO_TARGET if found is None else _MAKERS[method](found.spec.name)
+
+    def of(self, operation: Operation) -> Target:
+        """Give the target of an operation that is over."""
+        make = _MAKERS.get(operation.method)
+        if make is None:
+            return NO_TARGET
+        return make(self._found(operation) if operation.call is None else operation.call.spec.name)
+
+    def _found(self, operation: Operation) -> str:
+        """Look for what a request names of which nothing was run."""
+        request, method = operation.request, operation.method
+        if method in ("tools/call", "prompts/get"):
+            return "".join(self.expected(method, request)[1:]) or UNKNOWN
+        find = self._doors.by_method.get("resources/subscribe")
+        try:
+            sought = None if find is None else find(request)
+        except ProtocolError:
+            return UNKNOWN
+        return UNKNOWN if sought is None or sought.binding is None else sought.binding.spec.name
+
 
 _Key: TypeAlias = tuple[str, str | None, Failure, IEra, bool]
 

@@ -2,13 +2,12 @@
 
 import copy
 import logging
+from axolotl_core.layers import ToolCall
 from collections.abc import Callable
 from time import monotonic
 from typing import Final, TextIO, TypeAlias
 
-from axolotl_core.layer import ToolCall
-
-__all__ = ["SparingHandler", "Tracebacks"]
+__all__ = ['SparingHandler', 'Tracebacks']
 
 _Key: TypeAlias = tuple[str, str, str]
 

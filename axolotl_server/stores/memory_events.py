@@ -1,12 +1,11 @@
 """Events in the memory of the process, bounded for each session."""
 
+from axolotl_core.sessions import IEventStore, StoredEvent
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-from axolotl_core.event_store import IEventStore, StoredEvent
-
-__all__ = ["MemoryEventStore"]
+__all__ = ['MemoryEventStore']
 
 _LONGEST_NUMBER: Final = 18
 

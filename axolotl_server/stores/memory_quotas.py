@@ -1,14 +1,12 @@
 """Quotas in the memory of the process, bounded."""
 
 import time
+from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, State
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Final
 
-from axolotl_core.quota import Claim, IQuotaStore, QuotaRefusal
-from axolotl_core.quota_charge import Charge, State
-
-__all__ = ["MemoryQuotaStore"]
+__all__ = ['MemoryQuotaStore']
 
 _LOOKS: Final = 16
 

@@ -1,13 +1,12 @@
 """Results in the memory of the process, bounded in number and in size."""
 
 import time
+from axolotl_core.policies.tool_rules import Claim, IResultStore
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from axolotl_core.idempotency import Claim, IResultStore
-
-__all__ = ["MemoryResultStore"]
+__all__ = ['MemoryResultStore']
 
 _LOOKS: Final = 16
 """How many of the oldest results are looked at, with each that comes, whether their time is over."""

@@ -1,13 +1,11 @@
 """Events in Redis, so that a stream can be resumed at another process than the one that speaks on it."""
 
+from axolotl_core.sessions import IEventStore, StoredEvent
+from axolotl_server.stores.redis_client import RedisClient, RedisScript, hidden
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
-from axolotl_core.event_store import IEventStore, StoredEvent
-from axolotl_server.stores.redis_client import RedisClient
-from axolotl_server.stores.redis_script import RedisScript, hidden
-
-__all__ = ["RedisEventStore"]
+__all__ = ['RedisEventStore']
 
 _LONGEST_NUMBER: Final = 15
 

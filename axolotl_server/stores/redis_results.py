@@ -1,12 +1,11 @@
 """Results in Redis, so that no two replicas of a server do the same work."""
 
+from axolotl_core.policies.tool_rules import Claim, IResultStore, ResultStoreError
+from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
 from collections.abc import Awaitable
 from typing import Any, Final
 
-from axolotl_core.idempotency import Claim, IResultStore, ResultStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
-
-__all__ = ["RedisResultStore"]
+__all__ = ['RedisResultStore']
 
 _CLAIM: Final = b"c:"
 _RESULT: Final = b"r:"

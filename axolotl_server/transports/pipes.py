@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["IWriter", "StandardStreams", "claim_standard_streams", "open_reader", "open_writer"]
+__all__ = ['IWriter', 'StandardStreams', 'claim_standard_streams', 'open_reader', 'open_writer']
 
 _CHUNK = 256 * 1024
 _PATIENCE_SECONDS = 5.0

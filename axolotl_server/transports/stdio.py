@@ -3,18 +3,55 @@
 import asyncio
 import contextlib
 import logging
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.lifecycle.stop_signal import StopSignal
+from axolotl_server.messages.flow_control import Backlog, is_losable
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
+from axolotl_server.transports.stream_exchange import StreamPeer
+from collections.abc import Iterator
 from typing import Final
 
-from axolotl_core.cancellation import CancelReason
-from axolotl_server.backlog import Backlog, is_losable
-from axolotl_server.handler import DefaultHandler
-from axolotl_server.settings import ServerSettings
-from axolotl_server.shutdown import StopSignal
-from axolotl_server.transports.framing import LineCutter
-from axolotl_server.transports.peer import StreamPeer
-from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
+__all__ = ['LineCutter', 'serve_stdio']
 
-__all__ = ["serve_stdio"]
+class LineCutter:
+    """Finds complete lines in chunks of any size; a line beyond the limit is dropped up to its end."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._too_long = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
+        """Give the lines that a chunk completes, None for each that was too long."""
+        *complete, rest = chunk.split(b"\n")
+        for piece in complete:
+            self._keep(piece)
+            yield self._take()
+        if rest:
+            self._keep(rest)
+
+    def finish(self) -> Iterator[bytes | None]:
+        """Give the last line if the stream ended without a line break."""
+        if self._parts or self._too_long:
+            yield self._take()
+
+    def _keep(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._max_bytes:
+            self._too_long = True
+            self._parts.clear()
+        elif not self._too_long:
+            self._parts.append(piece)
+
+    def _take(self) -> bytes | None:
+        line = None if self._too_long else b"".join(self._parts)
+        self._parts.clear()
+        self._size, self._too_long = 0, False
+        return line
+
 
 _HASTY_SECONDS: Final = 0.5
 

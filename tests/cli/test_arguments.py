@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_cli.arguments import read_arguments
+from axolotl_cli.calling.request import read_arguments
 from axolotl_core.errors import ConfigurationError
 
 SCHEMA = {

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from axolotl_cli.audit import audit
+from axolotl_cli.commands.audit import audit
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.audit.hashing import Hashing
-from axolotl_server.audit.sqlite import SqliteStore
+from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.sqlite_store import SqliteStore
 from tests.cli.conftest import Answer
 from tests.cli.processes import ROOT
 from tests.server.auditing import record, store_at, write_log

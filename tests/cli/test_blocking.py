@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_cli.blocking import blocking_calls
+from axolotl_cli.checking.blocking_calls import blocking_calls
 from axolotl_core import tool, tools_of
 from tests.cli import blocking_tools
 from tests.cli.conftest import CommandLine

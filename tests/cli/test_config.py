@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.configuration.schema import file_schema
+from axolotl_server.configuration.file_schema import file_schema
 from tests.cli.conftest import CommandLine
 from tests.cli.processes import Processes, imported_modules
 

@@ -15,14 +15,14 @@ from typing import Any
 import httpx
 import pytest
 
-from axolotl_cli.call_log import line_for
-from axolotl_cli.dev_problems import explain
-from axolotl_cli.dev_watching import _matters, project_directories
+from axolotl_cli.development.report import line_for
+from axolotl_cli.development.report import explain
+from axolotl_cli.development.file_watch import _matters, project_directories
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION
-from axolotl_server.console.records import CallRecord
-from axolotl_server.loading import load_container
+from axolotl_server.console.journal import CallRecord
+from axolotl_server.hosting.container_loading import load_container
 from tests.cli.conftest import CommandLine
 from tests.cli.processes import READY, Processes, Server
 
@@ -35,7 +35,7 @@ HEAD = """
     from dependency_injector import containers, providers
     from pydantic import BaseModel
     from axolotl_core import ToolContext, tool
-    from axolotl_core.audit import Sensitive
+    from axolotl_core.policies.audit import Sensitive
 
     VERSION = "{version}"
 

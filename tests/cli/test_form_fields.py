@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_cli.form_fields import BLANK, FormField, fields_of
+from axolotl_cli.calling.dialogue import BLANK, FormField, fields_of
 
 TITLED = {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]}
 SEVERAL = {"type": "array", "items": {"type": "string", "enum": ["salt", "oil"]}, "minItems": 1, "maxItems": 2}

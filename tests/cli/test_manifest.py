@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_cli.registry_manifest import Publication, ownership_proofs, server_manifest
+from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.settings import ServerSettings
+from axolotl_server.settings.server import ServerSettings
 from tests.cli.conftest import CommandLine
 
 SAMPLE = "tests.cli.servers:Container"

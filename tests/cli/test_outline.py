@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_cli.outline import outline
+from axolotl_cli.views.schemas import outline
 
 
 @pytest.mark.parametrize(

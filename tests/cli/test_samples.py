@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_cli.invitation import curl_call
-from axolotl_cli.samples import sample_arguments, sample_of
+from axolotl_cli.serving.banner import curl_call
+from axolotl_cli.views.schemas import sample_arguments, sample_of
 from axolotl_core import Limits, SchemaTool, ToolAnnotations, ToolSpec, tool
 from axolotl_core.registry import AnyTool
 

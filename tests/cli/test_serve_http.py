@@ -14,11 +14,11 @@ from typing import Any
 import httpx
 import pytest
 
-from axolotl_cli.listening import is_everywhere, listen, url_of
+from axolotl_cli.serving.address import is_everywhere, listen, url_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
-from axolotl_server.settings import HttpSettings
+from axolotl_server.settings.transports import HttpSettings
 from tests.cli.processes import READY, Processes, Server
 
 SAMPLE = "tests.cli.servers:Container"

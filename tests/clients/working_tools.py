@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal, cast
 from pydantic import BaseModel, Field
 
 from axolotl_core import ToolContext, ToolError, tool
-from axolotl_core.protocol.levels import LEVELS, LogLevel
+from axolotl_core.protocol.messages import LEVELS, LogLevel
 from axolotl_core.registry import AnyTool
 from tests.clients.asking_tools import Word
 

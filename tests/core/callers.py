@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from axolotl_core import Implementation, MissingCapability, ToolContext, TraceContext
-from axolotl_core.protocol.levels import LogLevel
-from axolotl_core.question import Question
+from axolotl_core.protocol.messages import LogLevel
+from axolotl_core.questions.question import Question
 
 AnswerT = TypeVar("AnswerT")
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from axolotl_core import IFeature, IResourceTemplate, PromptResult, TextContent, TextResource, ToolContext
 from axolotl_core.arguments import explain
-from axolotl_core.uri_template import UriTemplate
+from axolotl_core.resources.uri_template import UriTemplate
 
 URI = "test://asked"
 

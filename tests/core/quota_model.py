@@ -6,7 +6,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from axolotl_core.quota import Claim, RateLimit, WindowLimit
+from axolotl_core.policies.quota import Claim, RateLimit, WindowLimit
 
 SECOND: Final = 1_000_000
 SECONDS: Final = {"minute": 60, "hour": 3600, "day": 86_400}

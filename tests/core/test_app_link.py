@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import AppLink, ITool, NoArguments, ToolContext, tool
-from axolotl_core.app_link import APP_EXTENSION, APP_MIME_TYPE, APP_SCHEME, app_link
+from axolotl_core.content import APP_EXTENSION, APP_MIME_TYPE, APP_SCHEME, app_link
 from axolotl_core.protocol.wire import encode
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from axolotl_core.audit import AuditRecord, IAuditSink, Sensitive
-from axolotl_core.canonical import canonical_json
+from axolotl_core.policies.audit import AuditRecord, IAuditSink, Sensitive
+from axolotl_core.protocol.wire import canonical_json
 from tests.core.json_values import JSON
 
 

@@ -5,27 +5,10 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import (
-    ConfigurationError,
-    FeatureSpec,
-    Icon,
-    IFeature,
-    IPrompt,
-    IResource,
-    IResourceTemplate,
-    ITool,
-    NoArguments,
-    PromptRegistry,
-    ResourceRegistry,
-    ToolContext,
-    ToolRegistry,
-    prompt,
-    resource,
-    tool,
-)
-from axolotl_core.feature import check_name_of
+from axolotl_core import ConfigurationError, FeatureSpec, IFeature, IPrompt, IResource, IResourceTemplate, ITool, Icon, NoArguments, PromptRegistry, ResourceRegistry, ToolContext, ToolRegistry, prompt, resource, tool
+from axolotl_core.features.feature import check_name_of
 from axolotl_core.registry import Registry
-from axolotl_core.spec import Limits
+from axolotl_core.features.spec import Limits
 
 
 class Tool(ITool[NoArguments, str]):

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, create_model
 
-from axolotl_core.elicitation import read_form
-from axolotl_core.question import InvalidAnswer
+from axolotl_core.questions.question import read_form
+from axolotl_core.questions.question import InvalidAnswer
 
 
 class Colour(Enum):

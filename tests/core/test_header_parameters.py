@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from axolotl_core import ConfigurationError, ITool, Limits, ToolContext, ToolSpec, tool
-from axolotl_core.header_parameters import HeaderParameter, header_parameters
+from axolotl_core.features.spec import HeaderParameter, header_parameters
 
 LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError
-from axolotl_core.idempotency import Idempotency
+from axolotl_core.policies.tool_rules import Idempotency
 
 
 @pytest.mark.parametrize("wrong", [{"window_seconds": 0}, {"window_seconds": float("inf")}, {"key": ""}, {"key": ()}])

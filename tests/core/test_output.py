@@ -6,7 +6,7 @@ from typing import Any, List, Literal, Optional, Union  # noqa: UP035
 import pytest
 
 from axolotl_core import ContentBlock, EmbeddedResource, ImageContent, TextContent, ToolResult
-from axolotl_core.output import is_structured
+from axolotl_core.content import is_structured
 from tests.core.samples import Sum
 
 

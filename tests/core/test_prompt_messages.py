@@ -4,19 +4,8 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import (
-    EmbeddedResource,
-    ImageContent,
-    IPrompt,
-    NoArguments,
-    PromptMessage,
-    PromptResult,
-    TextContent,
-    TextResource,
-    ToolContext,
-    ToolResult,
-)
-from axolotl_core.prompt import PromptOutput, prompt_result
+from axolotl_core import EmbeddedResource, IPrompt, ImageContent, NoArguments, PromptMessage, PromptResult, TextContent, TextResource, ToolContext, ToolResult
+from axolotl_core.prompts import PromptOutput, prompt_result
 from tests.core.features import run, told_by
 
 IMAGE = ImageContent(b"x", "image/png")

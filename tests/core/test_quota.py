@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError, FeatureSpec, Limits
-from axolotl_core.feature import Kind
-from axolotl_core.quota import QuotaRule, RateLimit, WindowLimit
+from axolotl_core.features.feature import Kind
+from axolotl_core.policies.quota import QuotaRule, RateLimit, WindowLimit
 from tests.core.samples import Named
 
 RATE = RateLimit(50.0, 100.0)

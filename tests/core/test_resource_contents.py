@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from axolotl_core import BlobResource, IResource, TextContent, TextResource, ToolContext
-from axolotl_core.resource import contents_of
+from axolotl_core.resources.resource import contents_of
 from tests.core.features import URI, run
 
 APP = "text/html;profile=mcp-app"

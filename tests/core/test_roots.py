@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core.question import InvalidAnswer, Question
-from axolotl_core.roots import Root, read_roots, roots_question
+from axolotl_core.questions.question import InvalidAnswer, Question
+from axolotl_core.questions.question import Root, read_roots, roots_question
 from tests.core.json_values import JSON, mostly, objects
 
 

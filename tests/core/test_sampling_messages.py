@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core.content import Annotations, AudioContent, EmbeddedResource, ImageContent, TextContent, TextResource
-from axolotl_core.sampling import SamplingMessage, ToolOutcome, ToolUse, sampling_question
+from axolotl_core.questions.sampling import SamplingMessage, ToolOutcome, ToolUse, sampling_question
 
 USE = ToolUse("1", "add", {"a": 1, "b": 2})
 OTHER_USE = ToolUse("2", "add", {"a": 3, "b": 4})

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core.screening import screen
+from axolotl_core.resources.resource import screen
 
 
 def encoded(text: str, times: int) -> str:

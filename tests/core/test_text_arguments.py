@@ -13,7 +13,7 @@ from typing_extensions import TypeAliasType
 
 from axolotl_core import ConfigurationError, Titles
 from axolotl_core.schema import JsonSchema, schema_of
-from axolotl_core.text_arguments import check_textual, property_of
+from axolotl_core.arguments import check_textual, property_of
 
 
 class Colour(Enum):

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from axolotl_core import ConfigurationError, ITool, NoArguments, ToolContext, ToolRegistry, ToolResult
 from axolotl_core.registry import AnyTool
-from axolotl_core.tool import check_definition
+from axolotl_core.tools.tool import check_definition
 from tests.core.samples import Add, Named, Pair, Sum
 
 ValueT = TypeVar("ValueT")

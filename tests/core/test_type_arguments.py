@@ -4,7 +4,7 @@ from typing import Any, Generic, TypeVar
 
 import pytest
 
-from axolotl_core.type_arguments import open_parameters, type_arguments
+from axolotl_core.features.feature import open_parameters, type_arguments
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from axolotl_core.uri_matching import Atom, Literal, Slot, Variable, captured, pattern_of
+from axolotl_core.resources.uri_matching import Atom, Literal, Slot, Variable, captured, pattern_of
 
 Found = list[tuple[Slot, str]]
 

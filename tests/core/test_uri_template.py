@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.uri_matching import UriValues
-from axolotl_core.uri_template import UriTemplate, UriValue, has_variables
+from axolotl_core.resources.uri_matching import UriValues
+from axolotl_core.resources.uri_template import UriTemplate, UriValue, has_variables
 
 LIST = ["red", "green", "blue"]
 RFC: dict[str, UriValue] = {

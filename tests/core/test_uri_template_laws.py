@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from axolotl_core.uri_template import UriTemplate
+from axolotl_core.resources.uri_template import UriTemplate
 
 texts = st.text(max_size=40)
 several = st.lists(st.text(max_size=20), min_size=1, max_size=4)

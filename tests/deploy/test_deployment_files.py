@@ -14,7 +14,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration import load_settings
 from axolotl_server.configuration.environment import unknown_variables
 from axolotl_server.host import ServerHost
-from axolotl_server.settings import ServerSettings
+from axolotl_server.settings.server import ServerSettings
 from tests.cli.servers import Container
 from tests.deploy.files import (
     DEPLOY,

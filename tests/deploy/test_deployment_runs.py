@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
-from axolotl_server.identity.api_keys import hash_key
+from axolotl_server.authentication.api_keys import hash_key
 from tests.cli.processes import Processes, Server
 from tests.deploy.files import ROOT, compose_variables, find, stages_of, variables_of
 from tests.server.redis_server import RedisServer

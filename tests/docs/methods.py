@@ -10,7 +10,7 @@ from axolotl_core import prompt, resource, tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.docs.tables import table
 
 _TASKS: Final = "io.modelcontextprotocol/tasks"

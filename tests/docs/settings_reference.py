@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from axolotl_server.configuration.schema import file_schema
+from axolotl_server.configuration.file_schema import file_schema
 from tests.docs.tables import table
 
 _COLUMNS: Final = ("Setting", "Type", "Default", "Meaning")

@@ -8,8 +8,8 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration import load_settings
-from axolotl_server.identity.composition import make_gate
-from axolotl_server.settings import ServerSettings
+from axolotl_server.authentication.assembly import make_gate
+from axolotl_server.settings.server import ServerSettings
 from tests.docs.pages import EXAMPLES, ROOT, blocks_in, read_page
 from tests.docs.running import environment
 from tests.docs.test_policy_examples import is_played

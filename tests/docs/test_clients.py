@@ -14,7 +14,7 @@ import pytest
 
 from axolotl_examples.starter import Container
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.settings import HttpSettings
+from axolotl_server.settings.transports import HttpSettings
 from tests.docs.pages import EXAMPLES, Block, blocks
 from tests.docs.running import environment
 

@@ -10,7 +10,7 @@ import pytest
 from dependency_injector import providers
 
 from axolotl_core import Principal
-from axolotl_core.clock import IClock
+from axolotl_core.calls.cancellation import IClock
 from axolotl_server import ServerHost, connect
 from tests.docs.pages import read_page
 from tests.server.serving import until

@@ -4,7 +4,7 @@ import importlib
 from typing import Any
 
 from axolotl_server import ServerHost
-from axolotl_server.health.health import make_health
+from axolotl_server.health import make_health
 
 
 async def test_healthy() -> None:

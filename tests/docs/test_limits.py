@@ -10,8 +10,8 @@ import pytest
 
 from axolotl_server import InProcessClient, connect
 from axolotl_server.layers.quota import QuotaLayer
-from axolotl_server.quotas.building import quota_rules
-from axolotl_server.quotas.settings import QuotaSettings
+from axolotl_server.quotas import quota_rules
+from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from tests.core.quota_model import START
 from tests.docs.pages import EXAMPLES, blocks_in, read_page

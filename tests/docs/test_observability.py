@@ -5,7 +5,7 @@ import re
 import pytest
 
 from axolotl_server.observation.metrics import BUCKETS, METRICS
-from axolotl_server.observation.settings import LogSettings, MetricsSettings, TelemetrySettings
+from axolotl_server.settings.server import LogSettings, MetricsSettings, TelemetrySettings
 from tests.docs.metrics import metrics_table
 from tests.docs.pages import EXAMPLES, read_page, region_of
 

@@ -2,8 +2,8 @@
 
 import inspect
 
-from axolotl_server.console import admission
-from axolotl_server.settings import ServerSettings
+from axolotl_server.console import routes as admission
+from axolotl_server.settings.server import ServerSettings
 from tests.docs.pages import read_page, region_of
 from tests.docs.refusals import refusal_messages, refusals_table
 

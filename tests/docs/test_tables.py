@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from axolotl_core import IFeature, ITool
 from axolotl_core.protocol.versions import REVISIONS
-from axolotl_server.roles import Roles
+from axolotl_server.hosting.roles import Roles
 from benchmarks.scenarios import SCENARIOS
 from tests.docs.methods import methods_table
 from tests.docs.pages import ROOT, page_names, read_page, region_of

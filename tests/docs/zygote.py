@@ -10,10 +10,10 @@ import sys
 from typing import Any
 
 import axolotl_cli.app
-import axolotl_cli.check
-import axolotl_cli.examination
-import axolotl_cli.portrait
-import axolotl_cli.running
+import axolotl_cli.commands.check
+import axolotl_cli.checking.trial_start
+import axolotl_cli.views.offer
+import axolotl_cli.runtime
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from axolotl_core import CancelReason, ITool, ToolCall, ToolContext, ToolError
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.census import bulkhead_of, holdings
 from tests.server.tools import container_of
 from tests.server.wire import call, message

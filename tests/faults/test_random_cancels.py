@@ -14,7 +14,7 @@ import pytest
 
 from axolotl_core import ToolContext, tool
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.faults.wires import HttpWire, StreamWire, Wire
 from tests.server import process_tools
 from tests.server.census import nothing_left, server_threads, wait_for_threads

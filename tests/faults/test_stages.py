@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server import process_tools
 from tests.server.census import bulkhead_of, nothing_left, server_threads, wait_for_threads
 from tests.server.forking import Mailbox

@@ -11,7 +11,7 @@ import psutil
 from dependency_injector import containers, providers
 
 from axolotl_core import ToolCall, ToolContext, ToolError, tool
-from axolotl_server.invocation import Invocation
+from axolotl_server.calls.feature_method import Invocation
 
 DEADLINE = 0.3
 LONG = 60.0

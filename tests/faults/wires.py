@@ -14,7 +14,7 @@ import httpx
 from dependency_injector import containers
 
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.faults.tools import let_go
 from tests.server.serving import PATIENCE_SECONDS, StdioServers, serving
 from tests.server.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored

@@ -9,22 +9,13 @@ from typing import Any
 from dependency_injector import containers, providers
 from hypothesis import strategies as st
 
-from axolotl_core import (
-    FeatureSpec,
-    Limits,
-    Principal,
-    ToolAnnotations,
-    ToolSpec,
-    prompt,
-    resource,
-    tool,
-)
-from axolotl_core.authorization import IAuthorizer
+from axolotl_core import FeatureSpec, Limits, Principal, ToolAnnotations, ToolSpec, prompt, resource, tool
+from axolotl_core.policies.access import IAuthorizer
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from axolotl_server.authorization.rules import DefaultAuthorizer
-from axolotl_server.authorization.settings import AuthorizationSettings
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.settings.policies import AuthorizationSettings
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.wire import INITIALIZE, META, message
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from axolotl_server import ServerHost
-from axolotl_server.layers.bulkhead import Bulkhead
+from axolotl_server.layers.concurrency import Bulkhead
 from tests.server.serving import PATIENCE_SECONDS, until
 
 

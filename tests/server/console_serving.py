@@ -13,7 +13,7 @@ import uvicorn
 from dependency_injector import containers
 
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.http.composition import make_app
+from axolotl_server.http.assembly import make_app
 from tests.server.session_client import EventReader
 
 PAGE = {"X-Axolotl-Console": "1"}

@@ -12,8 +12,8 @@ from axolotl_core import Principal
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import ServerHost
-from axolotl_server.peer import Connection
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.messages.connection import Connection
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.wire import INITIALIZE, META, message
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
-from axolotl_core.event_store import IEventStore
+from axolotl_core.sessions import IEventStore
 from axolotl_server.stores.memory_events import MemoryEventStore
 from axolotl_server.stores.redis_events import RedisEventStore
 from tests.server.redis_server import RedisServer

@@ -13,8 +13,8 @@ from dependency_injector import containers, providers
 
 from axolotl_core import ToolContext, prompt, resource, tool
 from axolotl_server import ServerHost
-from axolotl_server.http.composition import make_app
-from axolotl_server.http.shortcut import reply_at_once
+from axolotl_server.http.assembly import make_app
+from axolotl_server.http_server.serve import reply_at_once
 from tests.server.serving import HttpServer
 from tests.server.tools import container_of
 from tests.server.wire import META, VERSION, RawReply, call, message, mirrored, raw_exchange, raw_request

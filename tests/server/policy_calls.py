@@ -7,11 +7,11 @@ from time import monotonic
 from typing import Any
 
 from axolotl_core import CancelReason, ITool, Limits, Principal, ToolCall, ToolSpec
-from axolotl_core.caller import NOBODY, ICaller
-from axolotl_core.layer import Invoke
+from axolotl_core.calls.context import ICaller, NOBODY
+from axolotl_core.layers import Invoke
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.wire import INITIALIZE, call, message
 

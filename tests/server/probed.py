@@ -11,7 +11,7 @@ from dependency_injector import providers
 
 from axolotl_core import HealthStatus, IHealthCheck
 from axolotl_server import ServerHost
-from axolotl_server.http.serve import serve_http
+from axolotl_server.http_server.serve import serve_http
 from tests.server.tools import Echo, container_of
 from tests.server.wire import RawReply, raw_exchange, raw_request
 

@@ -16,7 +16,7 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import ITool, ToolContext, ToolError, tool
-from axolotl_core.call_scope import current_call
+from axolotl_core.calls.scope import current_call
 
 MEMORY_BYTES = 2**30
 _LONG = {"timeout_seconds": 60}

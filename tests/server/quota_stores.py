@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 
-from axolotl_core.quota import IQuotaStore, QuotaRefusal
+from axolotl_core.policies.quota import IQuotaStore, QuotaRefusal
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from axolotl_server.stores.redis_quotas import RedisQuotaStore
 from tests.core.quota_model import START, Wanted, claims_of

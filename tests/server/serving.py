@@ -18,10 +18,10 @@ from typing import Any
 import uvicorn
 from dependency_injector import containers
 
-from axolotl_core.event_store import IEventStore
+from axolotl_core.sessions import IEventStore
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.http.premises import Premises
-from axolotl_server.http.shortcut import reply_at_once
+from axolotl_server.asgi.http import Premises
+from axolotl_server.http_server.serve import reply_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 20.0

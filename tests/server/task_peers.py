@@ -8,9 +8,9 @@ from typing import Any
 
 from axolotl_core import NoArguments, Principal, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_core.tool import TaskSupport
+from axolotl_core.tools.tool import TaskSupport
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.tools import Probe
 from tests.server.wire import INITIALIZE, META, message

@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-from axolotl_server.tasks.speaking import Waiter
+from axolotl_server.tasks.detached_call import Waiter
 from tests.server.serving import PATIENCE_SECONDS, HttpServer
 from tests.server.session_client import Client, EventReader
 from tests.server.wire import JSON_HEADERS, message

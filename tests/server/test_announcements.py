@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core import PromptRegistry, ResourceRegistry, SchemaTool, ToolRegistry, prompt, resource
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.conversing import Peer, container_with, conversing
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import Echo, container_of

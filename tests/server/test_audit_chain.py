@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import Chain, read_link
-from axolotl_server.audit.hashing import Hashing
-from axolotl_server.audit.verifying import Anchor, Report, verify
+from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.log_reading import Anchor, Report, verify
 from tests.server.auditing import record, store_at, write_log
 
 KEY = "a key that nobody guesses"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.audit.jsonl import JsonlStore
-from axolotl_server.audit.verifying import verify
+from axolotl_server.audit.jsonl_store import JsonlStore
+from axolotl_server.audit.log_reading import verify
 from tests.server.auditing import read_log, record, store_at, write_log
 from tests.server.serving import ROOT
 
@@ -284,7 +284,7 @@ def no_more_files() -> Iterator[None]:
 PARTS = """
     import resource, sys
     from pathlib import Path
-    from axolotl_server.audit.verifying import verify
+    from axolotl_server.audit.log_reading import verify
     from tests.server.auditing import record, store_at
 
     path = Path(sys.argv[1])

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
-from axolotl_core.audit import AuditRecord
-from axolotl_server.audit.composition import make_audit
-from axolotl_server.audit.group import GroupSink
-from axolotl_server.audit.settings import AuditSettings
+from axolotl_core.policies.audit import AuditRecord
+from axolotl_server.audit.assembly import make_audit
+from axolotl_server.audit.sinks import GroupSink
+from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.audit.sinks import BufferedSink
-from axolotl_server.audit.store import IRecordStore
-from axolotl_server.audit.verifying import verify
+from axolotl_server.audit.sinks import IRecordStore
+from axolotl_server.audit.log_reading import verify
 from tests.server.auditing import Pipeline, audit_of, ends_in, read_log, record
 from tests.server.serving import PATIENCE_SECONDS, until
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.audit.hashing import Hashing
-from axolotl_server.audit.sqlite import SqliteStore
-from axolotl_server.audit.verifying import Report, verify
+from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.sqlite_store import SqliteStore
+from axolotl_server.audit.log_reading import Report, verify
 from tests.server.auditing import record
 
 CALLS = 6

@@ -10,7 +10,7 @@ from dependency_injector import providers
 from axolotl_core import ITool, NoArguments, ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost, connect
-from axolotl_server.audit.verifying import verify
+from axolotl_server.audit.log_reading import verify
 from tests.server.auditing import MemorySink, ends_in
 from tests.server.tools import Echo, Text, container_of
 

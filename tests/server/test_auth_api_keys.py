@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.identity.api_keys import hash_key
+from axolotl_server.authentication.api_keys import hash_key
 from tests.server.authority import authority
 from tests.server.gated import bearer, challenge_of, discover, gated, principal_of
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from axolotl_core import Principal
-from axolotl_server.identity.token_cache import TokenCache
+from axolotl_server.authentication.gate import TokenCache
 from tests.server.authority import authority
 from tests.server.gated import bearer, discover, gated
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from axolotl_core import ILayer, Invoke, Principal, ToolCall, ToolContext, tool
-from axolotl_core.spec import FeatureSpec
+from axolotl_core.features.spec import FeatureSpec
 from tests.server.authority import authority
 from tests.server.gated import asked, bearer, called, discover, gated
 from tests.server.token_holder import Holder

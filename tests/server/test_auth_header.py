@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_server.identity.bearer import MalformedCredentials, bearer_token
+from axolotl_server.authentication.gate import MalformedCredentials, bearer_token
 from tests.server.authority import Authority, authority
 from tests.server.gated import bearer, challenge_of, discover, gated
 from tests.server.serving import HttpServer

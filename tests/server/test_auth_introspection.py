@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.identity.fetching import Fetcher
-from axolotl_server.identity.introspection import IntrospectionVerifier
-from axolotl_server.identity.settings import AuthSettings
+from axolotl_server.authentication.fetcher import Fetcher
+from axolotl_server.authentication.introspection import IntrospectionVerifier
+from axolotl_server.settings.authentication import AuthSettings
 from tests.server.authority import RESOURCE, Authority, authority
 from tests.server.gated import bearer, challenge_of, discover, gated, principal_of
 from tests.server.serving import HttpServer, until

@@ -6,8 +6,8 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration import load_settings
-from axolotl_server.identity.settings import AuthSettings
-from axolotl_server.identity.urls import canonical, check_url, is_loopback
+from axolotl_server.settings.authentication import AuthSettings
+from axolotl_server.urls import canonical, check_url, is_loopback
 
 ISSUER = {"issuers": ["https://id.example.com"], "resource": "https://mcp.example.com/mcp"}
 ASKED = {"introspection_url": "https://id.example.com/introspect", "resource": "https://mcp.example.com/mcp"}

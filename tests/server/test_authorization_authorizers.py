@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from axolotl_core import FeatureSpec, Principal
-from axolotl_core.authorization import Decision, IAuthorizer
+from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
 from axolotl_server.authorization.rules import DefaultAuthorizer
-from axolotl_server.authorization.settings import AuthorizationSettings
+from axolotl_server.settings.policies import AuthorizationSettings
 from tests.server.authorizing import ADA, ROOT, Speaker, offering, speaking
 
 GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])

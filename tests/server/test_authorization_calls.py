@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import (
-    ExtensionMethod,
-    IExtension,
-    SchemaTool,
-    ToolContext,
-    resource,
-    tool,
-)
+from axolotl_core import ExtensionMethod, IExtension, SchemaTool, ToolContext, resource, tool
 from axolotl_server import ServerHost
 from tests.server.authorizing import ADA, GUESTS, PROMPTS, RESOURCES, ROOT, TOOLS, Speaker, look, offering, speaking
 from tests.server.tools import Probe

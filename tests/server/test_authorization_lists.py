@@ -8,12 +8,12 @@ from dependency_injector import providers
 from hypothesis import HealthCheck, given, settings
 
 from axolotl_core import CacheHint, FeatureSpec, Principal, ToolNotFound, ToolRegistry, resource, tool
-from axolotl_core.authorization import Decision
+from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_core.protocol.paging import encode_cursor
+from axolotl_core.protocol.wire import encode_cursor
 from axolotl_server import ServerHost
 from axolotl_server.authorization.rules import DefaultAuthorizer
-from axolotl_server.eras.base import IEra
+from axolotl_server.eras.era import IEra
 from tests.server.authorizing import ADA, GUESTS, ROOT, Speaker, look, offering, principals, rule_lists, speaking
 
 GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])

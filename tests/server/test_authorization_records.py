@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from axolotl_core import FeatureSpec, ILayer, Invoke, Principal, ToolCall, tool
-from axolotl_core.authorization import Decision, IAuthorizer, decision_behind
-from axolotl_server import container as composition
-from axolotl_server import policy_layers
-from axolotl_server.layers.defaults import OptionalLayers
+from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
+from axolotl_server.hosting import assembly as composition
+from axolotl_server.hosting import layer_stack as policy_layers
+from axolotl_server.hosting.layer_stack import OptionalLayers
 from tests.server.authorizing import ADA, GUESTS, offering, speaking
 
 GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])

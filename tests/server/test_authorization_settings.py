@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError, Principal
-from axolotl_core.authorization import Decision, IAuthorizer
-from axolotl_core.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer
+from axolotl_core.features.spec import FeatureSpec
 from axolotl_server import ServerHost
 from axolotl_server.authorization.authorization import authorization_of
-from axolotl_server.authorization.settings import AuthorizationSettings, PrincipalSettings
+from axolotl_server.settings.policies import AuthorizationSettings, PrincipalSettings
 from axolotl_server.configuration import load_settings
 from tests.server.authorizing import look, offering, spec_of
 

@@ -8,7 +8,7 @@ import pytest
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, ToolError
 from axolotl_core.errors import Declined, Forbidden, InputRequired, MissingCapability, Overloaded
-from axolotl_core.resilience import Breaker, BreakerState
+from axolotl_core.policies.tool_rules import Breaker, BreakerState
 from axolotl_server import connect
 from axolotl_server.layers.breaker import BreakerLayer
 from tests.server.policy_calls import HandCall, spec_of

@@ -10,8 +10,8 @@ from dependency_injector import containers, providers
 
 from axolotl_core import ITool, NoArguments, Overloaded, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.layers.bulkhead import Bulkhead
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.layers.concurrency import Bulkhead
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.census import bulkhead_of
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import Probe, container_of

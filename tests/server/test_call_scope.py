@@ -8,16 +8,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import (
-    ITool,
-    NoArguments,
-    ToolCancelled,
-    ToolContext,
-    ToolError,
-    tool,
-)
+from axolotl_core import ITool, NoArguments, ToolCancelled, ToolContext, ToolError, tool
 from axolotl_server import ServerHost, connect
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.scoped import Ledger, Plain, Waiting, failing, failing_plainly
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import container_of

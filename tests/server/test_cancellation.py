@@ -10,7 +10,7 @@ import pytest
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, serving, until
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import INITIALIZE, JSON_HEADERS, call, connection, message, mirrored, raw_request, read_head

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core import CancelReason, IPrompt, NoArguments, ToolContext, prompt, prompts_of, resource, resources_of
-from axolotl_core.prompt import PromptOutput
+from axolotl_core.prompts import PromptOutput
 from tests.server.conversing import Peer, container_with, conversing
 from tests.server.serving import until
 

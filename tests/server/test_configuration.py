@@ -9,8 +9,8 @@ import pytest
 
 from axolotl_core import ConfigurationError
 from axolotl_server.configuration import FileSettings, find_file, load_settings
-from axolotl_server.settings import ServerSettings
-from axolotl_server.tool_settings import ToolOverrides
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.calls import ToolOverrides
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration.env_file import EnvFile, read_env_file
+from axolotl_server.configuration.environment import EnvFile, read_env_file
 
 PRINTABLE = st.text(
     st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f\x85\xa0"), max_size=12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from axolotl_core import ConfigurationError
 from axolotl_server.configuration import FileSettings, find_file, load_settings
-from axolotl_server.configuration.env_file import EnvFile
+from axolotl_server.configuration.environment import EnvFile
 from axolotl_server.configuration.environment import unknown_variables
 from axolotl_server.configuration.toml_lines import lines_of
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_server.configuration import FileSettings, Layer, Origin, weigh
-from axolotl_server.configuration.env_file import EnvFile
-from axolotl_server.settings import ServerSettings
+from axolotl_server.configuration.environment import EnvFile
+from axolotl_server.settings.server import ServerSettings
 
 LAYERS = (Layer.CONTAINER, Layer.FILE, Layer.ENV_FILE, Layer.ENVIRONMENT, Layer.FLAG)
 """The weakest first."""

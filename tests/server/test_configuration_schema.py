@@ -9,10 +9,11 @@ import pytest
 
 from axolotl_core import ConfigurationError
 from axolotl_server.configuration import FileSettings, load_settings
-from axolotl_server.configuration.meanings import meanings_of
-from axolotl_server.configuration.schema import file_schema
-from axolotl_server.settings import HttpSettings, ServerSettings
-from axolotl_server.settings_section import Section
+from axolotl_server.configuration.file_schema import meanings_of
+from axolotl_server.configuration.file_schema import file_schema
+from axolotl_server.settings.transports import HttpSettings
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.section import Section
 from tests.docs.pages import EXAMPLES
 
 FILES = sorted(EXAMPLES.rglob("*.toml"))

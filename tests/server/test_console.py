@@ -10,9 +10,9 @@ import pytest
 from dependency_injector import containers, providers
 
 from axolotl_core import ConfigurationError, ToolContext, ToolError, tool
-from axolotl_core.audit import Sensitive
+from axolotl_core.policies.audit import Sensitive
 from axolotl_server import ServerHost
-from axolotl_server.http.composition import make_app
+from axolotl_server.http.assembly import make_app
 from tests.server.console_serving import PAGE, ConsoleServer, ask_directly, serving_console
 from tests.server.serving import until
 from tests.server.session_client import Client, EventReader

@@ -11,8 +11,8 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.deadlines import DeadlineLane, DeadlineTable
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.layers.deadline import DeadlineLane, DeadlineTable
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import container_of
 from tests.server.wire import INITIALIZE, call, message

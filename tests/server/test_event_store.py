@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from axolotl_core.event_store import IEventStore, StoredEvent
+from axolotl_core.sessions import IEventStore, StoredEvent
 from tests.server.event_stores import opened
 from tests.server.redis_server import RedisServer
 

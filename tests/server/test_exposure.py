@@ -19,10 +19,10 @@ from cryptography.x509.oid import NameOID
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost
 from axolotl_server.configuration import load_settings
-from axolotl_server.http.exposure import check_exposure, prepare
-from axolotl_server.http.serve import serve_http
-from axolotl_server.http.tls import tls_context
-from axolotl_server.settings import HttpSettings
+from axolotl_server.http.assembly import check_exposure, prepare
+from axolotl_server.http_server.serve import serve_http
+from axolotl_server.http.assembly import tls_context
+from axolotl_server.settings.transports import HttpSettings
 from tests.server.gated import DISCOVER, container, gated
 from tests.server.wire import mirrored, raw_exchange, raw_request
 

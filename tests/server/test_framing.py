@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_server.transports.framing import LineCutter
+from axolotl_server.transports.stdio import LineCutter
 
 LINES = st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b" ")), max_size=10)
 CUTS = st.lists(st.integers(0, 250), max_size=20)

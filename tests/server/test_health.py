@@ -9,7 +9,7 @@ import pytest
 from dependency_injector import providers
 
 from axolotl_core import ConfigurationError, HealthStatus, IHealthCheck, tool
-from axolotl_core.audit import AuditRecord, IAuditSink
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server import ServerHost
 from tests.server.draining import answer_to
 from tests.server.probed import Found, Held, probed

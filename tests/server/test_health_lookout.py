@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import HealthStatus
-from axolotl_server.health.findings import Finding, Report
-from axolotl_server.health.lookout import Lookout
+from axolotl_server.health import Finding, Report
+from axolotl_server.health import Lookout
 from tests.server.probed import Found
 
 CACHE_SECONDS = 1.0

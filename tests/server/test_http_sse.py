@@ -15,7 +15,7 @@ from mcp.client.sse import sse_client
 from axolotl_core import CancelReason, SchemaTool
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.backlog import MAX_WAITING
+from axolotl_server.messages.flow_control import MAX_WAITING
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import INITIALIZED, Client, EventReader
 from tests.server.tools import Echo, Probe, container_of

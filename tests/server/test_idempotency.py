@@ -10,9 +10,9 @@ from pydantic import BaseModel, Field, StringConstraints
 
 from axolotl_core import ConfigurationError, ITool, Principal, SchemaTool, ToolContext, ToolError, ToolResult, tool
 from axolotl_core.errors import Declined, InvalidParams, Overloaded, Refused, ToolTimeout
-from axolotl_core.idempotency import Idempotency
+from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_server import connect
-from axolotl_server.layers.idempotency import IdempotencyLayer
+from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.server.once import Order, Pay, Till, forget, text
 from tests.server.policy_calls import HandCall, spec_of

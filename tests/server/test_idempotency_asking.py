@@ -8,10 +8,10 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core import ToolContext
-from axolotl_core.approval import Approval
-from axolotl_core.idempotency import Idempotency
+from axolotl_core.policies.tool_rules import Approval
+from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.client import DECLINE, Inquiry
+from axolotl_server.client.client import DECLINE, Inquiry
 from tests.server.once import Order, Pay
 from tests.server.policy_calls import ASKABLE, HandshakeClient
 from tests.server.tools import container_of

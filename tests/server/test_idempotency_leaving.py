@@ -6,9 +6,9 @@ import threading
 from typing import Any
 
 from axolotl_core import CancelReason, Overloaded, ToolCall, ToolContext, ToolError
-from axolotl_core.idempotency import Claim, Idempotency
+from axolotl_core.policies.tool_rules import Claim, Idempotency
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.layers.shared_run import SharedRun
+from axolotl_server.layers.idempotency.shared_run import SharedRun
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.server.once import Order, Pay, Till, forget, text
 from tests.server.policy_calls import HandCall, spec_of

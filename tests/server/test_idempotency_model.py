@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from axolotl_core import CancelReason, ToolContext, ToolError
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.once import Order, Pay, Till, text
 from tests.server.policy_calls import HandCall
 from tests.server.serving import PATIENCE_SECONDS, until

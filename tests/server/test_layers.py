@@ -8,33 +8,21 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import (
-    FeatureSpec,
-    ILayer,
-    Invoke,
-    ITool,
-    Limits,
-    NoArguments,
-    Overloaded,
-    Refused,
-    ToolCall,
-    ToolContext,
-    ToolSpec,
-)
+from axolotl_core import FeatureSpec, ILayer, ITool, Invoke, Limits, NoArguments, Overloaded, Refused, ToolCall, ToolContext, ToolSpec
 from axolotl_server import ServerHost, connect
-from axolotl_server.deadlines import DeadlineTable
+from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
-from axolotl_server.layers.defaults import default_layers
-from axolotl_server.layers.idempotency import IdempotencyLayer
+from axolotl_server.hosting.layer_stack import default_layers
+from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
-from axolotl_server.layers.timeout import TimeoutLayer
-from axolotl_server.layers.validation import ValidationLayer
-from axolotl_server.policy_layers import Policies, optional_layers
-from axolotl_server.settings import ServerSettings
+from axolotl_server.layers.deadline import TimeoutLayer
+from axolotl_server.layers.deadline import ValidationLayer
+from axolotl_server.hosting.layer_stack import Policies, optional_layers
+from axolotl_server.settings.server import ServerSettings
 from axolotl_server.stores.memory_results import MemoryResultStore
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import call

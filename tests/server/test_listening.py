@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from axolotl_core import SchemaTool, ToolContext, ToolRegistry, resource, tool
-from axolotl_server.backlog import MAX_WAITING
+from axolotl_server.messages.flow_control import MAX_WAITING
 from tests.server.conversing import Peer, container_with, conversing
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client, EventReader

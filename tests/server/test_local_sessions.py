@@ -17,11 +17,11 @@ from pydantic import BaseModel
 
 from axolotl_core import ConfigurationError, ToolContext, tool
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.session_store import KnownSession, SessionChange, SessionRecord
+from axolotl_core.sessions import KnownSession, SessionChange, SessionRecord
 from axolotl_server import ServerHost
-from axolotl_server.http.composition import make_app
-from axolotl_server.stores.local_events import LocalEventStore
-from axolotl_server.stores.local_sessions import LocalSessionStore
+from axolotl_server.http.assembly import make_app
+from axolotl_server.stores.sqlite_sessions import LocalEventStore
+from axolotl_server.stores.sqlite_sessions import LocalSessionStore
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.server.serving import PATIENCE_SECONDS, serving
 from tests.server.session_client import Client

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from axolotl_core import NoArguments, ToolContext, tool
-from axolotl_core.tool import ITool
+from axolotl_core.tools.tool import ITool
 from tests.server.conversing import Peer, container_with, conversing
 from tests.server.serving import PATIENCE_SECONDS, serving
 from tests.server.session_client import Client

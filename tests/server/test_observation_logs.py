@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import Principal, ToolError, resource, tool
-from axolotl_core.audit import Sensitive
+from axolotl_core.policies.audit import Sensitive
 from axolotl_server.observation.json_log import JsonFormatter
 from axolotl_server.observation.tracebacks import SparingHandler, Tracebacks
 from tests.server.conversing import Peer, container_with, conversing

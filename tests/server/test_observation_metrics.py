@@ -8,7 +8,7 @@ from dependency_injector import containers, providers
 from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolRegistry, prompt, resource, tool
 from axolotl_core.content import TextContent, ToolResult
 from axolotl_core.errors import Overloaded
-from axolotl_core.resilience import Breaker
+from axolotl_core.policies.tool_rules import Breaker
 from axolotl_server.observation.metrics import BUCKETS
 from tests.server.conversing import Peer, container_with
 from tests.server.observing import SECRET, Scraped, Watched, watched

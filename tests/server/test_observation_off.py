@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import DefaultHandler, ServerHost
-from axolotl_server.methods.tools import ToolMethods
+from axolotl_server.features.tools import ToolMethods
 from tests.server.serving import ROOT
 from tests.server.tools import Echo, container_of
 

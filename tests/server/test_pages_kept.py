@@ -1,7 +1,7 @@
 """Pages of lists: made once where clients follow each other, and never kept for positions that somebody made up."""
 
 from axolotl_core import ITool, NoArguments, ToolContext
-from axolotl_core.protocol.paging import encode_cursor
+from axolotl_core.protocol.wire import encode_cursor
 from tests.server.conversing import Peer, container_with, conversing
 
 

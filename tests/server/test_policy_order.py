@@ -3,10 +3,10 @@
 import asyncio
 
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
-from axolotl_core.idempotency import Idempotency
-from axolotl_core.resilience import Breaker, Retry
+from axolotl_core.policies.tool_rules import Idempotency
+from axolotl_core.policies.tool_rules import Breaker, Retry
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.client import Inquiry
+from axolotl_server.client.client import Inquiry
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.circuit import CircuitBreaker
 from tests.server.tools import container_of

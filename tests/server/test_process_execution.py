@@ -12,7 +12,7 @@ import pytest
 
 from axolotl_core import CancelReason, Principal
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.execution.crew import Crew
+from axolotl_server.execution.process_pool import Crew
 from tests.server import process_tools
 from tests.server.forking import Mailbox, gone, share_forks
 from tests.server.serving import PATIENCE_SECONDS, until

@@ -13,7 +13,7 @@ from dependency_injector import providers
 
 from axolotl_core import ITool, ToolRegistry
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.execution.crew import Crew
+from axolotl_server.execution.process_pool import Crew
 from axolotl_server.execution.processes import ProcessRunner
 from tests.server import process_group_tools as tools
 from tests.server import process_tools

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import FeatureSpec, Limits, Principal
-from axolotl_core.quota import Dimension, QuotaRule, RateLimit, WindowLimit
-from axolotl_server.layers.quota_keys import key_maker
+from axolotl_core.policies.quota import Dimension, QuotaRule, RateLimit, WindowLimit
+from axolotl_server.layers.quota import key_maker
 from tests.server.tools import Echo
 
 ALL: frozenset[Dimension] = frozenset({"principal", "tenant", "tool", "toolset"})

@@ -8,7 +8,7 @@ import pytest
 from dependency_injector import containers, providers
 
 from axolotl_core import ConfigurationError, Limits, Principal, QuotaExceeded, ToolCall, ToolSpec, prompt, resource
-from axolotl_core.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit, WindowLimit
+from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit, WindowLimit
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core.quota import RateLimit, WindowLimit
+from axolotl_core.policies.quota import RateLimit, WindowLimit
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from tests.core.quota_model import SECOND, costs, rate_limits, window_limits
 from tests.server.quota_stores import Clock, Till

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import pytest
 
 from axolotl_core import Refused
-from axolotl_core.quota import Claim, IQuotaStore, QuotaRefusal, QuotaStoreError, WindowLimit
-from axolotl_server.quotas.outage import OutageGuard
+from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaStoreError, WindowLimit
+from axolotl_server.quotas import OutageGuard
 from tests.core.quota_model import claims_of
 
 CLAIMS = claims_of([("key", WindowLimit(1, "day"), 1.0)])

@@ -8,7 +8,7 @@ import pytest
 from redis.asyncio import Redis
 
 from axolotl_core import ConfigurationError
-from axolotl_core.quota import QuotaStoreError, RateLimit, WindowLimit
+from axolotl_core.policies.quota import QuotaStoreError, RateLimit, WindowLimit
 from axolotl_server.stores.redis_quotas import RedisQuotaStore
 from tests.core.quota_model import SECOND, claims_of
 from tests.server.redis_server import RedisServer

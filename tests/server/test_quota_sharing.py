@@ -8,8 +8,8 @@ import pytest
 
 from axolotl_core import Principal
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.quotas.building import quota_layer, quota_store
-from axolotl_server.quotas.settings import QuotaSettings
+from axolotl_server.quotas import quota_layer, quota_store
+from axolotl_server.settings.policies import QuotaSettings
 from tests.server.redis_server import RedisServer
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import Echo, container_of

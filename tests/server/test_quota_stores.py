@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from axolotl_core.quota import RateLimit, WindowLimit
+from axolotl_core.policies.quota import RateLimit, WindowLimit
 from tests.core.quota_model import SECOND, START, Limit, Paper, costs, rate_limits, window_limits
 from tests.server.quota_stores import Till, opened
 from tests.server.redis_server import RedisServer

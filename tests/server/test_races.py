@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, ToolContext
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.tools import container_of
 from tests.server.wire import call, message, mirrored

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from axolotl_core.event_store import IEventStore
+from axolotl_core.sessions import IEventStore
 from axolotl_server.stores.redis_client import RedisUnavailable
 from axolotl_server.stores.redis_events import RedisEventStore
 from tests.server.event_stores import opened

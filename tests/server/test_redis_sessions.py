@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.session_store import KnownSession, SessionChange, SessionRecord, SessionStoreError
+from axolotl_core.sessions import KnownSession, SessionChange, SessionRecord, SessionStoreError
 from axolotl_server.stores.redis_sessions import RedisSessionStore
 from tests.server.redis_server import RedisServer
 from tests.server.serving import PATIENCE_SECONDS

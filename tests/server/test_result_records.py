@@ -11,21 +11,12 @@ from hypothesis import given
 from pydantic import BaseModel, Field, computed_field, field_serializer
 
 from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolResult
-from axolotl_core.content import (
-    Annotations,
-    AudioContent,
-    BlobResource,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResource,
-)
+from axolotl_core.content import Annotations, AudioContent, BlobResource, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResource
 from axolotl_core.errors import Refused
 from axolotl_core.protocol.identity import Icon
-from axolotl_core.spec import ToolSpec
+from axolotl_core.features.spec import ToolSpec
 from axolotl_server import connect
-from axolotl_server.layers.result_records import output_writer, read_record, too_large, write_failure
+from axolotl_server.layers.idempotency.stored_results import output_writer, read_record, too_large, write_failure
 from tests.core.json_values import JSON
 from tests.server.policy_calls import spec_of
 from tests.server.tools import container_of

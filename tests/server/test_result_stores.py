@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
-from axolotl_core.idempotency import IResultStore
+from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_server.stores.memory_results import MemoryResultStore
 from axolotl_server.stores.redis_results import RedisResultStore
 from tests.server.redis_server import RedisServer

@@ -12,8 +12,8 @@ from mcp import Client as OfficialClient
 from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, SchemaTool, ToolContext
-from axolotl_core.event_store import IEventStore, StoredEvent
-from axolotl_server.http import resumption
+from axolotl_core.sessions import IEventStore, StoredEvent
+from axolotl_server.sessions import event_archive as resumption
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client, Event

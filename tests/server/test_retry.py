@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, ToolError
 from axolotl_core.errors import InputRequired
-from axolotl_core.resilience import Retry
+from axolotl_core.policies.tool_rules import Retry
 from axolotl_server import connect
 from axolotl_server.layers.retry import RetryLayer
 from tests.server.policy_calls import HandCall, spec_of

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from axolotl_core import ITool, Principal, ToolContext, resource, tool
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from axolotl_server import ServerHost
-from axolotl_server.sealing import MAX_TOKEN_LENGTH
+from axolotl_server.questions.sealing import MAX_TOKEN_LENGTH
 from tests.server.conversing import ABLE, ACCEPTED, Peer, container_with, conversing, text_of
 from tests.server.serving import PATIENCE_SECONDS, serving
 from tests.server.wire import META, message, mirrored

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from axolotl_server.settings import ServerSettings
-from axolotl_server.tool_settings import ToolOverrides, ToolsSettings
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.calls import ToolOverrides, ToolsSettings
 
 IMPORT_AND_WATCH = """
 import sys
 opened = []
 sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
-import axolotl_server
-import axolotl_server.configuration
-import axolotl_server.settings
+import axolotl_server.__init__
+import axolotl_server.configuration.__init__
+import axolotl_server.settings.server
 for path in opened:
     if path.endswith(".toml") or ("axolotl" in path and path.endswith("METADATA")):
         sys.exit(f"read {path}")

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from axolotl_server.http.asgi import Message
-from axolotl_server.http.shortcut import reply_at_once
+from axolotl_server.asgi.http import Message
+from axolotl_server.http_server.serve import reply_at_once
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.server.tools import Echo, container_of
 from tests.server.wire import call, mirrored, raw_request

@@ -15,8 +15,8 @@ from pydantic import BaseModel
 
 from axolotl_core import Declined, ITool, Principal, ProtocolError, ToolContext, tool
 from axolotl_server import ServerHost
-from axolotl_server.tasks.detached import work
-from axolotl_server.tasks.requested import RequestedTasks
+from axolotl_server.tasks.detached_call import work
+from axolotl_server.tasks.requested_tasks import RequestedTasks
 from axolotl_server.tasks.task import Task
 from tests.server.serving import PATIENCE_SECONDS, serving, until
 from tests.server.session_client import Client

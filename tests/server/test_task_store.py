@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from axolotl_core import Principal
-from axolotl_core.cancellation import CancelReason
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidParams, Overloaded, ProtocolError
 from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_server.peer import Connection
-from axolotl_server.settings import TaskSettings
-from axolotl_server.tasks.store import TaskStore
+from axolotl_server.messages.connection import Connection
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.tasks.task import TaskStore
 from axolotl_server.tasks.task import Owner, Task, owner_of
 from tests.server.serving import PATIENCE_SECONDS
 

@@ -8,20 +8,9 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import (
-    Forbidden,
-    ITool,
-    NoArguments,
-    ProtocolError,
-    SchemaTool,
-    TextContent,
-    ToolContext,
-    ToolError,
-    ToolResult,
-    tool,
-)
+from axolotl_core import Forbidden, ITool, NoArguments, ProtocolError, SchemaTool, TextContent, ToolContext, ToolError, ToolResult, tool
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, serving
 from tests.server.tools import Echo, container_of
 from tests.server.wire import call, mirrored, raw_exchange, raw_request

@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core import tool
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.watchdog import Watchdog
+from axolotl_server.lifecycle.watchdog import Watchdog
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.tools import container_of
 

@@ -7,7 +7,7 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
 from axolotl_core import Declined, SchemaTool, Titles, ToolContext, prompt, resource, tool
-from axolotl_core.sampling import ModelPreferences, SamplingTool
+from axolotl_core.questions.sampling import ModelPreferences, SamplingTool
 
 
 class Name(BaseModel):

@@ -8,7 +8,7 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import Completion, IPrompt, IResourceTemplate, ToolContext, ToolError, prompt, prompts_of, resource
-from axolotl_core.completion import CompletionOutput
+from axolotl_core.features.completion import CompletionOutput
 
 
 class Colour(StrEnum):

@@ -6,7 +6,7 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, ToolContext, prompt, resource, tool
-from axolotl_core.protocol.levels import LEVELS
+from axolotl_core.protocol.messages import LEVELS
 
 
 class Thing(BaseModel):

@@ -5,22 +5,9 @@ from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
-from axolotl_core import (
-    Annotations,
-    CacheHint,
-    FunctionResource,
-    FunctionResourceTemplate,
-    IResource,
-    IResourceTemplate,
-    ResourceRegistry,
-    TextResource,
-    ToolContext,
-    resource,
-    resources_of,
-    scan_resources,
-)
+from axolotl_core import Annotations, CacheHint, FunctionResource, FunctionResourceTemplate, IResource, IResourceTemplate, ResourceRegistry, TextResource, ToolContext, resource, resources_of, scan_resources
 from axolotl_core.registry import AnyResource
-from axolotl_core.resource import ResourceContents
+from axolotl_core.resources.resource import ResourceContents
 
 VariablesT = TypeVar("VariablesT", bound=BaseModel)
 

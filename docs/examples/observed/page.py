@@ -5,7 +5,7 @@ import httpx
 from till import Container
 
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.http.composition import make_app
+from axolotl_server.http.assembly import make_app
 
 SETTINGS = {"metrics": {"enabled": True}}
 

@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from axolotl_core.protocol.levels import LEVELS, LogLevel, reaches
+from axolotl_core.protocol.messages import LEVELS, LogLevel, reaches
 
 ORDER = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 

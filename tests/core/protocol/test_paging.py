@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core.errors import InvalidParams
-from axolotl_core.protocol.paging import decode_cursor, encode_cursor
+from axolotl_core.protocol.wire import decode_cursor, encode_cursor
 
 kinds = st.sampled_from(["tools", "prompts", "resources", "resources/templates"])
 

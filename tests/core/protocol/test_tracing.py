@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core.protocol.tracing import TraceContext, read_trace
+from axolotl_core.protocol.messages import TraceContext, read_trace
 
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PLAIN = f"00-{TRACE}-{PARENT}-01"

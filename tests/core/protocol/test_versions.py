@@ -4,14 +4,7 @@ import dataclasses
 
 import pytest
 
-from axolotl_core.protocol.versions import (
-    HANDSHAKE_REVISIONS,
-    LATEST_HANDSHAKE_REVISION,
-    LATEST_STATELESS_REVISION,
-    REVISIONS,
-    STATELESS_REVISIONS,
-    Revision,
-)
+from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION, REVISIONS, Revision, STATELESS_REVISIONS
 
 R1, R2, R3, R4, R5 = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
 

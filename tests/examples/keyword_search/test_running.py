@@ -22,7 +22,7 @@ from axolotl_examples.keyword_search.searcher import KeywordSearcher
 from axolotl_examples.keyword_search.settings import SearchSettings
 from axolotl_examples.keyword_search.tally import SkipReason
 from axolotl_server import ServerHost, connect
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.examples.keyword_search.searching import Listener, Searching, container_for, plant, search_directly
 
 PATIENCE_SECONDS = 20.0

@@ -8,7 +8,7 @@ from typing import Any
 from axolotl_core.protocol.versions import Revision
 from axolotl_examples.three_good_sources import Container
 from axolotl_server import ServerHost
-from axolotl_server.transports.memory import MemoryTransport
+from axolotl_server.transports.stream_exchange import MemoryTransport
 
 
 class Session:

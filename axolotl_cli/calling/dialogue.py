@@ -1,0 +1,283 @@
+"""Asking the person at the terminal what a server wants to know."""
+
+import asyncio
+import os
+import sys
+import threading
+import typer
+from axolotl_cli.text import escape_controls, one_line
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.questions.question import Root
+from axolotl_server.client.client import ACCEPT, Answer, DECLINE, Inquiry
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ['BLANK', 'Dialogue', 'FormField', 'fields_of']
+
+BLANK: Final = object()
+"""What a field is that was left out."""
+
+_TYPES: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
+_FORMATS: Final = {"date": "date, YYYY-MM-DD", "date-time": "date and time, ISO 8601", "email": "email", "uri": "URI"}
+_BOOLEANS: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One field."""
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+
+    @property
+    def label(self) -> str:
+        """The name, what may be entered, and what an empty line stands for."""
+        shown = f"{self.schema.get('title') or self.name} ({self._kind})"
+        if "default" in self.schema:
+            return f"{shown} [{self._written(self.schema['default'])}]"
+        return shown if self.required else f"{shown} [nothing]"
+
+    @property
+    def description(self) -> str:
+        """What is said about the field."""
+        return str(self.schema.get("description", ""))
+
+    def read(self, line: str) -> Any:
+        """Make a value of what was entered.
+
+        Raises:
+            ValueError: if it is none; the text says what to enter.
+        """
+        text = line.strip()
+        if not text:
+            if "default" in self.schema:
+                return self.schema["default"]
+            if self.required:
+                raise ValueError("something must be entered here")
+            return BLANK
+        value = self._value(text)
+        for problem in _breaches(self.schema, value):
+            raise ValueError(problem)
+        return value
+
+    @property
+    def _choices(self) -> dict[str, str]:
+        """The values to choose from, each with what it is called."""
+        schema = self.schema.get("items", self.schema)
+        pairs = schema.get("oneOf", schema.get("anyOf"))
+        if pairs is not None:
+            return {pair["const"]: pair["title"] for pair in pairs}
+        values: Sequence[str] = schema.get("enum", ())
+        return dict(zip(values, schema.get("enumNames", values), strict=True))
+
+    @property
+    def _kind(self) -> str:
+        choices = [value if value == title else f"{value} = {title}" for value, title in self._choices.items()]
+        if self.schema["type"] == "array":
+            return f"any of {', '.join(choices)}; with commas between them"
+        if choices:
+            return ", ".join(choices)
+        kind = _FORMATS.get(self.schema.get("format", ""), _TYPES[self.schema["type"]])
+        return ", ".join([kind, *_limits(self.schema)])
+
+    def _value(self, text: str) -> Any:
+        if self.schema["type"] == "array":
+            return [self._choice(part.strip()) for part in text.split(",")]
+        if self._choices:
+            return self._choice(text)
+        return _READERS.get(self.schema.get("format", ""), _READERS[self.schema["type"]])(text)
+
+    def _choice(self, text: str) -> str:
+        for value, title in self._choices.items():
+            if text.casefold() in (value.casefold(), title.casefold()):
+                return value
+        raise ValueError(f"{text!r} is none of {', '.join(self._choices)}")
+
+    def _written(self, value: Any) -> str:
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return (", ".join(value) if isinstance(value, list) else str(value)) or "nothing"
+
+
+def fields_of(schema: Mapping[str, Any]) -> list[FormField]:
+    """List the fields of a form."""
+    required = schema.get("required", ())
+    return [FormField(name, field, name in required) for name, field in schema["properties"].items()]
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no whole number") from None
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number") from None
+    if not isfinite(number):
+        raise ValueError(f"{text!r} is no number")
+    return number
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.casefold()]
+    except KeyError:
+        raise ValueError(f"{text!r} is neither yes nor no") from None
+
+
+def _date(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise ValueError(f"{text!r} is no date of the form YYYY-MM-DD") from None
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "string": str,
+    "integer": _integer,
+    "number": _number,
+    "boolean": _boolean,
+    "date": _date,
+}
+
+
+def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
+    for words, low, high in (("", "minimum", "maximum"), (" characters", "minLength", "maxLength")):
+        if low in schema and high in schema:
+            yield f"{schema[low]} to {schema[high]}{words}"
+        elif low in schema:
+            yield f"at least {schema[low]}{words}"
+        elif high in schema:
+            yield f"at most {schema[high]}{words}"
+
+
+def _breaches(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
+    size = value if isinstance(value, int | float) else len(value)
+    for limit in ("minimum", "minLength", "minItems"):
+        if limit in schema and size < schema[limit]:
+            yield f"too {'short' if limit == 'minLength' else 'little'}: at least {schema[limit]}"
+    for limit in ("maximum", "maxLength", "maxItems"):
+        if limit in schema and size > schema[limit]:
+            yield f"too {'long' if limit == 'maxLength' else 'much'}: at most {schema[limit]}"
+
+
+_LONGEST_LINE = 65536
+
+
+class Dialogue:
+    """Puts questions on the error stream and reads answers from the terminal, in the background."""
+
+    def __init__(self) -> None:
+        self._asked: dict[str, Mapping[str, Any]] = {}
+
+    async def answer(self, inquiry: Inquiry) -> Answer:
+        """Ask until there is an answer; the end of the input, Ctrl-D, declines.
+
+        Raises:
+            ConfigurationError: if a question that cannot be declined is not answered.
+        """
+        if self._asked.get(inquiry.key) == inquiry.params:
+            _say("This was not accepted; once more.", fg="yellow")
+        self._asked[inquiry.key] = inquiry.params
+        try:
+            match inquiry.method, inquiry.params.get("mode", "form"):
+                case "elicitation/create", "url":
+                    return await _open_page(inquiry)
+                case "elicitation/create", _:
+                    return await _fill_in(inquiry)
+                case "sampling/createMessage", _:
+                    return await _speak_as_model(inquiry)
+            return await _name_roots()
+        except EOFError:
+            _say("")
+            if inquiry.method == "elicitation/create":
+                return DECLINE
+            raise ConfigurationError(f"The question {inquiry.key!r} was not answered") from None
+
+
+async def _fill_in(inquiry: Inquiry) -> Mapping[str, Any]:
+    _say(f"{inquiry.message}", bold=True)
+    _say("Ctrl-D declines to answer.", dim=True)
+    filled = {field.name: await _enter(field) for field in fields_of(inquiry.params["requestedSchema"])}
+    content = {name: value for name, value in filled.items() if value is not BLANK}
+    return {**ACCEPT, "content": content}
+
+
+async def _enter(field: FormField) -> Any:
+    if field.description:
+        _say(f"  {one_line(field.description)}", dim=True)
+    while True:
+        line = await _read_line(f"  {one_line(field.label)}: ")
+        try:
+            return field.read(line)
+        except ValueError as problem:
+            _say(f"  {one_line(str(problem))}", fg="yellow")
+
+
+async def _open_page(inquiry: Inquiry) -> Mapping[str, Any]:
+    _say(inquiry.message, bold=True)
+    _say(f"  {one_line(str(inquiry.params['url']))}", fg="cyan")
+    await _read_line("  Open this page and press Enter; Ctrl-D declines. ")
+    return ACCEPT
+
+
+async def _speak_as_model(inquiry: Inquiry) -> str:
+    _say("A model is asked:", bold=True)
+    if "systemPrompt" in inquiry.params:
+        _say(f"  system: {inquiry.params['systemPrompt']}")
+    for message in inquiry.params["messages"]:
+        content = message["content"]
+        for block in content if isinstance(content, list) else [content]:
+            _say(f"  {message['role']}: {block.get('text', '[' + str(block['type']) + ']')}")
+    return await _read_line("  Answer in its place: ")
+
+
+async def _name_roots() -> list[Root]:
+    here = Path.cwd()
+    _say("Which directories do you work in?", bold=True)
+    line = await _read_line(f"  directories (with commas between them) [{here}]: ")
+    places = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
+    return list(map(_root, places))
+
+
+def _root(place: str) -> Root:
+    return Root(Path(place).expanduser().absolute().as_uri())
+
+
+def _say(text: str, **style: Any) -> None:
+    typer.echo(typer.style(escape_controls(text), **style), err=True)
+
+
+async def _read_line(prompt: str) -> str:
+    """Read a line while the server goes on.
+
+    The thread is none that the process waits for at its end, and takes no lock of the standard input, so that Ctrl-C
+    ends the command whatever is being asked.
+    """
+    typer.echo(prompt, nl=False, err=True)
+    loop = asyncio.get_running_loop()
+    entered: asyncio.Future[bytes] = loop.create_future()
+
+    def read() -> None:
+        line = os.read(sys.stdin.fileno(), _LONGEST_LINE)
+        loop.call_soon_threadsafe(_settle, entered, line)
+
+    threading.Thread(target=read, name="axolotl-terminal", daemon=True).start()
+    line = await entered
+    if not line:
+        raise EOFError
+    return line.decode("utf-8", "replace").rstrip("\r\n")
+
+
+def _settle(entered: asyncio.Future[bytes], line: bytes) -> None:
+    if not entered.done():
+        entered.set_result(line)

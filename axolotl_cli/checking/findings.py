@@ -1,0 +1,122 @@
+"""What is wrong, or could be better, with a container and its settings."""
+
+import re
+from axolotl_cli.checking.blocking_calls import blocking_calls
+from axolotl_cli.views.schemas import resolve
+from axolotl_core.content import app_link
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.names import nearest
+from axolotl_core.policies.tool_rules import retry_hazards
+from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+__all__ = ['Finding', 'Severity', 'advice_about_prompt', 'advice_about_resource', 'advice_about_tool', 'idle_rules', 'missing_pages', 'stray_overrides']
+
+_SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Severity(StrEnum):
+    """Whether a server can start in spite of a finding."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing to mend."""
+
+    severity: Severity
+    message: str
+    tool: str | None = None
+    prompt: str | None = None
+    resource: str | None = None
+    """The URI of a resource, or its template."""
+
+
+def advice_about_tool(spec: ToolSpec) -> Iterator[Finding]:
+    """Say what would make a tool easier to use."""
+    for message in _imperfections(spec):
+        yield Finding(Severity.WARNING, f"Tool {spec.name!r} {message}", tool=spec.name)
+
+
+def advice_about_prompt(prompt: AnyPrompt, spec: FeatureSpec) -> Iterator[Finding]:
+    """Say what would make a prompt easier to use."""
+    schema = prompt.arguments_schema
+    messages = [] if prompt.description.strip() else ["has no description: nobody will know what it is for"]
+    messages += [f"does not describe its argument {name!r}" for name in _undescribed(schema, schema)]
+    for message in (*messages, *_hindrances(spec)):
+        yield Finding(Severity.WARNING, f"Prompt {spec.name!r} {message}", prompt=spec.name)
+
+
+def advice_about_resource(resource: AnyResource, spec: FeatureSpec) -> Iterator[Finding]:
+    """Say what would make a resource, or a template of resources, easier to use."""
+    messages = [] if resource.description.strip() else ["has no description: nobody will know what is in it"]
+    for message in (*messages, *_hindrances(spec)):
+        yield Finding(Severity.WARNING, f"Resource {spec.name!r} {message}", resource=spec.name)
+
+
+def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[Finding]:
+    """Find pages of tools that are no resources."""
+    for tool in tools:
+        link = app_link(tool.app)
+        if link is not None and link.resource_uri not in uris:
+            problem = f"Tool {tool.name!r} names the page {link.resource_uri!r}, but there is no such resource"
+            yield Finding(Severity.ERROR, problem, tool=tool.name)
+
+
+def stray_overrides(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
+    """Find settings for tools that are not there."""
+    known = list(names)
+    folded = {name.casefold() for name in known}
+    for name in settings.tools.overrides:
+        if name.casefold() not in folded:
+            near = nearest(name, known)
+            hint = f"; did you mean {near!r}?" if near else ""
+            yield Finding(Severity.WARNING, f"Setting tools.{name} is about a tool that is not there{hint}", tool=name)
+
+
+def idle_rules(section: str, names: Iterable[str]) -> Iterator[Finding]:
+    """Say which rules concern nothing that is there."""
+    for name in names:
+        problem = f"Rule {name!r} of {section} concerns nothing that this server has: is a name in it misspelt?"
+        yield Finding(Severity.WARNING, problem)
+
+
+def _imperfections(spec: ToolSpec) -> Iterator[str]:
+    if not _SAFE_NAME.fullmatch(spec.name):
+        yield "has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -"
+    if not spec.tool.description.strip():
+        yield "has no description: a model will not know when to call it"
+    for argument in _undescribed(spec.input_schema, spec.input_schema):
+        yield f"does not describe its argument {argument!r}"
+    yield from retry_hazards(spec.tool, spec.limits.execution)
+    yield from _hindrances(spec)
+
+
+def _hindrances(spec: FeatureSpec) -> Iterator[str]:
+    if spec.limits.execution == "loop" and not spec.feature.suspends:
+        yield "is a plain function on the event loop: while it runs, every other call waits"
+    elif spec.limits.execution == "loop" and (calls := blocking_calls(spec.feature)):
+        yield f"blocks the event loop with {', '.join(calls)}: make it a plain function, which runs in a thread"
+
+
+def _undescribed(
+    schema: Any, root: Mapping[str, Any], path: str = "", seen: frozenset[str] = frozenset()
+) -> Iterator[str]:
+    """Find arguments without a description, also those inside of other arguments."""
+    if not isinstance(schema, Mapping) or schema.get("$ref") in seen:
+        return
+    here, seen = resolve(schema, root), seen | {schema.get("$ref", "")}
+    for name, argument in here.get("properties", {}).items():
+        place = f"{path}.{name}" if path else name
+        if not resolve(argument, root).get("description"):
+            yield place
+        yield from _undescribed(argument, root, place, seen)
+    for part in (*here.get("anyOf", ()), *here.get("oneOf", ()), *here.get("allOf", ())):
+        yield from _undescribed(part, root, path, seen)
+    yield from _undescribed(here.get("items"), root, f"{path}[]", seen)

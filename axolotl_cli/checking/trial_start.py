@@ -1,0 +1,189 @@
+"""Starting a server on trial: every step is taken, whatever the one before it found."""
+
+import inspect
+from axolotl_cli.checking.findings import Finding, Severity, advice_about_prompt, advice_about_resource, advice_about_tool, idle_rules, missing_pages, stray_overrides
+from axolotl_cli.target import Choice
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.extension import check_extension
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer
+from axolotl_core.prompts import check_prompt
+from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
+from axolotl_core.resources.resource import IResource, IResourceTemplate, check_resource
+from axolotl_core.tools.tool import ITool
+from axolotl_server.configuration import load_settings
+from axolotl_server.hosting.assembly import ServerContainer
+from axolotl_server.hosting.container_loading import load_container
+from axolotl_server.hosting.roles import Roles, faults_of, make_roles, resolve_settings
+from axolotl_server.layers.quota import QuotaLayer
+from axolotl_server.methods.extensions import ExtensionMethods
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dependency_injector import containers, providers
+from typing import Any, TypeVar
+
+__all__ = ['Examination']
+
+FeatureT = TypeVar("FeatureT")
+
+
+class Examination:
+    """Collects all findings about a choice."""
+
+    def __init__(self, choice: Choice) -> None:
+        self._choice = choice
+        self._findings: list[Finding] = []
+        self.tools: tuple[AnyTool, ...] = ()
+        self.prompts: tuple[AnyPrompt, ...] = ()
+        self.resources: tuple[AnyResource, ...] = ()
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was found, errors first, each once."""
+        return sorted(dict.fromkeys(self._findings), key=lambda finding: finding.severity)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How much there is of each kind, as far as it is what it should be."""
+        fixed = sum(isinstance(resource, IResource) for resource in self.resources)
+        templates = len(self.resources) - fixed
+        return {"tool": len(self.tools), "prompt": len(self.prompts), "resource": fixed, "template": templates}
+
+    async def run(self) -> None:
+        """Take every step of a start, and then look for what could be better."""
+        with self._noting("The target fails"):
+            container = load_container(self._choice.target)
+            with self._noting("A resource of the container fails to start"):
+                await _finish(container.init_resources())
+            await self._examine(container)
+            with self._noting("A resource of the container fails to stop"):
+                await _finish(container.shutdown_resources())
+
+    async def _examine(self, container: containers.Container) -> None:
+        settings = await self._settings(container)
+        roles = await self._roles(container)
+        self._findings += map(_error, faults_of(roles))
+        self.tools = tuple(tool for tool in roles.tools if _is_definable(tool))
+        self.prompts = _fit(roles.prompts, check_prompt)
+        self.resources = _fit(roles.resources, check_resource)
+        self._compile(roles, settings)
+        uris = {resource.uri for resource in self.resources if isinstance(resource, IResource)}
+        self._findings += missing_pages(self.tools, uris)
+        self._findings += stray_overrides(settings, [tool.name for tool in self.tools])
+
+    async def _settings(self, container: containers.Container) -> ServerSettings:
+        said: Any = {}
+        with self._noting("The role settings fails"):
+            said = await resolve_settings(container)
+        with self._noting("The settings fail"):
+            return load_settings(flags=self._choice.flags, file=self._choice.file, container=said)
+        return ServerSettings.model_construct()
+
+    async def _roles(self, container: containers.Container) -> Roles:
+        """Make the tools; where the chosen tool sets are wrong, all of them."""
+        for chosen in (self._choice.toolsets, ()):
+            with self._noting("A role of the container fails"):
+                return await make_roles(container, chosen)
+        return Roles()
+
+    def _compile(self, roles: Roles, settings: ServerSettings) -> None:
+        candidates: tuple[Any, ...] = roles.layers
+        layers = tuple(layer for layer in candidates if isinstance(layer, ILayer))
+        kept = Roles(
+            layers=layers,
+            authorizer=roles.authorizer,
+            token_verifier=roles.token_verifier,
+            quota_store=roles.quota_store,
+            result_store=roles.result_store,
+        )
+        server = ServerContainer(settings=providers.Object(settings), roles=providers.Object(kept))
+        server.toolsets.override(providers.Object(roles.set_names))
+        specs = [
+            *self._compiled_tools(server, settings),
+            *self._compiled_prompts(server),
+            *self._compiled_resources(server),
+        ]
+        with self._noting("The policies fail"):
+            self._findings += _idle_rules(server, specs)
+        with self._noting("The extensions fail"):
+            ExtensionMethods(_fit(roles.extensions, check_extension), server.binder(), server.inflight())
+        with self._noting("The authentication fails"):
+            if settings.auth.is_used or roles.token_verifier is not None:
+                from axolotl_server.authentication.assembly import make_gate
+
+                make_gate(settings.auth, roles.token_verifier)
+        with self._noting("The setting protocol.state_keys fails"):
+            server.sealer()
+
+    def _compiled_tools(self, server: ServerContainer, settings: ServerSettings) -> Iterator[FeatureSpec]:
+        for tool in self.tools:
+            if settings.tools.overrides_for(tool.name).enabled:
+                with self._noting(f"Tool {tool.name!r} fails"):
+                    spec = server.binder().bind_tool(tool).spec
+                    self._findings += advice_about_tool(spec)
+                    yield spec
+
+    def _compiled_prompts(self, server: ServerContainer) -> Iterator[FeatureSpec]:
+        for prompt in self.prompts:
+            with self._noting(f"Prompt {prompt.name!r} fails"):
+                spec = server.prompts().compile(prompt).spec
+                self._findings += advice_about_prompt(prompt, spec)
+                yield spec
+
+    def _compiled_resources(self, server: ServerContainer) -> Iterator[FeatureSpec]:
+        for resource in self.resources:
+            with self._noting(f"Resource {resource.name!r} fails"):
+                spec = _compiled(resource, server)
+                self._findings += advice_about_resource(resource, spec)
+                yield spec
+
+    @contextmanager
+    def _noting(self, what: str) -> Iterator[None]:
+        """Note what goes wrong, and go on."""
+        try:
+            yield
+        except ConfigurationError as error:
+            self._findings += map(_error, error.findings)
+        except Exception as error:
+            self._findings.append(_error(f"{what}: {type(error).__name__}: {error}"))
+
+
+def _is_definable(tool: Any) -> bool:
+    return isinstance(tool, ITool) and isinstance(getattr(tool, "name", None), str) and hasattr(tool, "input_model")
+
+
+def _fit(items: Iterable[FeatureT], check: Callable[[FeatureT], None]) -> tuple[FeatureT, ...]:
+    """Leave out what has a fault, which was found before."""
+    return tuple(item for item in items if _passes(check, item))
+
+
+def _passes(check: Callable[[FeatureT], None], item: FeatureT) -> bool:
+    try:
+        check(item)
+    except Exception:  # a property of the user's own may raise anything
+        return False
+    return True
+
+
+def _compiled(resource: AnyResource, server: ServerContainer) -> FeatureSpec:
+    if isinstance(resource, IResourceTemplate):
+        return server.templates().compile(resource).spec
+    return server.resources().compile(resource).spec
+
+
+def _idle_rules(server: ServerContainer, specs: Sequence[FeatureSpec]) -> Iterator[Finding]:
+    authorization = server.authorization()
+    if authorization is not None and authorization.policy is not None:
+        yield from idle_rules("authorization", authorization.policy.idle(specs))
+    quotas = [layer for layer in server.layers() if isinstance(layer, QuotaLayer)]
+    yield from idle_rules("quotas", (rule.name for layer in quotas for rule in layer.idle))
+
+
+def _error(message: str) -> Finding:
+    return Finding(Severity.ERROR, message)
+
+
+async def _finish(outcome: Any) -> None:
+    if inspect.isawaitable(outcome):
+        await outcome

@@ -1,0 +1,44 @@
+"""`axolotl auth`: keys for clients that come without an authorization server."""
+
+import re
+import typer
+from axolotl_cli.options import AsJson
+from typing import Annotated
+
+__all__ = ['auth', 'hash_key']
+
+_BYTES = 32
+
+auth = typer.Typer(name="auth", no_args_is_help=True, help="Make keys for clients.")
+
+
+@auth.callback()
+def start() -> None:
+    """Make keys for clients."""
+
+
+@auth.command("hash-key")
+def hash_key(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="What the settings call the key, and whoever comes with it.")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Make a random key, and the setting by which a server knows it again.
+
+    The key is shown once and kept nowhere: give it to the client, which sends it as Authorization: Bearer.
+    """
+    import secrets
+
+    from axolotl_server.authentication.api_keys import hash_key as digest_of
+
+    if re.fullmatch(r"[A-Za-z0-9_-]{1,64}", name) is None:
+        raise typer.BadParameter("use letters, digits, - and _, at most 64 of them", param_hint="NAME")
+    key = f"axk_{secrets.token_urlsafe(_BYTES)}"
+    if as_json:
+        from axolotl_cli.output import print_json
+
+        print_json({"name": name, "key": key, "hash": digest_of(key)})
+        return
+    typer.echo(f"For the client, which nobody can show again:\n\n  {key}\n")
+    typer.echo(f'For axolotl.toml:\n\n  [auth.api_keys.{name}]\n  hash = "{digest_of(key)}"')

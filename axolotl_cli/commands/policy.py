@@ -1,0 +1,133 @@
+"""`axolotl policy`: who may use what, and which rule says so."""
+
+import typer
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import AsJson, EnvFile, ToolSets
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Any, Final, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_cli.views.verdict import Verdict
+    from axolotl_core.protocol.identity import Principal
+    from axolotl_server.host import ServerHost
+
+__all__ = ['AskedKind', 'explain', 'policy']
+
+_DENIED: Final = 1
+
+policy = typer.Typer(help="See who may use what.", no_args_is_help=True)
+
+
+class AskedKind(StrEnum):
+    """What can be asked about."""
+
+    TOOL = "tool"
+    PROMPT = "prompt"
+    RESOURCE = "resource"
+
+
+@policy.callback()
+def start() -> None:
+    """See who may use what."""
+
+
+@policy.command("explain")
+def explain(
+    name: Annotated[
+        str, typer.Argument(metavar="TOOL", help="The name of the tool or prompt, or the URI of the resource.")
+    ],
+    *,
+    subject: Annotated[
+        str,
+        typer.Option("--as", metavar="PRINCIPAL", help='Who asks: a subject, or JSON as {"subject": …, "roles": […]}.'),
+    ],
+    scope: Annotated[list[str] | None, typer.Option("--scope", help="A scope of the principal; repeat it.")] = None,
+    role: Annotated[list[str] | None, typer.Option("--role", help="A role of the principal; repeat it.")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="The tenant of the principal.")] = None,
+    kind: Annotated[AskedKind, typer.Option("--kind", help="What it is.")] = AskedKind.TOOL,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="TARGET", envvar="AXOLOTL_TARGET", help="The container, as for serve."),
+    ] = None,
+    toolset: ToolSets = None,
+    env_file: EnvFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Tell whether somebody may use a tool, a prompt or a resource, which rule decides, and what the others say.
+
+    The exit code is 0 if it is allowed, 1 if it is denied, 3 if there is no such thing.
+    """
+    from axolotl_cli.runtime import with_host
+    from axolotl_cli.target import choose
+
+    principal = _principal(subject, scope or (), role or (), tenant)
+
+    async def work(host: "ServerHost") -> "Verdict | str":
+        from axolotl_cli.views.verdict import reach_verdict
+
+        return await reach_verdict(host, principal, kind.value, name)
+
+    verdict = with_host(choose(target, toolset, env_file=env_file), work)
+    if isinstance(verdict, str):
+        from axolotl_cli.text import report
+
+        report(verdict)
+        raise typer.Exit(ExitCode.REFUSED)
+    _print(verdict, as_json)
+    raise typer.Exit(ExitCode.DONE if verdict.allowed else _DENIED)
+
+
+def _principal(said: str, scopes: Iterable[str], roles: Iterable[str], tenant: str | None) -> "Principal":
+    from pydantic import ValidationError
+
+    from axolotl_core.protocol.identity import Principal
+    from axolotl_server.settings.policies import PrincipalSettings
+
+    fields = _fields(said)
+    claims = fields.pop("claims", {})
+    try:
+        one = PrincipalSettings.model_validate(fields).principal
+    except ValidationError as error:
+        raise typer.BadParameter("; ".join(_finding(one) for one in error.errors()), param_hint="--as") from None
+    return Principal(one.subject, tenant or one.tenant, one.scopes | {*scopes}, one.roles | {*roles}, claims)
+
+
+def _fields(said: str) -> dict[str, Any]:
+    import json
+
+    if not said.lstrip().startswith("{"):
+        return {"subject": said}
+    try:
+        fields: dict[str, Any] = json.loads(said)
+    except ValueError as error:
+        raise typer.BadParameter(f"this is no JSON: {error}", param_hint="--as") from None
+    return fields
+
+
+def _finding(finding: Any) -> str:
+    place = ".".join(map(str, finding["loc"]))
+    return f"{place}: {finding['msg']}" if place else str(finding["msg"])
+
+
+def _print(verdict: "Verdict", as_json: bool) -> None:
+    if as_json:
+        from dataclasses import asdict
+
+        from axolotl_cli.output import print_json
+
+        print_json(asdict(verdict))
+        return
+    from axolotl_cli.text import one_line
+
+    subject, reason = verdict.principal["subject"], f" ({verdict.reason})" if verdict.reason else ""
+    word, may = ("allowed", "may") if verdict.allowed else ("denied", "may not")
+    typer.echo(one_line(f"{subject} {may} use the {verdict.kind} {verdict.name}"))
+    typer.echo(one_line(f"{word} by: {verdict.rule}{reason}"))
+    if not verdict.allowed:
+        typer.echo(f"told as: {verdict.told_as}")
+    if verdict.rules:
+        from axolotl_cli.output import show, table
+
+        rows = [(one_line(one.rule), one.effect, one_line(one.outcome)) for one in verdict.rules]
+        show("", table(("Rule", "Effect", "Matches"), rows))

@@ -1,0 +1,51 @@
+"""`axolotl serve`: answer clients until they leave or the process is told to stop."""
+
+import typer
+from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets, Transport
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any
+
+__all__ = ['serve']
+
+def serve(
+    target: Target = None,
+    *,
+    transport: Annotated[
+        Transport, typer.Option("--transport", "-t", help="How clients reach the server.")
+    ] = Transport.STDIO,
+    host: Annotated[str | None, typer.Option(help="HTTP: the address to listen at.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="HTTP: the port; 0 takes a free one.")
+    ] = None,
+    path: Annotated[str | None, typer.Option(help="HTTP: the path of the endpoint.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", "-w", min=1, help="HTTP: how many processes serve the address.")
+    ] = None,
+    toolset: ToolSets = None,
+    log_level: LogLevel = None,
+    env_file: EnvFile = None,
+) -> None:
+    """Serve the tools, prompts and resources of a container."""
+    said = (("host", host), ("port", port), ("path", path), ("workers", workers))
+    http = {key: value for key, value in said if value is not None}
+    if transport is Transport.STDIO:
+        _refuse_unused(http)
+        from axolotl_cli.serving.stdio import serve_over_stdio
+
+        serve_over_stdio(target, toolset, _flags(http, log_level), env_file)
+    else:
+        from axolotl_cli.serving.http import serve_over_http
+
+        serve_over_http(target, toolset, _flags(http, log_level), env_file)
+
+
+def _flags(http: Mapping[str, Any], log_level: Level | None) -> dict[str, Any]:
+    flags: dict[str, Any] = {"http": http} if http else {}
+    return flags if log_level is None else {**flags, "log_level": log_level.value}
+
+
+def _refuse_unused(http: Mapping[str, Any]) -> None:
+    if http:
+        names = ", ".join(f"--{name}" for name in http)
+        raise typer.BadParameter(f"{names} without --transport http would do nothing: stdio has no address")

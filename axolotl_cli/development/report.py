@@ -1,0 +1,191 @@
+"""A line for each request that a server answers, for people at a terminal."""
+
+import os
+import socket
+import time
+import traceback
+import typer
+from axolotl_cli.serving.address import url_of
+from axolotl_cli.text import counted, counts_in, enumeration, escape_controls, one_line
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_server.host import ServerHost
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final, TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from axolotl_server.console.journal import CallRecord
+
+__all__ = ['CallLog', 'Report', 'describe_offer', 'explain', 'line_for']
+
+def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
+    """Name the server, where it is and all that it offers, with a digest of each list."""
+    http = host.settings.http
+    lists: dict[str, list[FeatureSpec]] = {
+        "tools": [binding.spec for binding in host.catalogue.bindings()],
+        "prompts": [binding.spec for binding in host.prompts.bindings()],
+        "resources": [binding.spec for one in (host.resources, host.templates) for binding in one.bindings()],
+    }
+    return {
+        "name": host.settings.server.name,
+        "url": url_of(http, listener),
+        "counts": counts_in(host),
+        "offer": sorted(f"{spec.kind} {spec.name}" for specs in lists.values() for spec in specs),
+        "lists": {kind: _digest(specs) for kind, specs in lists.items() if kind in host.roles.offers},
+        "moved": http.port not in (0, listener.getsockname()[1]),
+    }
+
+
+def _digest(specs: Iterable[FeatureSpec]) -> str:
+    return blake2b(repr([_described(spec) for spec in specs]).encode(), digest_size=16).hexdigest()
+
+
+def _described(spec: FeatureSpec) -> tuple[Any, ...]:
+    feature = spec.feature
+    said = (spec.name, feature.title, feature.description, getattr(feature, "arguments_schema", None))
+    return (*said, spec.input_schema, spec.output_schema, spec.tool.annotations) if isinstance(spec, ToolSpec) else said
+
+
+_MOST_NAMED: Final = 5
+_ERROR: Final = typer.style("Error:", fg="red", bold=True)
+
+
+class Report:
+    """Writes to the standard error stream."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        self._directories = directories
+        self._offer: set[str] | None = None
+
+    def serves(self, said: Mapping[str, Any], seconds: float) -> None:
+        """Say where the server is, or later what became different."""
+        before, self._offer = self._offer, set(said["offer"])
+        counts = enumeration(counted(said["counts"]))
+        if before is None:
+            self._greet(said, counts)
+            return
+        what = enumeration(
+            [*_named("new", self._offer - before), *_named("gone", before - self._offer)] or ["the same offer"]
+        )
+        _say(typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(what)}")
+        if said["moved"]:
+            _say("The address changed in the settings: start axolotl dev again to take it")
+
+    def changed(self, files: Sequence[str]) -> None:
+        """Say which files changed."""
+        names = [os.path.relpath(file) for file in files]
+        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        _say(typer.style(f"changed: {one_line(', '.join(names[:_MOST_NAMED]))}{more}", dim=True))
+
+    def failed(self, problem: str, *, serving: bool) -> None:
+        """Say why the newest code does not start."""
+        _say(f"{_ERROR} {escape_controls(problem)}")
+        _say(
+            "The code from before goes on serving; mend it and save."
+            if serving
+            else "Mend it and save: I start again then."
+        )
+
+    def ended(self, how: str) -> None:
+        """Say that the server ended without being told to."""
+        _say(f"{_ERROR} The server ended by itself, {how}. Save a file to start it again.")
+
+    def _greet(self, said: Mapping[str, Any], counts: str) -> None:
+        url = urlsplit(said["url"])
+        console = f"{url.scheme}://{url.netloc}/console"
+        watched = ", ".join(os.path.relpath(one) for one in self._directories)
+        _say(f"{typer.style(said['name'], bold=True)} serves {counts} at {_link(said['url'])}")
+        _say(f"Look at it: {_link(console)}")
+        _say(f"Changes in {one_line(watched)} are taken over as they are saved.")
+        _say("\nPress Ctrl-C to stop.")
+
+
+def _named(word: str, names: set[str]) -> Iterator[str]:
+    shown = sorted(names)[:_MOST_NAMED]
+    more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
+    if shown:
+        yield f"{word}: {', '.join([*shown, *more])}"
+
+
+def _link(url: str) -> str:
+    return typer.style(url, fg="cyan", underline=True)
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+_MOST_CHARACTERS: Final = 8000
+_NOT_THEIRS: Final = ("<frozen importlib", "axolotl_server/loading.py", "importlib/__init__.py")
+
+
+def explain(error: BaseException) -> str:
+    """Write what is wrong, and where in the code if it is there."""
+    findings = error.findings if isinstance(error, ConfigurationError) else ()
+    cause = _root(error) if findings else error
+    parts = [*findings, *(() if cause is None else ("", *_traceback(cause)))]
+    return "\n".join(parts).strip()[:_MOST_CHARACTERS]
+
+
+def _root(error: BaseException) -> BaseException | None:
+    """Find what an error of ours came of; None where it is its own reason."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    return None if isinstance(root, ConfigurationError) else root
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """Write a traceback without the frames of those who imported the code."""
+    summary = traceback.TracebackException.from_exception(error)
+    theirs = [frame for frame in summary.stack if not any(part in frame.filename for part in _NOT_THEIRS)]
+    summary.stack = traceback.StackSummary.from_list(theirs)
+    return "".join(summary.format(chain=False)).rstrip().splitlines()
+
+
+_OWN_PAGE: Final = "axolotl-console"
+_COLOURS: Final = {"ok": "green", "input_required": "cyan", "cancelled": "yellow", "timeout": "yellow"}
+_OUTCOME_WIDTH: Final = 17
+_NAME_WIDTH: Final = 24
+
+
+class CallLog:
+    """Writes to the standard error stream; what the console's page asks for itself is left out."""
+
+    def hear(self, record: "CallRecord") -> None:
+        """Write a request that has ended."""
+        if record.outcome is None or (record.kind is None and (record.client or "").startswith(_OWN_PAGE)):
+            return
+        typer.echo(line_for(record), err=True)
+
+
+def line_for(record: "CallRecord") -> str:
+    """Write one request: when, how it ended, what it was, how long it took, and who asked."""
+    when = time.strftime("%H:%M:%S", time.localtime(record.began))
+    outcome = typer.style(f"{record.outcome:<{_OUTCOME_WIDTH}}", fg=_COLOURS.get(record.outcome or "", "red"))
+    what = one_line(record.name or "") if record.kind is not None else one_line(record.method)
+    took = f"{_duration(record.seconds or 0.0):>9}"
+    line = (
+        f"{typer.style(when, dim=True)} {outcome} {_styled(what, record)} {took}  {typer.style(_who(record), dim=True)}"
+    )
+    if record.arguments is not None:
+        line = f"{line} {one_line(bytes(record.arguments).decode())}"
+    return line.rstrip()
+
+
+def _styled(what: str, record: "CallRecord") -> str:
+    padded = f"{what:<{_NAME_WIDTH}}"
+    return typer.style(padded, dim=True) if record.kind is None else typer.style(padded, bold=True)
+
+
+def _who(record: "CallRecord") -> str:
+    person = record.subject if record.tenant is None else f"{record.subject} of {record.tenant}"
+    known = (record.client, None if person == "anonymous" else person, record.reason, record.rule)
+    return one_line(", ".join(filter(None, known)))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -1,0 +1,81 @@
+"""Content of tools, prompts and resources, on a terminal and in pipes."""
+
+import json
+import sys
+import typer
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+from typing import Any
+
+__all__ = ['print_contents', 'print_json', 'seconds', 'show', 'table', 'text_of']
+
+_WIDE = 10_000
+"""The width of an output that is no terminal: programs that read lines want them whole."""
+
+
+def show(*parts: RenderableType) -> None:
+    """Write for people; what is no terminal gets neither colours nor line breaks to fit a width."""
+    console = Console(highlight=False)
+    if console.is_terminal:
+        console.print(*parts, sep="\n")
+        return
+    plain = Console(highlight=False, width=_WIDE)
+    with plain.capture() as captured:
+        plain.print(*parts, sep="\n")
+    for line in captured.get().splitlines():
+        typer.echo(line.rstrip())
+
+
+def print_json(value: Any) -> None:
+    """Write for programs; in a terminal, with colours."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    console = Console()
+    if console.is_terminal:
+        console.print_json(text, ensure_ascii=False)
+    else:
+        typer.echo(text)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    """Lay out rows below their headings."""
+    made = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    made.columns[0].no_wrap = True
+    made.columns[0].style = "cyan"
+    for row in rows:
+        made.add_row(*map(Text, row))
+    return made
+
+
+def seconds(duration: float) -> str:
+    """Write a duration."""
+    return f"{duration:g} s"
+
+
+def text_of(block: Mapping[str, Any]) -> str:
+    """Show a block of content; what a terminal cannot show is named."""
+    if block["type"] == "text":
+        return str(block["text"])
+    resource = block.get("resource", block)
+    if "text" in resource:
+        return str(resource["text"])
+    kind, place = resource.get("mimeType", ""), resource.get("uri", "")
+    return f"[{' '.join(part for part in (block['type'], kind, place) if part)}]"
+
+
+def print_contents(contents: Sequence[Mapping[str, Any]]) -> None:
+    """Write what was read as it is; for a person text ends with a line break, and of bytes there is only the size."""
+    for rest, content in zip(reversed(range(len(contents))), contents, strict=True):
+        if "text" in content:
+            text = str(content["text"])
+            typer.echo(text, nl=not text.endswith("\n") and (rest > 0 or sys.stdout.isatty()))
+            continue
+        data = b64decode(content["blob"])
+        if sys.stdout.isatty():
+            kind = content.get("mimeType", "bytes")
+            typer.echo(f"[{kind}, {len(data)} bytes: redirect the output to have them]")
+        else:
+            typer.echo(data, nl=False)

@@ -1,0 +1,110 @@
+"""Asking a running server how it is, with nothing but the standard library: containers do it every few seconds."""
+
+import json
+from axolotl_cli.serving.address import address_of
+from axolotl_cli.target import choose
+from axolotl_core.errors import ConfigurationError
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import SplitResult, urlsplit
+
+__all__ = ['DEFAULT_PATH', 'HealthAnswer', 'Unreachable', 'ask_health', 'full_url', 'health_address']
+
+def health_address(env_file: Path | None) -> str:
+    """Give the URL of the route that tells whether the server is ready.
+
+    The container is not asked, which may have settings of its own: that would start half a server.
+
+    Raises:
+        ConfigurationError: if the settings are wrong, or give no such URL.
+    """
+    settings = choose(None, env_file=env_file).settings
+    if settings.http.port == 0:
+        raise ConfigurationError("http.port is 0, which takes any port: say with --url which server to ask")
+    if settings.health.ready_path not in settings.health.paths:
+        raise ConfigurationError("health.ready_path is switched off: say with --url which route to ask")
+    return address_of(settings.http, settings.http.port) + settings.health.ready_path
+
+
+DEFAULT_PATH: Final = "/readyz"
+
+_ANSWERS: Final = (200, 503)
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_MOST_BYTES: Final = 64 * 1024
+
+
+class Unreachable(Exception):
+    """Nothing could be learnt of the server; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class HealthAnswer:
+    """What a server said."""
+
+    is_ready: bool
+    content: Mapping[str, Any]
+
+
+def full_url(url: str) -> str:
+    """Complete the URL of a server by the route to ask, unless it has one.
+
+    Raises:
+        ValueError: if it is none that can be asked.
+    """
+    parts = _parsed(url)
+    return parts._replace(path=DEFAULT_PATH).geturl() if parts.path in ("", "/") else url
+
+
+def ask_health(url: str, timeout_seconds: float) -> HealthAnswer:
+    """Ask at a URL.
+
+    Raises:
+        Unreachable: if no server answers there, or something else does.
+    """
+    parts = _parsed(url)
+    connection = _connection(parts, timeout_seconds)
+    try:
+        connection.request("GET", parts._replace(scheme="", netloc="").geturl(), headers={"Accept": "application/json"})
+        with connection.getresponse() as response:
+            status, body = response.status, response.read(_MOST_BYTES)
+    except TimeoutError:
+        raise Unreachable(f"no answer within {timeout_seconds:g} seconds") from None
+    except (OSError, HTTPException) as error:
+        raise Unreachable(str(error) or type(error).__name__) from None
+    finally:
+        connection.close()
+    return HealthAnswer(status == 200, _read(status, body))
+
+
+def _parsed(url: str) -> SplitResult:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{url!r} is no URL of a server: write http://127.0.0.1:8000")
+    _ = parts.port  # which is read when it is first asked for
+    return parts
+
+
+def _connection(parts: SplitResult, timeout_seconds: float) -> HTTPConnection:
+    assert parts.hostname is not None
+    if parts.scheme == "http":
+        return HTTPConnection(parts.hostname, parts.port, timeout=timeout_seconds)
+    import ssl
+
+    context = ssl.create_default_context()
+    if parts.hostname in _LOOPBACK:  # no certificate is for that name, and nobody stands in between
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return HTTPSConnection(parts.hostname, parts.port, timeout=timeout_seconds, context=context)
+
+
+def _read(status: int, body: bytes) -> Mapping[str, Any]:
+    try:
+        content = json.loads(body)
+    except ValueError:
+        content = None
+    if status not in _ANSWERS or not isinstance(content, dict) or "status" not in content:
+        raise Unreachable(f"the answer is {status} and not about health: are the routes of the section health on?")
+    return content

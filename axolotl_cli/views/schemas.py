@@ -1,0 +1,112 @@
+"""Arguments to try a tool with, and answers to a form, made from their schemas."""
+
+import json
+from axolotl_core.features.spec import ToolSpec
+from axolotl_core.protocol.wire import encode
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+__all__ = ['Line', 'outline', 'resolve', 'sample_arguments', 'sample_of']
+
+Line = tuple[str, str, str]
+"""The name of a value, its type, and what is said about it."""
+
+
+def outline(schema: Mapping[str, Any]) -> Iterator[Line]:
+    """Give a line for each property of an object, or one for a value of another type."""
+    if schema.get("type") != "object" or "properties" not in schema:
+        yield "", _type_of(schema, schema), schema.get("description", "")
+        return
+    required = schema.get("required", ())
+    for name, value in schema["properties"].items():
+        resolved = resolve(value, schema)
+        yield name, _type_of(value, schema) + _presence(resolved, name in required), resolved.get("description", "")
+
+
+def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Follow a reference; what stands beside it wins."""
+    if not isinstance(schema, Mapping):
+        return {}
+    reference = str(schema.get("$ref", ""))
+    definition = root.get("$defs", {}).get(reference.removeprefix("#/$defs/"), {})
+    return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
+
+
+def _presence(schema: Mapping[str, Any], required: bool) -> str:
+    if "default" in schema:
+        return f" = {json.dumps(schema['default'], ensure_ascii=False)}"
+    return "" if required else ", optional"
+
+
+def _type_of(schema: Any, root: Mapping[str, Any]) -> str:
+    resolved = resolve(schema, root)
+    if "const" in resolved or "enum" in resolved:
+        values = resolved.get("enum") or [resolved["const"]]
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in resolved:
+            return " | ".join(dict.fromkeys(_type_of(part, root) for part in resolved[keyword]))
+    if resolved.get("type") == "array" and "items" in resolved:
+        return f"array of {_type_of(resolved['items'], root)}"
+    kind = resolved.get("type", "anything")
+    return kind if isinstance(kind, str) else " | ".join(kind)
+
+
+_BY_TYPE: Final[Mapping[str, Any]] = {"boolean": True, "integer": 1, "null": None, "number": 1, "string": "hello"}
+_BY_FORMAT: Final[Mapping[str, str]] = {
+    "date": "2026-01-31",
+    "date-time": "2026-01-31T12:00:00Z",
+    "email": "ann@example.com",
+    "time": "12:00:00Z",
+    "uri": "https://example.com/",
+    "uuid": "00000000-0000-4000-8000-000000000000",
+}
+_DEEPEST: Final = 8
+
+
+def sample_arguments(spec: ToolSpec) -> dict[str, Any] | None:
+    """Make the smallest arguments that the tool accepts, None where that takes a human."""
+    arguments = _sample(spec.input_schema, spec.input_schema, 0)
+    try:
+        spec.tool.argument_parser(coerce=False)(encode(arguments))
+    except Exception:  # a validator of the tool's own may raise anything
+        return None
+    return arguments if isinstance(arguments, dict) else None
+
+
+def sample_of(form: Mapping[str, Any]) -> Any:
+    """Make an answer to a form: what must be filled in, or all of it where nothing must."""
+    return _sample({**form, "required": form.get("required") or list(form.get("properties", ()))}, form, 0)
+
+
+def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+    """Take what the schema itself offers, else the simplest value of its type."""
+    schema = resolve(schema, root)
+    for offered in ("examples", "enum", "anyOf", "oneOf", "allOf"):
+        if schema.get(offered):
+            first = schema[offered][0]
+            return first if offered in ("examples", "enum") else _sample(first, root, depth)
+    for offered in ("const", "default"):
+        if offered in schema:
+            return schema[offered]
+    return _of_type(schema, root, depth)
+
+
+def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+    kind = schema.get("type", "string")
+    if kind == "object":
+        return _object(schema, root, depth)
+    if kind == "array":
+        return [_sample(schema.get("items", {}), root, depth + 1)] * max(1, schema.get("minItems", 1))
+    if kind in ("integer", "number"):
+        return schema.get("minimum", schema.get("maximum", 1))
+    if kind == "string" and schema.get("format") in _BY_FORMAT:
+        return _BY_FORMAT[schema["format"]]
+    return _BY_TYPE.get(kind) if isinstance(kind, str) else None
+
+
+def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
+    if depth > _DEEPEST:
+        return {}
+    properties = schema.get("properties", {})
+    return {name: _sample(properties.get(name, {}), root, depth + 1) for name in schema.get("required", ())}

@@ -1,0 +1,103 @@
+"""Variables that the commands themselves read, and those that nobody reads."""
+
+import json
+import os
+import typer
+from axolotl_cli.output import show
+from axolotl_cli.text import number, one_line
+from axolotl_server.configuration.effective import EffectiveValue, effective_values, masked
+from axolotl_server.configuration.sourced_values import DEFAULT, TOOL
+from axolotl_server.host import ServerHost
+from axolotl_server.settings.calls import ToolOverrides
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_cli.target import Choice
+
+__all__ = ['print_values', 'stray_variables', 'values_of', 'written']
+
+def values_of(host: ServerHost) -> list[EffectiveValue]:
+    """List all settings of a started server, and what its tools say themselves where nobody else does."""
+    values = [*effective_values(host.weighed), *_own_values(host)]
+    sections = list(dict.fromkeys(value.keys[0] for value in values))
+    return sorted(values, key=lambda value: sections.index(value.keys[0]))
+
+
+def written(value: EffectiveValue) -> dict[str, Any]:
+    """Write a setting for programs."""
+    origin = {"layer": value.origin.layer.value, "place": value.origin.place or None}
+    return {"setting": value.name, "value": value.value, "origin": origin}
+
+
+def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], total: int, *, with_origin: bool) -> None:
+    """Write settings for people, section by section."""
+    head = Table.grid(padding=(0, 2))
+    head.add_column(style="dim", no_wrap=True)
+    for name, fact in facts.items():
+        head.add_row(name, Text(one_line(fact)))
+    changed = sum(value.origin != DEFAULT for value in values)
+    ending = f"{number(total, 'setting')}, {changed} of them set"
+    parts: list[RenderableType] = [head, ""]
+    show(*parts, *([_table(values, with_origin)] if values else []), "", ending)
+
+
+def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
+    for binding in host.catalogue.bindings():
+        spec, said = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
+        for key in ToolOverrides.model_fields:
+            own = getattr(spec.feature, key, None)
+            if own is None or getattr(said, key) is not None or own != getattr(spec.limits, key, None):
+                continue
+            if (key, own) != ("execution", "loop"):
+                yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
+
+
+def _table(values: Sequence[EffectiveValue], with_origin: bool) -> Table:
+    columns = ("Setting", "Value", "Origin") if with_origin else ("Setting", "Value")
+    table = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table.columns[0].no_wrap = True
+    for column in table.columns[1:]:
+        column.overflow = "fold"
+    for _, section in groupby(values, key=lambda value: value.keys[0]):
+        for value in section:
+            style = "dim" if value.origin == DEFAULT else ""
+            origin = value.origin.place or str(value.origin)
+            cells = [_name(value), Text(_text(value.value), style), Text(one_line(origin), style)]
+            table.add_row(*cells[: len(columns)])
+        table.add_section()
+    return table
+
+
+def _name(value: EffectiveValue) -> Text:
+    section, _, key = one_line(value.name).rpartition(".")
+    return Text.assemble((f"{section}." if section else "", "dim cyan"), (key, "cyan"))
+
+
+def _text(value: Any) -> str:
+    return "–" if value is None else one_line(json.dumps(value, ensure_ascii=False))
+
+
+def stray_variables(context: typer.Context, choice: "Choice") -> list[str]:
+    """Find variables that look like ours and say nothing, in the environment and in the file of variables."""
+    from axolotl_server.configuration.environment import unknown_variables
+
+    file = choice.file.env_file
+    known = set(_variables_of(context.find_root().command))
+    stray = list(unknown_variables(os.environ, known))
+    for name in () if file is None else file.variables:
+        stray += [f"{text} ({file.locate(name)})" for text in unknown_variables([name], known) if file is not None]
+    return stray
+
+
+def _variables_of(command: Any) -> Iterator[str]:
+    for parameter in command.params:
+        names = parameter.envvar or ()
+        yield from [names] if isinstance(names, str) else names
+    for inner in getattr(command, "commands", {}).values():
+        yield from _variables_of(inner)

@@ -1,0 +1,362 @@
+"""Functions and methods as features: what `@tool`, `@prompt` and `@resource` have in common."""
+
+import importlib
+import inspect
+import msgspec
+from axolotl_core.arguments import ParseArguments, explain_findings, refusal, unknown_argument
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.feature import Execution, IFeature
+from axolotl_core.protocol.identity import Icon
+from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of, schemas_of
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from functools import partial
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+from typing import Annotated, Any, ClassVar, Final, Generic, Literal, ParamSpec, Self, TypeVar, TypedDict, cast, get_args, get_origin, get_type_hints
+
+__all__ = ['FeatureOptions', 'FunctionFeature', 'Parameter', 'Signature', 'buffer', 'buffered_type', 'check_function', 'check_options', 'features_of', 'is_method', 'parameters_parser', 'parameters_schema']
+
+_MUTABLE: Final = (list, dict, set, bytearray)
+"""Defaults of these types are copied for each call, as pydantic does for the fields of a model."""
+_read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter: what callers call it, what it takes, and what holds where it is left out."""
+
+    name: str
+    public_name: str
+    annotation: Any
+    description: str | None
+    required: bool
+    default: Callable[[], Any] | None
+    """Makes the value of a parameter that is left out; None leaves it to the function."""
+    shown_default: Any = PydanticUndefined
+
+    @classmethod
+    def of(cls, name: str, annotation: Any, default: Any, description: str | None) -> "Parameter":
+        """Read a parameter; `default` is `...` where there is none, and may be a pydantic `Field`."""
+        info = _field_info(annotation, default)
+        if info is None:
+            shown = PydanticUndefined if default is ... else default
+            copied = partial(deepcopy, default) if isinstance(default, _MUTABLE) else None
+            return cls(name, name, annotation, description, default is ..., copied, shown)
+        required = info.is_required()
+        public_name = info.validation_alias if isinstance(info.validation_alias, str) else name
+        make = None if required else partial(info.get_default, call_default_factory=True)
+        said = info.description or description
+        return cls(name, public_name, _standalone(info), said, required, make, info.default)
+
+    @property
+    def adapter(self) -> TypeAdapter[Any]:
+        """What validates its values."""
+        return adapter_of(self.annotation)
+
+
+def parameters_schema(parameters: Sequence[Parameter]) -> JsonSchema:
+    """Describe the arguments of a function."""
+    schemas = [schema_of(parameter.annotation, "validation") for parameter in parameters]
+    definitions: JsonSchema = {}
+    close = _unchanged if any(map(admits_extra, schemas)) else closed
+    if any("$defs" in schema for schema in schemas):
+        schemas, definitions = schemas_of([parameter.adapter for parameter in parameters])
+    schemas = list(map(close, schemas))
+    properties = {one.public_name: _described(one, schema) for one, schema in zip(parameters, schemas, strict=True)}
+    required = [parameter.public_name for parameter in parameters if parameter.required]
+    schema: JsonSchema = {"additionalProperties": False, "properties": properties, "type": "object"}
+    if required:
+        schema["required"] = required
+    return close({**schema, "$defs": definitions}) if definitions else schema
+
+
+def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> ParseArguments:
+    """Compile what turns raw JSON into the keyword arguments of a function."""
+    by_name = {parameter.public_name: parameter for parameter in parameters}
+    admits = any(admits_extra(schema_of(parameter.annotation, "validation")) for parameter in parameters)
+    validators = {name: _validator(parameter, strict, admits) for name, parameter in by_name.items()}
+
+    def parse(raw: bytes) -> dict[str, Any]:
+        given = _read_fields(raw)
+        arguments: dict[str, Any] = {}
+        problems: list[str] = []
+        for name, parameter in by_name.items():
+            value = given.pop(name, None)
+            if value is None:
+                _fill_in(parameter, arguments, problems)
+                continue
+            try:
+                arguments[parameter.name] = validators[name](bytes(value))
+            except ValidationError as error:
+                problems += explain_findings(error, (), place=(name,))
+        problems += (unknown_argument(name, tuple(by_name)) for name in given)
+        if problems:
+            raise refusal(problems)
+        return arguments
+
+    return parse
+
+
+def _fill_in(parameter: Parameter, arguments: dict[str, Any], problems: list[str]) -> None:
+    if parameter.required:
+        problems.append(f"{parameter.public_name}: required, but missing")
+    elif parameter.default is not None:
+        arguments[parameter.name] = parameter.default()
+
+
+def _validator(parameter: Parameter, strict: bool, admits: bool) -> Callable[[bytes], Any]:
+    validate = parameter.adapter.validator.validate_json
+    extra: Literal["forbid"] | None = None if admits else "forbid"
+    return lambda raw: validate(raw, strict=strict, extra=extra)
+
+
+def _unchanged(schema: JsonSchema) -> JsonSchema:
+    return schema
+
+
+def _described(parameter: Parameter, schema: Mapping[str, Any]) -> JsonSchema:
+    described = dict(schema)
+    if parameter.description and "description" not in described:
+        described["description"] = parameter.description
+    if parameter.shown_default is not PydanticUndefined:
+        described["default"] = to_jsonable_python(parameter.shown_default)
+    return described
+
+
+def _field_info(annotation: Any, default: Any) -> FieldInfo | None:
+    """Merge what pydantic's `Field` says about a parameter, None where nothing was said."""
+    said = get_origin(annotation) is Annotated and any(isinstance(extra, FieldInfo) for extra in get_args(annotation))
+    if isinstance(default, FieldInfo) or (said and default is not ...):
+        return FieldInfo.from_annotated_attribute(annotation, default)
+    return FieldInfo.from_annotation(annotation) if said else None
+
+
+def _standalone(info: FieldInfo) -> Any:
+    """Give the type without what only the field of a model can have: its name and its default."""
+    said = copy(info)
+    said.alias = said.validation_alias = said.serialization_alias = None
+    said.default, said.default_factory, said.metadata = PydanticUndefined, None, []
+    return Annotated[info.annotation, *info.metadata, said]
+
+
+async def buffer(stream: AsyncIterator[Any], context: ToolContext, declared: Any) -> Any:
+    """Collect a stream: declared text is joined, so is what turns out to be text where nothing is declared."""
+    items: list[Any] = []
+    async for item in stream:
+        items.append(item)
+        context.report_progress(len(items))
+    undeclared_text = declared is Any and items and all(isinstance(item, str) for item in items)
+    return "".join(items) if declared is str or undeclared_text else items
+
+
+def buffered_type(stream: Any) -> Any:
+    """Give the type of a buffered stream: `str` for a stream of text, else a list of its items."""
+    item: Any = next(iter(get_args(stream)), Any)
+    return item if item in (str, Any) else list[item]
+
+
+_VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a function takes and gives, as a tool."""
+
+    description: str
+    parameters: tuple[Parameter, ...]
+    context_parameters: tuple[str, ...]
+    returned: Any
+    """The annotation of what the function gives; Any where there is none."""
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *, skip_first: bool) -> "Signature":
+        """Read a function; `skip_first` leaves out `self`.
+
+        Raises:
+            ConfigurationError: if a parameter has no annotation, or takes any number of values.
+        """
+        hints = get_type_hints(function, include_extras=True)
+        found = list(inspect.signature(function).parameters.values())[skip_first:]
+        for parameter in found:
+            _check(function, parameter, hints)
+        context = tuple(one.name for one in found if _is_context(hints[one.name]))
+        description, described = _documentation(inspect.cleandoc(function.__doc__ or ""))
+        parameters = tuple(
+            Parameter.of(one.name, hints[one.name], _default(one), described.get(one.name))
+            for one in found
+            if one.name not in context
+        )
+        return cls(description, parameters, context, hints.get("return", Any))
+
+
+def _documentation(docstring: str) -> tuple[str, Mapping[str, str]]:
+    """Split a docstring into the description of the function and those of its parameters."""
+    if "\n" not in docstring:
+        return docstring, {}
+    import docstring_parser  # containers without long docstrings start faster without it
+
+    try:
+        parsed = docstring_parser.parse(docstring)
+    except docstring_parser.ParseError:
+        return docstring, {}
+    described = {parameter.arg_name: parameter.description or "" for parameter in parsed.params}
+    return (parsed.description or "").strip(), described
+
+
+def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
+    where = f"{function.__qualname__}({parameter.name})"
+    if parameter.kind in _VARIADIC or parameter.kind is parameter.POSITIONAL_ONLY:
+        raise ConfigurationError(f"{where}: a tool's parameters must be passable by name, one by one")
+    if parameter.name not in hints:
+        raise ConfigurationError(f"{where}: annotate the parameter, so that its schema is known")
+
+
+def _is_context(hint: Any) -> bool:
+    return ToolContext in (hint, *get_args(hint))
+
+
+def _default(parameter: inspect.Parameter) -> Any:
+    return ... if parameter.default is parameter.empty else parameter.default
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+FeatureT = TypeVar("FeatureT", bound="FunctionFeature[..., Any]")
+
+
+class FeatureOptions(TypedDict, total=False):
+    """What every decorator accepts; each stands for the attribute of the same name of `IFeature`."""
+
+    name: str
+    description: str
+    title: str
+    icons: tuple[Icon, ...]
+    meta: Mapping[str, Any]
+    tags: frozenset[str]
+    timeout_seconds: float
+    max_timeout_seconds: float
+    max_concurrency: int
+    queue_limit: int
+    queue_timeout_seconds: float
+    pool: str
+    max_result_bytes: int
+    scopes: frozenset[str]
+    cost: float
+    execution: Execution
+
+
+class FunctionFeature(IFeature, Generic[P, R]):
+    """A feature made of a function; calling it calls the function."""
+
+    collector: ClassVar[str]
+    """The name of the function that collects the decorated methods of an object."""
+
+    def __init__(self, function: Callable[P, R], options: Mapping[str, Any], *, bound: bool = True) -> None:
+        if isinstance(function, staticmethod):
+            function = function.__func__
+        self.function = function
+        self._options = options
+        self._bound = bound
+        self._signature = Signature.of(function, skip_first=not bound)
+        self.streams = inspect.isasyncgenfunction(function)
+        """Whether a call yields its output piece by piece."""
+        returned = self._signature.returned
+        self.returned = buffered_type(returned) if self.streams else returned
+        """The type of what a call gives."""
+        self._is_async = inspect.iscoroutinefunction(function) or self.streams
+        self.name = function.__name__
+        self.description = self._signature.description
+        self.execution = "loop" if self._is_async else "thread"
+        self.suspends = self._is_async
+        for key, value in options.items():
+            setattr(self, key, value)
+
+    def __reduce__(self) -> Any:
+        """Travel to another process by name, or, as a method, by its object and its name."""
+        owner = getattr(self.function, "__self__", None)
+        if owner is not None:
+            return getattr, (owner, self.function.__name__)
+        return _find, (self.function.__module__, self.function.__qualname__)
+
+    def __copy__(self) -> Self:
+        """Be copied as it is: what `copy` would do else is what it does for a journey, which leads to the original."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        return twin
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what turns raw JSON into the function's arguments.
+
+        Raises:
+            ConfigurationError: if the function is a method that lacks its object.
+        """
+        if not self._bound:
+            raise ConfigurationError(
+                f"{self.name} is a method: register {self.collector}(instance), not the class's function"
+            )
+        return parameters_parser(self._signature.parameters, strict=not coerce)
+
+    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+        """Call the function."""
+        for name in self._signature.context_parameters:
+            arguments[name] = context
+        result: Any = self.function(**arguments)  # type: ignore[call-arg]
+        if self.streams:
+            return await buffer(cast(AsyncIterator[Any], result), context, self.returned)
+        return await cast(Awaitable[Any], result) if self._is_async else result
+
+
+def _find(module: str, name: str) -> Any:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def check_options(decorator: str, options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Refuse an option that a decorator does not have.
+
+    Raises:
+        ConfigurationError: with its name.
+    """
+    unknown = options.keys() - known.keys()
+    if unknown:
+        raise ConfigurationError(f"@{decorator} has no option {', '.join(sorted(unknown))}")
+
+
+def check_function(function: Any, kind: str) -> None:
+    """Refuse what is decorated in the wrong place.
+
+    Raises:
+        ConfigurationError: for anything but a function or a method.
+    """
+    if isinstance(function, IFeature):
+        raise ConfigurationError(f"@{kind} on {function.name!r}, which is a feature already: write a function for each")
+    if isinstance(function, classmethod):
+        raise ConfigurationError(f"{function.__qualname__}: a class method is no {kind}; make it a method or static")
+    if inspect.isclass(function) or not hasattr(function, "__qualname__"):
+        raise ConfigurationError(f"@{kind} goes on a function or a method, not on {function!r}")
+
+
+def is_method(function: Callable[..., Any]) -> bool:
+    """Tell a function defined in a class body from one defined in a module or another function."""
+    first = next(iter(inspect.signature(function).parameters), None)
+    return first == "self" and "." in function.__qualname__.rpartition("<locals>.")[2]
+
+
+def features_of(instance: object, kind: type[FeatureT]) -> tuple[FeatureT, ...]:
+    """Collect the decorated methods of an object, bound to it, in the order of their definition."""
+    names = {name: None for owner in reversed(type(instance).__mro__) for name in vars(owner)}
+    return tuple(getattr(instance, name) for name in names if isinstance(_static(instance, name), kind))
+
+
+def _static(instance: object, name: str) -> object:
+    found = inspect.getattr_static(instance, name, None)
+    return found.__func__ if isinstance(found, staticmethod) else found

@@ -1,0 +1,124 @@
+"""What is recorded of calls, and the ports of what keeps the records."""
+
+import msgspec
+from abc import ABC, abstractmethod
+from axolotl_core.features.feature import Kind
+from collections.abc import Awaitable
+from typing import Literal, TypeAlias
+
+__all__ = ['AuditEvent', 'AuditRecord', 'IAuditSink', 'IAuditTrail', 'Outcome', 'Sensitive']
+
+AuditEvent: TypeAlias = Literal["start", "end", "gap"]
+"""`start` comes before the code of a tool that may destroy something, `end` when a call has ended however it did, `gap`
+where records were lost."""
+
+Outcome: TypeAlias = Literal[
+    "ok",
+    "error",
+    "failed",
+    "invalid_arguments",
+    "timeout",
+    "cancelled",
+    "overloaded",
+    "denied",
+    "quota",
+    "input_required",
+    "abandoned",
+    "unknown",
+]
+"""How a call ended: `error` is one that its code told the caller, `failed` one that was hidden, `abandoned` an answer
+although the code went on, `unknown` an end that the process did not live to see."""
+
+
+class Sensitive:
+    """Marks an argument that no record may show: `password: Annotated[str, Sensitive]`."""
+
+
+class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """What is kept of one call, or of the loss of records."""
+
+    time: str
+    """When it was made, in UTC, as RFC 3339 with microseconds."""
+    event: AuditEvent
+    call_id: str | None = None
+    """A random id of the call: its `start` and its `end` share it, and an answer that hides an error names it."""
+    kind: Kind | None = None
+    name: str | None = None
+    """The canonical name: of a resource its URI, or the template of it."""
+    requested: str | None = None
+    """The name as the caller wrote it; None for resources, whose URIs may hold arguments."""
+    toolset: str | None = None
+    subject: str | None = None
+    tenant: str | None = None
+    outcome: Outcome | None = None
+    reason: str | None = None
+    """Why, in a word: what a refusal says, why a call was stopped, or the type of a hidden error."""
+    rule: str | None = None
+    """Which rule of a policy decided, where one says so."""
+    duration_seconds: float | None = None
+    queued_seconds: float | None = None
+    digest: str | None = None
+    """Of the arguments in canonical JSON, with the name of the algorithm before it."""
+    arguments: msgspec.Raw | None = None
+    """The arguments as JSON without what is sensitive, where settings ask for them and they were valid."""
+    trace_id: str | None = None
+    lost: int | None = None
+    """How many records are missing here."""
+
+
+class IAuditSink(ABC):
+    """Keeps records. It is spoken to from the event loop, also before calls are answered, so it must not block long."""
+
+    @abstractmethod
+    def write(self, record: AuditRecord) -> Awaitable[None] | None:
+        """Take a record; the answer is None if it is kept already, else what to await until it is.
+
+        Any exception, here or from the awaitable, means that the record is not kept.
+        """
+
+    def open(self) -> None:
+        """Make ready; called once before the first record, and again where that failed.
+
+        Raises:
+            ConfigurationError: if it cannot be used as it is set up.
+        """
+        return
+
+    def flush(self, seconds: float) -> bool:
+        """Block, though not longer than that, until every record taken so far is kept; answers whether that is so.
+
+        It serves calls that are answered while their code goes on, which leaves no time to await anything.
+        """
+        return True
+
+    def close(self) -> None:
+        """Keep what is still to be kept and let go of everything."""
+        return
+
+
+class IAuditTrail(ABC):
+    """All sinks of a server behind one rule for what happens when one fails; layers speak to this."""
+
+    @abstractmethod
+    def admit(self) -> Awaitable[None] | None:
+        """Let a call in; the answer is None if it may run at once, else what to await before.
+
+        Raises:
+            Refused: also by the awaitable, if records cannot be kept and calls without a record are not to be.
+        """
+
+    @abstractmethod
+    def write(self, record: AuditRecord) -> Awaitable[None] | None:
+        """Have a record kept; the answer is None if it is, else what to await before the call goes on.
+
+        Raises:
+            ToolError: also by the awaitable, if it could not be kept and that is not to be passed over.
+        """
+
+    @abstractmethod
+    def write_at_once(self, record: AuditRecord) -> None:
+        """Have a record kept before this returns; a failure is counted and logged, and never raised."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Block until the records that were taken before are kept, or it takes too long."""

@@ -1,0 +1,174 @@
+"""`@prompt`: a function or a method as a prompt, its arguments read from its signature."""
+
+import inspect
+import msgspec
+from abc import abstractmethod
+from axolotl_core.arguments import check_textual
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.content import BLOCKS, ContentBlock, TextContent
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.completion import CompletableFunction, ICompletable
+from axolotl_core.features.feature import check_name_of, open_parameters, type_arguments
+from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
+from collections.abc import Callable, Mapping, Sequence
+from pydantic import BaseModel
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, overload
+
+__all__ = ['ArgumentsT', 'FunctionPrompt', 'IPrompt', 'PromptMessage', 'PromptOutput', 'PromptResult', 'check_prompt', 'prompt', 'prompt_result', 'prompts_of']
+
+ArgumentsT = TypeVar("ArgumentsT")
+_ROLES: Final = ("user", "assistant")
+
+_SINGLE: Final = (str, bytes, bytearray, memoryview)
+"""Sequences that are one thing, right or wrong, and not several."""
+
+
+class PromptMessage(msgspec.Struct, frozen=True):
+    """One message of a prompt: who says it, and what."""
+
+    role: Literal["user", "assistant"]
+    content: ContentBlock
+
+
+class PromptResult(msgspec.Struct, frozen=True):
+    """A whole answer, for prompts that decide about every part of it."""
+
+    messages: Sequence[PromptMessage]
+    description: str | None = None
+    meta: Mapping[str, Any] | None = None
+
+
+_Part: TypeAlias = str | ContentBlock | PromptMessage
+PromptOutput: TypeAlias = _Part | Sequence[_Part] | PromptResult
+"""What a prompt may give: text and content blocks become messages of the user."""
+
+
+class IPrompt(ICompletable, Generic[ArgumentsT]):
+    """A typed prompt: `class Review(IPrompt[ReviewArguments])` with a name, a description and `render`.
+
+    Its arguments are a pydantic model (`NoArguments` for none); they arrive as text and are converted, so that its
+    fields may be of type str, int, float, bool, a date, a Literal or an Enum.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        models = type_arguments(cls, IPrompt)
+        if models is not None:
+            (cls.input_model,) = models
+        elif not hasattr(cls, "input_model") and "render" in cls.__dict__ and not open_parameters(cls):
+            raise TypeError(f"Say which arguments {cls.__name__} takes: class {cls.__name__}(IPrompt[Arguments])")
+
+    @abstractmethod
+    async def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput:
+        """Write the messages.
+
+        Raises:
+            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+        """
+
+    async def execute(self, arguments: Any, context: ToolContext) -> PromptResult:
+        """Render, and bring whatever comes into one form."""
+        return prompt_result(await self.render(arguments, context))
+
+
+def prompt_result(output: Any) -> PromptResult:
+    """Make messages of what a prompt gave.
+
+    Raises:
+        TypeError: if it gave something that is no message.
+    """
+    if isinstance(output, PromptResult):
+        return msgspec.structs.replace(output, messages=tuple(map(_message, output.messages)))
+    parts = output if isinstance(output, Sequence) and not isinstance(output, _SINGLE) else (output,)
+    return PromptResult(tuple(map(_message, parts)))
+
+
+def check_prompt(prompt: Any) -> None:
+    """Look at a prompt before it is registered.
+
+    Raises:
+        ConfigurationError: if something is missing; the text says what to write.
+    """
+    kind = type(prompt).__name__
+    if not isinstance(prompt, IPrompt):
+        hint = "register an instance, not the class" if inspect.isclass(prompt) else "subclass IPrompt or use @prompt"
+        raise ConfigurationError(f"{prompt!r} is not a prompt: {hint}")
+    check_name_of(prompt)
+    model = getattr(prompt, "input_model", None)
+    derived = prompt.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
+    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
+        raise ConfigurationError(f"{kind} has no arguments model: write class {kind}(IPrompt[Arguments])")
+    check_textual(f"Prompt {prompt.name!r}", prompt.arguments_schema)
+
+
+def _message(part: Any) -> PromptMessage:
+    if isinstance(part, PromptMessage):
+        return _checked(part)
+    if isinstance(part, str):
+        return PromptMessage("user", TextContent(part))
+    if isinstance(part, BLOCKS):
+        return PromptMessage("user", part)
+    raise TypeError(f"a prompt gives texts, content blocks or messages, not {type(part).__name__}")
+
+
+def _checked(message: PromptMessage) -> PromptMessage:
+    if message.role not in _ROLES:
+        raise TypeError(f"a message of a prompt is from {' or '.join(_ROLES)}, not from {message.role!r}")
+    if not isinstance(message.content, BLOCKS):
+        raise TypeError(f"a message of a prompt holds a content block, not {type(message.content).__name__}")
+    return message
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
+    """The prompt that `@prompt` makes; calling it calls the function."""
+
+    collector = "prompts_of"
+
+    def __init__(self, function: Callable[P, R], options: FeatureOptions, *, bound: bool = True) -> None:
+        super().__init__(function, options, bound=bound)
+        if self.streams:
+            self.returned = list  # each text that a generator yields is a message, not a piece of one
+
+    def __get__(self, instance: object | None, owner: type) -> "FunctionPrompt[..., R]":
+        if instance is None or self._bound:
+            return self
+        method = FunctionPrompt(self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
+        method.completers = self.completers_for(instance)
+        return method
+
+    async def render(self, arguments: dict[str, Any], context: ToolContext) -> PromptOutput:
+        """Call the function."""
+        output: PromptOutput = await CompletableFunction.execute(self, arguments, context)
+        return output
+
+    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> PromptResult:
+        """Call the function, and bring whatever comes into one form."""
+        return prompt_result(await self.render(arguments, context))
+
+
+@overload
+def prompt(function: Callable[P, R], /) -> FunctionPrompt[P, R]: ...
+@overload
+def prompt(**options: Unpack[FeatureOptions]) -> Callable[[Callable[P, R]], FunctionPrompt[P, R]]: ...
+def prompt(function: Callable[P, R] | None = None, /, **options: Unpack[FeatureOptions]) -> Any:
+    """Make a prompt of a function or a method; its parameters are the prompt's arguments.
+
+    Raises:
+        ConfigurationError: if the signature is none that a caller can fill by name, or there is no such option.
+    """
+    check_options("prompt", options, FeatureOptions.__annotations__)
+
+    def decorate(target: Callable[P, R]) -> FunctionPrompt[P, R]:
+        check_function(target, "prompt")
+        return FunctionPrompt(target, options, bound=not is_method(target))
+
+    return decorate if function is None else decorate(function)
+
+
+def prompts_of(instance: object) -> tuple[FunctionPrompt[..., Any], ...]:
+    """Collect the `@prompt` methods of an object, bound to it, in the order of their definition."""
+    return features_of(instance, FunctionPrompt)

@@ -1,0 +1,361 @@
+"""Asking the client's model."""
+
+import msgspec
+from axolotl_core.content import AudioContent, BLOCKS, ContentBlock, ImageContent, TextContent
+from axolotl_core.questions.question import Question, invalid_shape
+from axolotl_core.schema import JsonSchema, schema_of
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from msgspec import UNSET
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+from typing import Any, Final, Literal, Protocol, Required, TypeAlias, TypedDict
+
+__all__ = ['ISamplingTool', 'IncludeContext', 'ModelPreferences', 'Role', 'Sample', 'SampleBlock', 'SamplingBlock', 'SamplingMessage', 'SamplingOptions', 'SamplingTool', 'ToolChoice', 'ToolOutcome', 'ToolUse', 'check_conversation', 'read_sample', 'sampling_question', 'written_messages', 'written_tools']
+
+class ISamplingTool(Protocol):
+    """A tool as a model needs to know it; every `ITool` is one."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def title(self) -> str | None:
+        """Its name for people."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it does."""
+        ...
+
+    @property
+    def input_schema(self) -> JsonSchema:
+        """The JSON Schema of its arguments, an object."""
+        ...
+
+
+class SamplingTool(msgspec.Struct, frozen=True):
+    """A tool for a model, described by hand; whoever asked the model runs it."""
+
+    name: str
+    input_schema: JsonSchema
+    description: str = ""
+    title: str | None = None
+
+    @classmethod
+    def of(cls, name: str, arguments: type[BaseModel], description: str = "") -> "SamplingTool":
+        """Describe a tool by the model of its arguments."""
+        return cls(name, schema_of(arguments, "validation"), description)
+
+
+def written_tools(tools: Sequence[ISamplingTool]) -> list[Mapping[str, Any]]:
+    """Write tools as the protocol describes them.
+
+    Raises:
+        ValueError: if two share a name, or one takes something else than an object.
+    """
+    names = [tool.name for tool in tools]
+    if len(set(names)) != len(names):
+        raise ValueError(f"Two tools have the same name: {names}")
+    return [_written_tool(tool) for tool in tools]
+
+
+def _written_tool(tool: ISamplingTool) -> Mapping[str, Any]:
+    if tool.input_schema.get("type") != "object":
+        raise ValueError(f'The input schema of the tool {tool.name!r} must have "type": "object"')
+    written: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
+    if tool.title is not None:
+        written["title"] = tool.title
+    if tool.description:
+        written["description"] = tool.description
+    return written
+
+
+Role: TypeAlias = Literal["user", "assistant"]
+
+
+class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool_use"):
+    """The model wants a tool to be run, by whoever asked it."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any]
+    meta: Mapping[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool_result"):
+    """What came of a tool that the model wanted to be run."""
+
+    tool_use_id: str
+    content: str | Sequence[ContentBlock]
+    """What the model is told; plain text stands for a block of it."""
+    structured: Any = msgspec.field(default=UNSET, name="structuredContent")
+    """Any JSON value or pydantic model; `UNSET` leaves it out."""
+    is_error: bool = False
+    meta: Mapping[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+SampleBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUse
+"""What a model answers."""
+SamplingBlock: TypeAlias = SampleBlock | ToolOutcome
+"""What a model is told."""
+
+_BLOCKS: Final = (TextContent, ImageContent, AudioContent, ToolUse, ToolOutcome)
+
+
+class SamplingMessage(msgspec.Struct, frozen=True):
+    """One turn of the conversation; plain text stands for a block of it."""
+
+    role: Role
+    content: str | SamplingBlock | Sequence[SamplingBlock]
+    meta: Mapping[str, Any] | None = None
+
+    @property
+    def blocks(self) -> tuple[SamplingBlock, ...]:
+        """The content as blocks."""
+        content = self.content
+        if isinstance(content, str):
+            return (TextContent(content),)
+        return (content,) if isinstance(content, msgspec.Struct) else tuple(content)
+
+
+def written_messages(messages: Sequence[SamplingMessage]) -> list[Mapping[str, Any]]:
+    """Write checked messages in the latest form; a single block stands alone, as every revision reads it."""
+    return [_written_message(message) for message in messages]
+
+
+def check_conversation(messages: Sequence[SamplingMessage]) -> None:
+    """Compare messages with the protocol's rules.
+
+    Raises:
+        ValueError: if one has a wrong role or block, or if a tool use and its outcome do not follow each other.
+    """
+    if not messages:
+        raise ValueError("A sample needs at least one message")
+    open_uses: list[str] = []
+    for number, message in enumerate(messages):
+        place = f"messages[{number}]"
+        _check_blocks(place, message)
+        outcomes = [block.tool_use_id for block in message.blocks if isinstance(block, ToolOutcome)]
+        if sorted(outcomes) != sorted(open_uses):
+            raise ValueError(
+                f"{place} must answer the tool uses of the message before it: expected {open_uses}, got {outcomes}"
+            )
+        open_uses = [block.id for block in message.blocks if isinstance(block, ToolUse)]
+        if len(set(open_uses)) != len(open_uses):
+            raise ValueError(f"{place} has two tool uses of the same id: {open_uses}")
+    if open_uses:
+        raise ValueError(f"The last message leaves tool uses without an outcome: {open_uses}")
+
+
+def _check_blocks(place: str, message: SamplingMessage) -> None:
+    blocks = message.blocks
+    if message.role not in ("user", "assistant"):
+        raise ValueError(f'{place}.role must be "user" or "assistant"')
+    if not blocks:
+        raise ValueError(f"{place} has no content")
+    for block in blocks:
+        _check_block(place, block, message.role)
+    outcomes = sum(isinstance(block, ToolOutcome) for block in blocks)
+    if 0 < outcomes < len(blocks):
+        raise ValueError(f"{place} mixes tool outcomes with other content: put that into a message of its own")
+
+
+def _check_block(place: str, block: SamplingBlock, role: Role) -> None:
+    if not isinstance(block, _BLOCKS):
+        raise ValueError(f"{place} holds {type(block).__name__}: a model is told text, images, audio and tool outcomes")
+    if isinstance(block, ToolUse) and role != "assistant":
+        raise ValueError(f"{place} holds a ToolUse: only the assistant uses tools")
+    if isinstance(block, ToolOutcome):
+        if role != "user":
+            raise ValueError(f"{place} holds a ToolOutcome: only the user tells what came of a tool")
+        if not isinstance(block.content, str) and not all(isinstance(one, BLOCKS) for one in block.content):
+            raise ValueError(f"{place} holds a ToolOutcome whose content is no text and no list of content blocks")
+
+
+def _written_message(message: SamplingMessage) -> Mapping[str, Any]:
+    blocks = [_written_block(block) for block in message.blocks]
+    written: dict[str, Any] = {"role": message.role, "content": blocks[0] if len(blocks) == 1 else blocks}
+    return written if message.meta is None else {**written, "_meta": message.meta}
+
+
+def _written_block(block: SamplingBlock) -> SamplingBlock:
+    if isinstance(block, ToolOutcome) and isinstance(block.content, str):
+        return msgspec.structs.replace(block, content=[TextContent(block.content)])
+    return block
+
+
+IncludeContext: TypeAlias = Literal["none", "thisServer", "allServers"]
+ToolChoice: TypeAlias = Literal["auto", "required", "none"]
+
+_CONTEXTS: Final = ("none", "thisServer", "allServers")
+_CHOICES: Final = ("auto", "required", "none")
+
+
+class ModelPreferences(msgspec.Struct, frozen=True, kw_only=True):
+    """Which model would suit; the client decides. Priorities go from 0 to 1."""
+
+    hints: Sequence[str] = ()
+    """Names or parts of names of models, the best first."""
+    cost_priority: float | None = None
+    speed_priority: float | None = None
+    intelligence_priority: float | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.hints, str):
+            raise ValueError("hints must be a list of names, not one text")
+        for priority in (self.cost_priority, self.speed_priority, self.intelligence_priority):
+            if priority is not None and not 0 <= priority <= 1:
+                raise ValueError(f"A priority of a model goes from 0 to 1, not {priority!r}")
+
+
+class SamplingOptions(TypedDict, total=False):
+    """What may be said about a sample beside the conversation."""
+
+    max_tokens: Required[int]
+    system_prompt: str | None
+    temperature: float | None
+    stop_sequences: Sequence[str]
+    model_preferences: ModelPreferences | None
+    include_context: IncludeContext | None
+    metadata: Mapping[str, Any] | None
+    tools: Sequence[ISamplingTool]
+    tool_choice: ToolChoice | None
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """What the model answered."""
+
+    role: Role
+    content: tuple[SampleBlock, ...]
+    model: str
+    stop_reason: str | None = None
+    """Why it stopped, e.g. endTurn, stopSequence, maxTokens or toolUse."""
+
+    @property
+    def text(self) -> str:
+        """The text of the answer; several blocks of it stand on lines of their own."""
+        return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
+
+    @property
+    def tool_uses(self) -> tuple[ToolUse, ...]:
+        """The tools that the model wants to be run."""
+        return tuple(block for block in self.content if isinstance(block, ToolUse))
+
+    @property
+    def message(self) -> SamplingMessage:
+        """The answer as a turn of the conversation that goes on."""
+        return SamplingMessage(self.role, self.content)
+
+
+class _CreatedMessage(msgspec.Struct, rename="camel"):
+    role: Role
+    content: SampleBlock | tuple[SampleBlock, ...]
+    model: str
+    stop_reason: str | None = None
+
+
+def sampling_question(
+    messages: str | Sequence[SamplingMessage],
+    *,
+    max_tokens: int,
+    system_prompt: str | None = None,
+    temperature: float | None = None,
+    stop_sequences: Sequence[str] = (),
+    model_preferences: ModelPreferences | None = None,
+    include_context: IncludeContext | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    tools: Sequence[ISamplingTool] = (),
+    tool_choice: ToolChoice | None = None,
+) -> Question:
+    """Ask the client's model to go on with a conversation; plain text stands for one message of the user.
+
+    Raises:
+        ValueError: if the protocol does not allow it so.
+    """
+    conversation = [SamplingMessage("user", messages)] if isinstance(messages, str) else list(messages)
+    check_conversation(conversation)
+    if isinstance(stop_sequences, str):
+        raise ValueError("stop_sequences must be a list of texts, not one text")
+    _check_options(max_tokens, temperature, include_context, tools, tool_choice)
+    params = {
+        "messages": written_messages(conversation),
+        "maxTokens": max_tokens,
+        "systemPrompt": system_prompt,
+        "temperature": temperature,
+        "stopSequences": list(stop_sequences) or None,
+        "modelPreferences": _written_preferences(model_preferences),
+        "includeContext": include_context,
+        "metadata": metadata,
+        "tools": written_tools(tools) or None,
+        "toolChoice": tool_choice and {"mode": tool_choice},
+    }
+    return Question(
+        method="sampling/createMessage",
+        params=_plain({key: value for key, value in params.items() if value is not None}),
+        requires={"sampling": _required(conversation, tools, include_context)},
+    )
+
+
+def read_sample(response: Any) -> Sample:
+    """Read a model's answer from a client's bare result.
+
+    Raises:
+        InvalidAnswer: if it is none.
+    """
+    try:
+        created = msgspec.convert(response, _CreatedMessage)
+    except msgspec.ValidationError as error:
+        raise invalid_shape(error) from None
+    content = created.content if isinstance(created.content, tuple) else (created.content,)
+    return Sample(created.role, content, created.model, created.stop_reason)
+
+
+def _check_options(
+    max_tokens: int,
+    temperature: float | None,
+    include_context: str | None,
+    tools: Sequence[ISamplingTool],
+    tool_choice: str | None,
+) -> None:
+    if type(max_tokens) is not int or max_tokens < 1:
+        raise ValueError("max_tokens must be a whole number of at least 1")
+    if temperature is not None and not isfinite(temperature):
+        raise ValueError("temperature must be a finite number")
+    if include_context not in (None, *_CONTEXTS):
+        raise ValueError(f"include_context must be one of {', '.join(_CONTEXTS)}")
+    if tool_choice not in (None, *_CHOICES):
+        raise ValueError(f"tool_choice must be one of {', '.join(_CHOICES)}")
+    if tool_choice is not None and not tools:
+        raise ValueError("tool_choice needs tools to choose from")
+
+
+def _required(
+    messages: Sequence[SamplingMessage], tools: Sequence[ISamplingTool], include_context: str | None
+) -> Mapping[str, Any]:
+    uses_tools = any(isinstance(block, ToolUse) for message in messages for block in message.blocks)
+    required: dict[str, Any] = {"tools": {}} if tools or uses_tools else {}
+    if include_context in ("thisServer", "allServers"):
+        required["context"] = {}
+    return required
+
+
+def _written_preferences(preferences: ModelPreferences | None) -> Mapping[str, Any] | None:
+    if preferences is None:
+        return None
+    written = {
+        "hints": [{"name": hint} for hint in preferences.hints] or None,
+        "costPriority": preferences.cost_priority,
+        "speedPriority": preferences.speed_priority,
+        "intelligencePriority": preferences.intelligence_priority,
+    }
+    return {key: value for key, value in written.items() if value is not None}
+
+
+def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Write blocks and models as plain JSON, bytes as base64."""
+    plain: dict[str, Any] = to_jsonable_python(msgspec.to_builtins(params, enc_hook=to_jsonable_python))
+    return plain

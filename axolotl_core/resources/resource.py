@@ -1,0 +1,346 @@
+"""`@resource`: a function or a method as a resource, or as a template of resources if its URI has variables."""
+
+import inspect
+import msgspec
+import re
+from abc import abstractmethod
+from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.completion import CompletableFunction, ICompletable
+from axolotl_core.features.feature import IFeature, check_name_of, open_parameters, type_arguments
+from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
+from axolotl_core.protocol.wire import json_text
+from axolotl_core.schema import JsonSchema
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pydantic import BaseModel
+from typing import Any, Final, Generic, Literal, ParamSpec, TYPE_CHECKING, TypeAlias, TypeVar, Unpack
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from axolotl_core.resources.uri_template import UriTemplate
+
+__all__ = ['CacheHint', 'FunctionResource', 'FunctionResourceTemplate', 'IResource', 'IResourceTemplate', 'ResourceContents', 'ResourceOptions', 'ResourceOutput', 'Screenable', 'VariablesT', 'check_resource', 'contents_of', 'resource', 'resources_of', 'screen']
+
+VariablesT = TypeVar("VariablesT")
+
+_URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^ ]+")
+
+ResourceContents: TypeAlias = tuple[TextResource | BlobResource, ...]
+ResourceOutput: TypeAlias = Any
+"""What a resource may give: text, bytes, contents with their own URIs, or any JSON value or model."""
+
+
+class CacheHint(msgspec.Struct, frozen=True):
+    """How long a client may keep an answer; `public` says that it is the same for every caller."""
+
+    ttl_seconds: float
+    scope: Literal["public", "private"] = "private"
+
+    def __post_init__(self) -> None:
+        if self.ttl_seconds < 0:
+            raise ValueError(f"CacheHint: ttl_seconds is {self.ttl_seconds:g}, but must not be negative")
+
+
+class _Readable(IFeature):
+    """What resources and templates of them say about themselves."""
+
+    mime_type: str | None = None
+    annotations: Annotations | None = None
+    cache: CacheHint | None = None
+    """How long clients may keep what was read; the server's settings decide where it is None."""
+
+
+class IResource(_Readable):
+    """Something with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
+
+    uri: str
+    size: int | None = None
+    """How many bytes it has, where that is known beforehand."""
+    input_model = NoArguments
+
+    @abstractmethod
+    async def read(self, context: ToolContext) -> ResourceOutput:
+        """Give the content: text, bytes, `TextResource`, `BlobResource`, a sequence of them, or any JSON value.
+
+        Raises:
+            ResourceNotFound: if there is nothing behind the URI now.
+            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+        """
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Read nothing: a fixed URI has no variables."""
+        return _nothing
+
+    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+        """Read, and bring whatever comes into one form."""
+        return contents_of(await self.read(context), context.uri, self.mime_type)
+
+
+class IResourceTemplate(_Readable, ICompletable, Generic[VariablesT]):
+    """Many resources of one form: `class Profile(IResourceTemplate[ProfileVariables])` with a `uri_template`.
+
+    The variables of the RFC 6570 template are a pydantic model; they arrive as text and are converted.
+    """
+
+    uri_template: str
+    unscreened: frozenset[str] = frozenset()
+    """Variables whose values may lead out of their place, as `../x` does; all others are refused then."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        models = type_arguments(cls, IResourceTemplate)
+        if models is not None:
+            (cls.input_model,) = models
+        elif not hasattr(cls, "input_model") and "read" in cls.__dict__ and not open_parameters(cls):
+            kind = cls.__name__
+            raise TypeError(f"Say which variables {kind} has: class {kind}(IResourceTemplate[Variables])")
+
+    @abstractmethod
+    async def read(self, variables: VariablesT, context: ToolContext) -> ResourceOutput:
+        """Give the content of one resource, as `IResource.read` does; `context.uri` is the whole URI.
+
+        Raises:
+            ResourceNotFound: if there is nothing behind the URI.
+            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+        """
+
+    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+        """Read, and bring whatever comes into one form."""
+        return contents_of(await self.read(arguments, context), context.uri, self.mime_type)
+
+
+def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContents:
+    """Make contents of what a resource gave.
+
+    Raises:
+        ValueError: if it holds something that JSON has no form for.
+    """
+    mime_type = mime_type or (APP_MIME_TYPE if uri.startswith(APP_SCHEME) else None)
+    if isinstance(output, TextResource | BlobResource):
+        return (output,)
+    if isinstance(output, str):
+        return (TextResource(uri, output, mime_type or "text/plain"),)
+    if isinstance(output, bytes | bytearray | memoryview):
+        return (BlobResource(uri, bytes(output), mime_type or "application/octet-stream"),)
+    if isinstance(output, Sequence) and output and all(isinstance(one, TextResource | BlobResource) for one in output):
+        return tuple(output)
+    return (TextResource(uri, json_text(output).decode(), mime_type or "application/json"),)
+
+
+def check_resource(resource: Any) -> None:
+    """Look at a resource or a template before it is registered.
+
+    Raises:
+        ConfigurationError: if something is missing; the text says what to write.
+    """
+    if isinstance(resource, IResourceTemplate) and isinstance(resource, IResource):
+        raise ConfigurationError(f"{type(resource).__name__} is a resource and a template: make it one of them")
+    if isinstance(resource, IResourceTemplate):
+        _check_template(resource)
+        _check_mime_type(resource, resource.uri_template)
+    elif isinstance(resource, IResource):
+        _check_fixed(resource)
+        _check_mime_type(resource, resource.uri)
+    else:
+        hint = (
+            "register an instance, not the class"
+            if inspect.isclass(resource)
+            else "subclass IResource or IResourceTemplate, or use @resource"
+        )
+        raise ConfigurationError(f"{resource!r} is not a resource: {hint}")
+    check_name_of(resource)
+
+
+def _check_fixed(resource: IResource) -> None:
+    kind, uri = type(resource).__name__, getattr(resource, "uri", None)
+    if not isinstance(uri, str) or not _URI.fullmatch(uri) or not uri.isprintable():
+        raise ConfigurationError(f'{kind} has the URI {uri!r}: give it one with a scheme, as uri = "config://app"')
+    if "{" in uri or "}" in uri:
+        raise ConfigurationError(f"{kind} has the URI {uri!r}: subclass IResourceTemplate for one with variables")
+
+
+def _check_mime_type(resource: _Readable, uri: str) -> None:
+    if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
+        raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
+
+
+def _check_template(template: IResourceTemplate[Any]) -> None:
+    kind, text = type(template).__name__, getattr(template, "uri_template", None)
+    if not isinstance(text, str):
+        raise ConfigurationError(f'{kind} has no URI template: write uri_template = "users://{{user_id}}"')
+    model = getattr(template, "input_model", None)
+    derived = template.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
+    if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
+        raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
+    from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster without it
+
+    form, schema, owner = UriTemplate(text), template.arguments_schema, f"Resource template {text!r}"
+    check_textual(owner, schema, lists=form.exploded)
+    for finding in _findings_about(form, schema, template.unscreened):
+        raise ConfigurationError(f"{owner}: {finding}")
+
+
+def _findings_about(form: "UriTemplate", schema: JsonSchema, unscreened: Iterable[str]) -> Iterator[str]:
+    """Compare the variables of a template with what its code takes, and yield what does not fit."""
+    variables, fields, required = (
+        set(form.variables),
+        set(schema.get("properties", {})),
+        set(schema.get("required", ())),
+    )
+    if not variables:
+        yield "it has no variables; subclass IResource for one fixed URI"
+    yield from (f"{name} is in the template, but not in the variables" for name in sorted(variables - fields))
+    yield from (f"{name} is in the variables, but not in the template" for name in sorted(required - variables))
+    yield from (f"{name} may be absent from a URI; give it a default" for name in sorted(required & form.optional))
+    yield from (f"unscreened names {name}, which is no variable" for name in sorted(set(unscreened) - variables))
+
+
+def _nothing(raw: bytes) -> None:
+    return None
+
+
+Screenable: TypeAlias = str | Sequence[str]
+
+_MOST_DECODINGS = 3
+_SEPARATOR = re.compile(r"[/\\]")
+_OUT_OF_PLACE = re.compile(r"[\x00-\x1f\x7f-\x9f\\]|\A/|\A[A-Za-z]:")
+
+
+def screen(values: Mapping[str, Screenable], unscreened: Collection[str]) -> str | None:
+    """Name the first variable whose value leads out of its place; those in `unscreened` are not looked at.
+
+    Such a value has a segment `.` or `..`, a control character or a backslash, or starts like an absolute path with a
+    slash or a drive letter; percent-encoded again it is the same value, and one encoded more than thrice is refused.
+    """
+    for name, value in values.items():
+        if name not in unscreened and any(map(_leads_out, _paths_of(value))):
+            return name
+    return None
+
+
+def _paths_of(value: Screenable) -> Iterator[str]:
+    """Yield what a path may be made of: a text, each part of a list, and the parts joined."""
+    if isinstance(value, str):
+        yield value
+    else:
+        yield from value
+        yield "/".join(value)
+
+
+def _leads_out(text: str) -> bool:
+    for _ in range(_MOST_DECODINGS + 1):
+        if _OUT_OF_PLACE.search(text) or not {".", ".."}.isdisjoint(_SEPARATOR.split(text)):
+            return True
+        decoded = unquote(text)
+        if decoded == text:
+            return False
+        text = decoded
+    return True
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ResourceOptions(FeatureOptions, total=False):
+    """What `@resource` accepts besides the URI; each stands for the attribute of the same name of the interfaces."""
+
+    mime_type: str
+    size: int
+    annotations: Annotations
+    cache: CacheHint
+    unscreened: frozenset[str]
+
+
+class FunctionResource(CompletableFunction[P, R], IResource):
+    """The resource that `@resource` makes; calling it calls the function."""
+
+    collector = "resources_of"
+
+    def __init__(self, uri: str, function: Callable[P, R], options: ResourceOptions, *, bound: bool = True) -> None:
+        super().__init__(function, options, bound=bound)
+        self.uri = uri
+        if self._signature.parameters:
+            first = self._signature.parameters[0].name
+            raise ConfigurationError(f"@resource({uri!r}): {self.name} takes {first!r}, but the URI has no {{{first}}}")
+
+    def __get__(self, instance: object | None, owner: type) -> "FunctionResource[..., R]":
+        if instance is None or self._bound:
+            return self
+        return FunctionResource(self.uri, self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
+
+    async def read(self, context: ToolContext) -> ResourceOutput:
+        """Call the function."""
+        return await _read(self, {}, context)
+
+    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+        """Call the function, and bring whatever comes into one form."""
+        return contents_of(await self.read(context), context.uri, self.mime_type)
+
+
+class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict[str, Any]]):
+    """The template that `@resource` makes of a function; calling it calls the function."""
+
+    collector = "resources_of"
+
+    def __init__(self, uri: str, function: Callable[P, R], options: ResourceOptions, *, bound: bool = True) -> None:
+        super().__init__(function, options, bound=bound)
+        self.uri_template = uri
+
+    def __get__(self, instance: object | None, owner: type) -> "FunctionResourceTemplate[..., R]":
+        if instance is None or self._bound:
+            return self
+        function = self.function.__get__(instance, owner)
+        method = FunctionResourceTemplate(self.uri_template, function, self._options)  # type: ignore[arg-type]
+        method.completers = self.completers_for(instance)
+        return method
+
+    async def read(self, variables: dict[str, Any], context: ToolContext) -> ResourceOutput:
+        """Call the function."""
+        return await _read(self, variables, context)
+
+    async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
+        """Call the function, and bring whatever comes into one form."""
+        return contents_of(await self.read(arguments, context), context.uri, self.mime_type)
+
+
+def resource(
+    uri: str, /, **options: Unpack[ResourceOptions]
+) -> Callable[[Callable[P, R]], FunctionResource[P, R] | FunctionResourceTemplate[P, R]]:
+    """Make a resource of a function or a method; if the URI has `{variables}`, they are its parameters.
+
+    Raises:
+        ConfigurationError: if the parameters do not fit the URI, or there is no such option.
+    """
+    if not isinstance(uri, str):
+        raise ConfigurationError('@resource needs the URI: write @resource("config://app")')
+    from axolotl_core.resources.uri_template import has_variables  # servers without resources start faster without it
+
+    check_options("resource", options, ResourceOptions.__annotations__)
+    misplaced, where = ("size", "without") if has_variables(uri) else ("unscreened", "with")
+    if misplaced in options:
+        raise ConfigurationError(f"@resource({uri!r}): {misplaced} is for a URI {where} variables")
+
+    def decorate(target: Callable[P, R]) -> FunctionResource[P, R] | FunctionResourceTemplate[P, R]:
+        check_function(target, "resource")
+        kind = FunctionResourceTemplate if has_variables(uri) else FunctionResource
+        return kind(uri, target, options, bound=not is_method(target))
+
+    return decorate
+
+
+def resources_of(instance: object) -> tuple[FunctionResource[..., Any] | FunctionResourceTemplate[..., Any], ...]:
+    """Collect the `@resource` methods of an object, bound to it, in the order of their definition."""
+    found = features_of(instance, CompletableFunction)
+    return tuple(one for one in found if isinstance(one, FunctionResource | FunctionResourceTemplate))
+
+
+async def _read(resource: CompletableFunction[..., Any], variables: dict[str, Any], context: ToolContext) -> Any:
+    """Call the function; the bytes that a generator yields are put together, as its texts are."""
+    output = await CompletableFunction.execute(resource, variables, context)
+    if not resource.streams or isinstance(output, str):
+        return output
+    binary = resource.returned == list[bytes] or (output and all(isinstance(piece, bytes) for piece in output))
+    return b"".join(output) if binary else output

@@ -1,0 +1,107 @@
+"""Tools made of a raw JSON Schema and a handler."""
+
+import inspect
+import pydantic_core
+from axolotl_core.arguments import ParseArguments, refusal
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import ConfigurationError, InvalidArguments
+from axolotl_core.features.feature import Execution
+from axolotl_core.schema import JsonSchema
+from axolotl_core.tools.tool import ITool
+from collections.abc import Awaitable, Callable
+from typing import Any, TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+__all__ = ['SchemaHandler', 'SchemaTool', 'compile_schema']
+
+_SHOWN_ENDS = 100
+
+SchemaHandler: TypeAlias = Callable[[dict[str, Any]], Any | Awaitable[Any]]
+
+
+class SchemaTool(ITool[dict[str, Any], Any]):
+    """A tool whose arguments stay a plain dict, checked against a schema written by hand."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: JsonSchema,
+        handler: SchemaHandler,
+        *,
+        description: str = "",
+        execution: Execution | None = None,
+    ) -> None:
+        self.name = name
+        self.description = description
+        self._schema = {"type": "object", **schema}
+        # Without `properties` the validator would not name an unknown argument.
+        self._validator = compile_schema({"properties": {}, **self._schema}, f"Tool {name!r}")
+        self._handler = handler
+        self.suspends = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
+        self.execution = execution or ("loop" if self.suspends else "thread")
+        if self._schema["type"] != "object":
+            raise ConfigurationError(f'Tool {name!r}: the root of an input schema must have "type": "object"')
+
+    @property
+    def input_schema(self) -> JsonSchema:
+        """The schema as it was given."""
+        return self._schema
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Check arguments against the schema; a raw schema is never coerced."""
+
+        def parse(raw: bytes) -> dict[str, Any]:
+            arguments = _read(raw)
+            problems = [_shortened(_describe(error, "arguments")) for error in self._validator.iter_errors(arguments)]
+            if problems:
+                raise refusal(problems)
+            return arguments
+
+        return parse
+
+    async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
+        """Hand the arguments to the handler."""
+        result = self._handler(arguments)
+        return await result if self.suspends else result
+
+
+def compile_schema(schema: JsonSchema, where: str) -> "jsonschema_rs.Validator":
+    """Compile a schema once; references stay inside it and patterns run in linear time.
+
+    Raises:
+        ConfigurationError: if the schema is not valid, too large or refers to another document.
+    """
+    import jsonschema_rs  # containers without raw schemas start faster without it
+
+    try:
+        return jsonschema_rs.validator_for(
+            schema, retriever=_refuse_retrieval, pattern_options=jsonschema_rs.RegexOptions()
+        )
+    except jsonschema_rs.ValidationError as error:
+        raise ConfigurationError(f"{where}: the input schema is not valid: {_describe(error, 'schema')}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{where}: the input schema is not valid: {error}") from error
+
+
+def _refuse_retrieval(uri: str) -> Any:
+    raise LookupError(f"the schema refers to {uri}; references must stay inside the schema")
+
+
+def _read(raw: bytes) -> dict[str, Any]:
+    try:
+        value = pydantic_core.from_json(raw, allow_inf_nan=False)
+    except ValueError:
+        raise InvalidArguments("Invalid arguments: not readable as JSON") from None
+    return value if isinstance(value, dict) else {}
+
+
+def _describe(error: "jsonschema_rs.ValidationError", root: str) -> str:
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path)
+    return f"{place.removeprefix('.') or root}: {error.message}"
+
+
+def _shortened(problem: str) -> str:
+    """Cut the middle out: a text begins with the place and what was got, and ends with what was expected."""
+    return problem if len(problem) <= 2 * _SHOWN_ENDS else f"{problem[:_SHOWN_ENDS]}…{problem[-_SHOWN_ENDS:]}"

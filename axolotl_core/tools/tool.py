@@ -1,0 +1,220 @@
+"""Tools that produce their answer piece by piece; the pieces are buffered into one result."""
+
+import inspect
+import msgspec
+from abc import abstractmethod
+from axolotl_core.arguments import ParseArguments, model_parser
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.content import AppLink, is_structured
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.feature import IFeature, check_name_of, open_parameters, type_arguments
+from axolotl_core.features.function_feature import FeatureOptions, FunctionFeature, buffer, buffered_type, check_function, check_options, features_of, is_method, parameters_schema
+from axolotl_core.policies.tool_rules import Approval, Breaker, Idempotency, Retry
+from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
+from collections.abc import AsyncIterator, Callable
+from pydantic import BaseModel, TypeAdapter
+from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, get_args, get_origin, overload
+
+__all__ = ['FunctionTool', 'IStreamTool', 'ITool', 'InputT', 'OutputT', 'TaskSupport', 'ToolAnnotations', 'ToolOptions', 'check_definition', 'tool', 'tools_of']
+
+TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
+
+InputT = TypeVar("InputT")
+OutputT = TypeVar("OutputT")
+
+
+class ToolAnnotations(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Hints for clients about what a tool does; no client may rely on them."""
+
+    title: str | None = None
+    read_only: bool | None = msgspec.field(default=None, name="readOnlyHint")
+    destructive: bool | None = msgspec.field(default=None, name="destructiveHint")
+    idempotent: bool | None = msgspec.field(default=None, name="idempotentHint")
+    open_world: bool | None = msgspec.field(default=None, name="openWorldHint")
+
+
+class ITool(IFeature, Generic[InputT, OutputT]):
+    """A typed tool: `class Add(ITool[Pair, Sum])` with a name, a description and `execute`.
+
+    The type arguments are its input (a pydantic model) and its output: a model or any other JSON type becomes
+    structured content, `str` becomes text, `None` nothing, content blocks and `ToolResult` are sent as they are.
+    """
+
+    annotations: ToolAnnotations = ToolAnnotations()
+    app: str | AppLink | None = None
+    """The `ui://` resource that shows the tool's results, for clients with MCP Apps."""
+    task_support: TaskSupport = "forbidden"
+    """Whether a call may, or must, run as a task whose result the caller fetches later."""
+    coerce_arguments: bool | None = None
+    """Accept `"5"` for 5; the server's default (no) where it is None."""
+    requires_approval: bool | Approval = False
+    """Whether the user is asked before each run; a client that cannot ask cannot run the tool."""
+    idempotency: Idempotency | None = None
+    """Lets a second call with the same key share the first one, or have its stored result."""
+    retry: Retry | None = None
+    """Runs the code again when it raises what may pass."""
+    breaker: Breaker | None = None
+    """Refuses calls for a while when too many failed."""
+
+    output_model: ClassVar[Any]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        models = type_arguments(cls, ITool)
+        if models is not None:
+            cls.input_model, cls.output_model = models
+            _check_input_model(cls)
+        elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not open_parameters(cls):
+            kind = cls.__name__
+            raise TypeError(f"Say which models {kind} takes and gives: class {kind}(ITool[Input, Output])")
+
+    @abstractmethod
+    async def execute(self, arguments: InputT, context: ToolContext) -> OutputT:
+        """Do the work and give the answer.
+
+        Raises:
+            ToolError: to tell the model what went wrong; any other exception is logged and hidden from it.
+        """
+
+    @property
+    def input_schema(self) -> JsonSchema:
+        """The JSON Schema of the arguments; override it to publish one written by hand."""
+        return self._derived_input if admits_extra(self._derived_input) else closed(self._derived_input)
+
+    @property
+    def output_schema(self) -> JsonSchema | None:
+        """The JSON Schema of the structured output, None where the tool has no such output."""
+        return schema_of(self.output_model, "serialization") if is_structured(self.output_model) else None
+
+    @property
+    def output_adapter(self) -> TypeAdapter[Any]:
+        """What checks and writes the structured output."""
+        return adapter_of(self.output_model)
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what turns raw JSON into `InputT`."""
+        forbid_extra = not admits_extra(self._derived_input)
+        return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
+
+    @property
+    def _derived_input(self) -> JsonSchema:
+        return schema_of(self.input_model, "validation")
+
+
+def check_definition(tool: Any) -> None:
+    """Look at a tool before it is registered.
+
+    Raises:
+        ConfigurationError: if something is missing; the text says what to write.
+    """
+    kind = type(tool).__name__
+    if not isinstance(tool, ITool):
+        hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
+        raise ConfigurationError(f"{tool!r} is not a tool: {hint}")
+    check_name_of(tool)
+    if not hasattr(tool, "input_model"):
+        raise ConfigurationError(f"{kind} has no models: write class {kind}(ITool[Input, Output])")
+
+
+def _check_input_model(cls: Any) -> None:
+    model = cls.input_model
+    is_model = inspect.isclass(model) and issubclass(model, BaseModel)
+    if not is_model and cls.argument_parser is ITool.argument_parser:
+        raise TypeError(
+            f"{cls.__name__} takes {model!r}: the first type argument must be a pydantic model "
+            "(NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
+        )
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class ToolOptions(FeatureOptions, total=False):
+    """What `@tool` accepts; each stands for the attribute of the same name of `ITool`."""
+
+    annotations: ToolAnnotations
+    app: str | AppLink
+    task_support: TaskSupport
+    coerce_arguments: bool
+    requires_approval: bool | Approval
+    idempotency: Idempotency
+    retry: Retry
+    breaker: Breaker
+
+
+class FunctionTool(FunctionFeature[P, R], ITool[dict[str, Any], Any]):
+    """The tool that `@tool` makes; calling it calls the function."""
+
+    collector = "tools_of"
+
+    def __init__(self, function: Callable[P, R], options: ToolOptions, *, bound: bool = True) -> None:
+        super().__init__(function, options, bound=bound)
+        self.output_model = self.returned  # type: ignore[misc]
+
+    def __get__(self, instance: object | None, owner: type) -> "FunctionTool[..., R]":
+        if instance is None or self._bound:
+            return self
+        method = self.function.__get__(instance, owner)
+        return FunctionTool(method, self._options)  # type: ignore[arg-type]
+
+    @property
+    def input_schema(self) -> JsonSchema:
+        """The schema of the function's parameters."""
+        return parameters_schema(self._signature.parameters)
+
+
+@overload
+def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+@overload
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
+    """Make a tool of a function or a method.
+
+    An `async def` runs on the event loop, a plain `def` in a worker thread unless `execution="loop"` says otherwise.
+    A parameter annotated with `ToolContext` receives the context and is no argument of the tool.
+
+    Raises:
+        ConfigurationError: if the signature is none that a caller can fill by name, or there is no such option.
+    """
+    check_options("tool", options, ToolOptions.__annotations__)
+
+    def decorate(target: Callable[P, R]) -> FunctionTool[P, R]:
+        check_function(target, "tool")
+        return FunctionTool(target, options, bound=not is_method(target))
+
+    return decorate if function is None else decorate(function)
+
+
+def tools_of(instance: object) -> tuple[FunctionTool[..., Any], ...]:
+    """Collect the `@tool` methods of an object, bound to it, in the order of their definition."""
+    return features_of(instance, FunctionTool)
+
+
+ItemT = TypeVar("ItemT")
+
+
+class IStreamTool(ITool[InputT, list[ItemT]]):
+    """A tool that yields: `class Chat(IStreamTool[Question, str])`.
+
+    Text pieces are joined to one text, other items become a list; a caller that asked for progress gets a
+    notification for every item.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        declared = getattr(cls, "output_model", None)
+        if get_origin(declared) is list:
+            cls.output_model = buffered_type(declared)
+
+    @abstractmethod
+    def stream(self, arguments: InputT, context: ToolContext) -> AsyncIterator[ItemT]:
+        """Yield the pieces of the answer.
+
+        Raises:
+            ToolError: to tell the model what went wrong; the pieces so far are dropped.
+        """
+
+    async def execute(self, arguments: InputT, context: ToolContext) -> Any:
+        """Buffer the stream."""
+        return await buffer(self.stream(arguments, context), context, self.output_model)

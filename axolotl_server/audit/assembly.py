@@ -1,0 +1,87 @@
+"""The audit of a server, made of its settings and of the sinks that its container brings."""
+
+import os
+from axolotl_core.layers import ILayer
+from axolotl_core.policies.audit import IAuditSink
+from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.records import describer
+from axolotl_server.audit.redaction import nothing_shown, redactor
+from axolotl_server.audit.sinks import BufferedSink, DirectSink, GroupSink, StderrSink
+from axolotl_server.audit.trail import AuditTrail
+from axolotl_server.layers.audit import AuditLayer, IntentLayer
+from axolotl_server.settings.policies import AuditSettings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+__all__ = ['Audit', 'make_audit']
+
+_IDS_AT_ONCE: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What a server needs to keep records."""
+
+    trail: AuditTrail
+    """To be opened when the server starts to serve, and closed when it ends."""
+    layer: ILayer
+    """The outermost of all."""
+    intent: ILayer | None
+    """The one right around the retries; None where a record would not outlive the process anyway."""
+
+
+def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Audit | None:
+    """Make what the settings ask for; None where nothing keeps records. No file is touched yet."""
+    hashing = Hashing(None if settings.key is None else settings.key.get_secret_value())
+    own = _sinks(settings, hashing)
+    if not own and not sinks:
+        return None
+    trail = AuditTrail([*own, *sinks], settings.on_failure, settings.timeout_seconds)
+    show = redactor if settings.arguments == "redacted" else nothing_shown
+    layer = AuditLayer(trail, describer(hashing, show), _random_ids(), settings.kinds)
+    return Audit(trail, layer, None if settings.durability == "none" else IntentLayer(layer))
+
+
+def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:
+    made: list[IAuditSink] = []
+    if settings.jsonl_path is not None:
+        made.append(_jsonl(settings, hashing))
+    if settings.sqlite_path is not None:
+        made.append(_sqlite(settings, hashing))
+    if settings.stderr:
+        made.append(StderrSink())
+    return made
+
+
+def _jsonl(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
+    from axolotl_server.audit.jsonl_store import JsonlStore  # most servers keep no such log
+
+    assert settings.jsonl_path is not None
+    durable = settings.durability == "fsync"
+    store = JsonlStore(
+        settings.jsonl_path, hashing, max_bytes=settings.max_bytes, max_files=settings.max_files, durable=durable
+    )
+    if durable:
+        return GroupSink(store)
+    return DirectSink(store) if settings.durability == "write" else BufferedSink(store)
+
+
+def _sqlite(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
+    """A commit takes its time, so that it has a thread of its own unless records are held back anyway."""
+    from axolotl_server.audit.sqlite_store import SqliteStore
+
+    assert settings.sqlite_path is not None
+    store = SqliteStore(settings.sqlite_path, hashing, durable=settings.durability == "fsync")
+    return BufferedSink(store) if settings.durability == "none" else GroupSink(store)
+
+
+def _random_ids() -> Callable[[], str]:
+    """Give ids of 16 digits; chance is asked for many at a time, which costs a fraction."""
+
+    def drawn() -> list[str]:
+        digits = os.urandom(_IDS_AT_ONCE * 8).hex()
+        return [digits[start : start + 16] for start in range(0, len(digits), 16)]
+
+    return chain.from_iterable(iter(drawn, [])).__next__

@@ -1,0 +1,168 @@
+"""Records as lines of a file; a full file makes way for the next one, which goes on with the chain."""
+
+import os
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.policies.audit import AuditRecord
+from axolotl_server.audit.chain import Chain, Hashing
+from axolotl_server.audit.log_files import LogLock, previous_segments, segment_path, sync_directory
+from axolotl_server.audit.records import encode_note, encode_record, timestamp
+from axolotl_server.audit.recovery import Recovered, Unfinished, glance, recover
+from axolotl_server.audit.sinks import IRecordStore
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ['JsonlStore']
+
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_sync_data: Final = getattr(os, "fdatasync", os.fsync)
+
+
+class JsonlStore(IRecordStore):
+    """Appends each record with one write, so that a process which dies leaves whole lines behind."""
+
+    def __init__(
+        self, path: Path, hashing: Hashing, *, max_bytes: int, max_files: int | None = None, durable: bool = False
+    ) -> None:
+        self._path = path
+        self._hashing = hashing
+        self._max_bytes = max_bytes
+        self._max_files = max_files
+        self._durable = durable
+        self._descriptor = -1
+        self._torn = False
+        self._chain: Chain
+        self._unfinished: Unfinished
+        self._lock: LogLock
+
+    def open(self) -> None:
+        """Take the file, mend its end, and write down that the log goes on."""
+        if self._path.exists() and not self._path.is_file():
+            raise ConfigurationError(f"The audit log {self._path} is no regular file")
+        with ExitStack() as undo:
+            self._lock = LogLock(self._path)
+            undo.callback(self._lock.release)
+            found = recover(self._path, self._hashing.of_record)
+            self._descriptor = os.open(self._path, _FLAGS, 0o600)
+            undo.callback(os.close, self._descriptor)
+            self._go_on(found)
+            undo.pop_all()
+
+    def append(self, records: Sequence[AuditRecord]) -> None:
+        """Write lines, after a change of files where this one is full."""
+        if self._size >= self._max_bytes:
+            self._rotate()
+        bodies = [encode_record(record) for record in records]
+        self._write(bodies)
+        if self._unfinished or [record for record in records if record.event == "start"]:
+            for body in bodies:
+                self._unfinished.follow(glance(body))
+
+    def sync(self) -> None:
+        """Wait for the disk."""
+        _sync_data(self._descriptor)
+
+    def close(self) -> None:
+        """Write a last line, if that is possible."""
+        try:
+            with suppress(OSError):
+                self._write([self._note("close")])
+                self.sync()
+        finally:
+            os.close(self._descriptor)
+            self._lock.release()
+
+    def fileno(self) -> int:
+        """Give the descriptor of the current file."""
+        return self._descriptor
+
+    def _go_on(self, found: Recovered) -> None:
+        self._chain, self._unfinished, self._size = found.chain, found.unfinished, found.size
+        self._kept_from, self._torn = found.kept_from, False
+        self._first = found.first or found.chain.seq + 1
+        endings = self._unfinished.endings()
+        self._write(
+            [
+                self._opening(),
+                *(self._note("repair", **repair._asdict()) for repair in found.repairs),
+                *map(encode_record, endings),
+            ]
+        )
+        self._unfinished.clear()
+        if self._durable:
+            self.sync()
+            sync_directory(self._path)
+
+    def _write(self, bodies: Sequence[bytes]) -> None:
+        """Link records and write them at once; if that fails, it is as if they had never been."""
+        if self._torn:
+            self._cut()
+        chain, descriptor, written = self._chain, self._descriptor, 0
+        seq, head = chain.seq, chain.head
+        data = b"".join([chain.link(body) for body in bodies])
+        try:
+            written = os.write(descriptor, data)
+            while written < len(data):
+                written += os.write(descriptor, data[written:])
+        except BaseException:
+            chain.back_to(seq, head)
+            self._torn = written > 0
+            if self._torn:
+                with suppress(OSError):  # it is tried again before the next record
+                    self._cut()
+            raise
+        self._size += written
+
+    def _cut(self) -> None:
+        """Take away the part of a record for whose rest there was no room."""
+        os.ftruncate(self._descriptor, self._size)
+        self._torn = False
+
+    def _rotate(self) -> None:
+        """Begin the next file; a failure on the way leaves everything in a state from which it can be tried again."""
+        full = segment_path(self._path, self._first)
+        if self._durable:
+            self.sync()
+        if self._path.exists():
+            self._path.rename(full)
+        before = (self._descriptor, self._size, self._first, self._kept_from)
+        self._descriptor = os.open(self._path, _FLAGS | os.O_EXCL, 0o600)
+        try:
+            self._size, self._first = 0, self._chain.seq + 1
+            dropped = self._superfluous()
+            self._write([self._opening()])
+        except BaseException:
+            self._path.unlink()
+            os.close(self._descriptor)
+            self._descriptor, self._size, self._first, self._kept_from = before
+            self._torn = False
+            raise
+        os.close(before[0])
+        for path in dropped:
+            path.unlink(missing_ok=True)
+        if self._durable:
+            self.sync()
+            sync_directory(self._path)
+
+    def _superfluous(self) -> list[Path]:
+        """Choose the oldest files to be dropped, and remember from where on the log is kept."""
+        segments = previous_segments(self._path)
+        kept = segments if self._max_files is None else segments[-self._max_files :]
+        if len(kept) < len(segments):
+            self._kept_from = kept[0].first
+        return [segment.path for segment in segments[: len(segments) - len(kept)]]
+
+    def _opening(self) -> bytes:
+        return self._note(
+            "open",
+            algorithm=self._hashing.algorithm,
+            kept_from=self._kept_from,
+            unfinished=list(self._unfinished.values()),
+        )
+
+    def _note(self, event: str, **details: Any) -> bytes:
+        return encode_note(timestamp(), event, **details)
+
+    def __str__(self) -> str:
+        return f"The audit log {self._path}"

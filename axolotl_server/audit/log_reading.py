@@ -1,0 +1,299 @@
+"""Finding out whether a log is as it was written, in one pass and without keeping it in memory."""
+
+import os
+import sqlite3
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.audit.chain import GENESIS, Hashing, Link, read_link
+from axolotl_server.audit.log_files import previous_segments
+from axolotl_server.audit.recovery import Start, Unfinished, glance
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
+
+__all__ = ['Anchor', 'Fault', 'FaultKind', 'LogLine', 'Report', 'follow', 'last_lines', 'lines_of', 'verify']
+
+_SQLITE_HEAD: Final = b"SQLite format 3\0"
+_LONGEST_LINE: Final = 32 * 1024 * 1024
+
+
+class LogLine(NamedTuple):
+    """A line without its line break, and where it stands."""
+
+    place: str
+    text: bytes
+    whole: bool = True
+    """Whether it ended with a line break."""
+
+
+def lines_of(path: Path) -> Iterator[LogLine]:
+    """Read a log from its beginning, a line at a time.
+
+    Raises:
+        OSError: if it cannot be read.
+        sqlite3.Error: if it is a database and cannot be read.
+    """
+    if _is_sqlite(path):
+        yield from _rows(path)
+        return
+    for opened, name in _files(path):
+        with opened:
+            yield from _lines(opened, name)
+
+
+def last_lines(path: Path, count: int) -> list[bytes]:
+    """Read the end of a log, the oldest line first.
+
+    Raises:
+        OSError: if it cannot be read.
+        sqlite3.Error: if it is a database and cannot be read.
+    """
+    if _is_sqlite(path):
+        with closing(_connect(path)) as database:
+            rows = database.execute("SELECT line FROM records ORDER BY seq DESC LIMIT ?", (count,)).fetchall()
+        return [row[0].encode() for row in reversed(rows)]
+    found: list[bytes] = []
+    for file in (path, *(segment.path for segment in reversed(previous_segments(path)))):
+        if len(found) >= count:
+            break
+        with file.open("rb") as opened:
+            ends = deque((line.text for line in _lines(opened, file.name) if line.whole), count - len(found))
+        found = [*ends, *found]
+    return found
+
+
+def follow(path: Path, seq: int, pause: Callable[[], object]) -> Iterator[bytes]:
+    """Give the lines after a record as they are written, for ever; `pause` is called when there is none.
+
+    Raises:
+        OSError: if the log cannot be read.
+        sqlite3.Error: if it is a database and cannot be read.
+    """
+    for line in _new_rows(path, seq, pause) if _is_sqlite(path) else _new_lines(path, pause):
+        link = read_link(line)
+        if link is not None and link.seq > seq:
+            seq = link.seq
+            yield line
+
+
+def _is_sqlite(path: Path) -> bool:
+    if not path.exists() and previous_segments(path):
+        return False  # a server died between two files
+    with path.open("rb") as opened:
+        return opened.read(len(_SQLITE_HEAD)) == _SQLITE_HEAD
+
+
+def _files(path: Path) -> Iterator[tuple[BinaryIO, str]]:
+    """Open the files in their order; a server may begin a new one meanwhile."""
+    done = 0
+    while True:
+        current = path.open("rb") if path.exists() else None
+        waiting = [segment for segment in previous_segments(path) if segment.first > done]
+        if not waiting:
+            if current is not None:
+                yield current, path.name
+            return
+        if current is not None:
+            current.close()
+        done = waiting[0].first
+        yield waiting[0].path.open("rb"), waiting[0].path.name
+
+
+def _lines(opened: BinaryIO, name: str) -> Iterator[LogLine]:
+    number = 0
+    while line := opened.readline(_LONGEST_LINE):
+        number += 1
+        yield LogLine(f"{name}, line {number}", line.removesuffix(b"\n"), line.endswith(b"\n"))
+
+
+def _rows(path: Path) -> Iterator[LogLine]:
+    with closing(_connect(path)) as database:
+        for seq, line in database.execute("SELECT seq, line FROM records ORDER BY seq"):
+            yield LogLine(f"{path.name}, row {seq}", str(line).encode())
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
+
+
+def _new_rows(path: Path, seq: int, pause: Callable[[], object]) -> Iterator[bytes]:
+    with closing(_connect(path)) as database:
+        while True:
+            rows = database.execute("SELECT seq, line FROM records WHERE seq > ? ORDER BY seq", (seq,)).fetchall()
+            yield from (line.encode() for _, line in rows)
+            if rows:
+                seq = rows[-1][0]
+            else:
+                pause()
+
+
+def _new_lines(path: Path, pause: Callable[[], object]) -> Iterator[bytes]:
+    """Read the current file, and the next one when there is one."""
+    while True:
+        with path.open("rb") as opened:
+            rest = b""
+            while True:
+                moved = not _is_at(path, opened)
+                while line := opened.readline():
+                    rest += line
+                    if line.endswith(b"\n"):
+                        yield rest[:-1]
+                        rest = b""
+                if moved:
+                    break
+                pause()
+
+
+def _is_at(path: Path, opened: BinaryIO) -> bool:
+    try:
+        there = path.stat()
+    except FileNotFoundError:
+        return True  # the next file is about to come
+    return os.path.samestat(there, os.fstat(opened.fileno()))
+
+
+FaultKind: TypeAlias = Literal["changed", "removed", "reordered", "repeated", "torn"]
+
+
+class Anchor(NamedTuple):
+    """A record as somebody remembers it who is out of reach of whoever can change the log."""
+
+    seq: int
+    hash: str
+
+
+class Fault(NamedTuple):
+    """The first thing that is wrong."""
+
+    kind: FaultKind
+    place: str
+    text: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found."""
+
+    records: int = 0
+    first: int = 0
+    last: int = 0
+    head: str = GENESIS.decode()
+    """The hash of the last record."""
+    fault: Fault | None = None
+    repairs: int = 0
+    """How often the rest of a record was cut off after a crash."""
+    lost: int = 0
+    """How many records a sink that failed did not keep."""
+    unfinished: list[Start] = field(default_factory=list)
+    """Calls that began and have no end yet, or never will."""
+
+
+def verify(path: Path, key: str | None = None, anchor: Anchor | None = None) -> Report:
+    """Read a whole log, up to the first thing that is wrong.
+
+    Raises:
+        ConfigurationError: if it was written with a key and none is given.
+        OSError: if it cannot be read.
+        sqlite3.Error: if it is a database and cannot be read.
+    """
+    return _Verification(Hashing(key), anchor).run(lines_of(path))
+
+
+class _Verification:
+    """One pass over a log."""
+
+    def __init__(self, hashing: Hashing, anchor: Anchor | None) -> None:
+        self._hashing = hashing
+        self._anchor = anchor
+        self._anchored = False
+        self._report = Report()
+        self._unfinished = Unfinished()
+        self._kept_from = 1
+        self._head = b""
+
+    def run(self, lines: Iterator[LogLine]) -> Report:
+        report = self._report
+        for line in lines:
+            report.fault = self._look(line, lines)
+            if report.fault is not None:
+                return report
+        report.fault = self._missing()
+        report.unfinished = list(self._unfinished.values())
+        return report
+
+    def _look(self, line: LogLine, rest: Iterator[LogLine]) -> Fault | None:
+        """Judge a line; what is right about it goes into the report."""
+        if not line.whole:
+            return Fault("torn", line.place, "the log ends in the middle of a record")
+        link = read_link(line.text)
+        expected = self._report.last + 1
+        if link is None or not link.is_sealed_by(self._hashing.of_record):
+            self._check_key(line)
+            number = expected if link is None else link.seq
+            keyless = "" if self._hashing.algorithm == "sha256" else ", or written without this key"
+            return Fault("changed", line.place, f"record {number} was changed{keyless}")
+        fault = self._misplaced(link, expected, line.place, rest)
+        if fault is None:
+            self._take(link, line)
+            fault = self._contradicted(link, line.place)
+        return fault
+
+    def _misplaced(self, link: Link, expected: int, place: str, rest: Iterator[LogLine]) -> Fault | None:
+        if not self._report.records:
+            if link.seq == 1 and link.prev != GENESIS:
+                return Fault("changed", place, "record 1 was changed")
+            return None
+        if link.seq == expected:
+            wrong = link.prev != self._head
+            return Fault("changed", place, f"record {expected - 1} or {expected} was replaced") if wrong else None
+        if link.seq < self._report.first:
+            return Fault("reordered", place, f"record {link.seq} stands behind record {expected - 1}")
+        if link.seq < expected:
+            return Fault("repeated", place, f"record {link.seq} stands here again, behind record {expected - 1}")
+        if any(other is not None and other.seq == expected for other in (read_link(line.text) for line in rest)):
+            return Fault("reordered", place, f"record {link.seq} stands before record {expected}")
+        return Fault("removed", place, f"{_records(expected, link.seq - 1)} missing before this one")
+
+    def _take(self, link: Link, line: LogLine) -> None:
+        report = self._report
+        report.records += 1
+        report.first = report.first or link.seq
+        report.last, self._head, report.head = link.seq, link.hash, link.hash.decode()
+        seen = glance(line.text)
+        self._unfinished.follow(seen)
+        self._kept_from = max(self._kept_from, seen.kept_from or 1)
+        report.repairs += seen.event == "repair"
+        report.lost += seen.lost
+
+    def _contradicted(self, link: Link, place: str) -> Fault | None:
+        anchor = self._anchor
+        if anchor is None or anchor.seq != link.seq:
+            return None
+        self._anchored = True
+        if anchor.hash.encode() != link.hash:
+            return Fault("changed", place, f"record {link.seq} is another than the one you remember")
+        return None
+
+    def _missing(self) -> Fault | None:
+        """Judge the beginning and the end, when all is read."""
+        report, anchor = self._report, self._anchor
+        if not report.records:
+            return Fault("removed", "the beginning", "there is no record at all")
+        if report.first > self._kept_from:
+            gone = _records(self._kept_from, report.first - 1)
+            return Fault("removed", "the beginning", f"{gone} missing, and no file of them was dropped on purpose")
+        if anchor is not None and not self._anchored:
+            return Fault("removed", "the end", f"record {anchor.seq}, which you remember, is missing")
+        return None
+
+    def _check_key(self, line: LogLine) -> None:
+        """Do not call a log wrong for want of the key that it was written with."""
+        begins = not self._report.records and self._hashing.algorithm == "sha256"
+        if begins and glance(line.text).algorithm == "hmac-sha256":
+            raise ConfigurationError("The log was written with a key: give it in AXOLOTL_AUDIT__KEY or with --key-file")
+
+
+def _records(first: int, last: int) -> str:
+    return f"record {first} is" if first == last else f"records {first} to {last} are"

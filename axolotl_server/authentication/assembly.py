@@ -1,0 +1,121 @@
+"""The gate that a server's settings and its container ask for."""
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.policies.access import ITokenVerifier
+from axolotl_server.authentication.api_keys import ApiKeyVerifier
+from axolotl_server.authentication.bounded_verifier import BoundedVerifier
+from axolotl_server.authentication.fetcher import LateFetcher
+from axolotl_server.authentication.gate import BearerGate, Challenges, TokenCache, metadata_url
+from axolotl_server.settings.authentication import AuthSettings
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_server.authentication.jwt_verifier import IKeys
+
+__all__ = ['MadeGate', 'make_gate']
+
+_EXTRA: Final = "needs the extra auth: pip install 'axolotl-mcp[auth]'"
+_ASKED_AT_ONCE: Final = 20
+_SIGNATURE_SECONDS: Final = 300.0
+_INTROSPECTION_SECONDS: Final = 10.0
+
+
+class MadeGate(NamedTuple):
+    """A gate, and what closes it."""
+
+    gate: BearerGate
+    close: Callable[[], Awaitable[None]]
+
+
+class _Made(NamedTuple):
+    verifier: ITokenVerifier | None
+    cache_seconds: float
+    """How long what it says is believed, if nobody says otherwise."""
+    close: Callable[[], Awaitable[None]]
+
+
+def make_gate(settings: AuthSettings, given: ITokenVerifier | None) -> MadeGate:
+    """Make the gate.
+
+    Raises:
+        ConfigurationError: if nothing can verify a token, if two could, or if an extra is missing.
+    """
+    made = _verifier(settings, given)
+    verifier = ApiKeyVerifier(settings.api_keys, made.verifier) if settings.api_keys else made.verifier
+    if verifier is None:
+        raise ConfigurationError(
+            "Setting auth says something of tokens, but nothing verifies them: set auth.issuers, "
+            "auth.introspection_url or auth.api_keys, or give the container the role token_verifier"
+        )
+    seconds = made.cache_seconds if settings.token_cache_seconds is None else settings.token_cache_seconds
+    gate = BearerGate(
+        BoundedVerifier(verifier, settings.timeout_seconds),
+        TokenCache(settings.token_cache_size, seconds, settings.clock_skew_seconds),
+        Challenges(metadata_url(settings), settings.required_scopes),
+        required_scopes=settings.required_scopes,
+        max_bytes=settings.max_token_bytes,
+    )
+    return MadeGate(gate, made.close)
+
+
+def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _Made:
+    if given is not None:
+        if settings.issuers or settings.introspection_url:
+            raise ConfigurationError(
+                "There are two verifiers: the role token_verifier of the container, and auth.issuers or "
+                "auth.introspection_url of the settings; keep one"
+            )
+        return _Made(given, 0.0, _nothing)
+    try:
+        if settings.introspection_url is not None:
+            return _introspection(settings)
+        if settings.issuers:
+            return _signatures(settings)
+    except ImportError as error:
+        if error.name not in ("jwt", "httpx"):
+            raise
+        which = "auth.issuers" if settings.introspection_url is None else "auth.introspection_url"
+        raise ConfigurationError(f"Setting {which} {_EXTRA}") from None
+    return _Made(None, _SIGNATURE_SECONDS, _nothing)
+
+
+def _introspection(settings: AuthSettings) -> _Made:
+    from axolotl_server.authentication.introspection import IntrospectionVerifier
+
+    fetcher = LateFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=_ASKED_AT_ONCE)
+    verifier = IntrospectionVerifier(settings, fetcher)
+    return _Made(verifier, _INTROSPECTION_SECONDS, verifier.close)
+
+
+def _signatures(settings: AuthSettings) -> _Made:
+    from axolotl_server.authentication.jwt_verifier import JwtVerifier, SharedSecret
+
+    if settings.hmac_secret is not None:
+        secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
+        return _Made(JwtVerifier(settings, {settings.issuers[0]: secret}), _SIGNATURE_SECONDS, _nothing)
+    keys, close = _public_keys(settings)
+    verifier = JwtVerifier(settings, keys)
+
+    async def close_all() -> None:
+        await verifier.close()
+        await close()
+
+    return _Made(verifier, _SIGNATURE_SECONDS, close_all)
+
+
+def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[], Awaitable[None]]]":
+    from axolotl_server.authentication.signing_keys import KeySet
+    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileOfKeys, PageOfKeys
+
+    ages = settings.jwks_cache_seconds, settings.jwks_refresh_seconds
+    if settings.jwks_file is not None:
+        return {settings.issuers[0]: KeySet(FileOfKeys(settings.jwks_file, settings.fetch_max_bytes), *ages)}, _nothing
+    fetcher = LateFetcher(settings.timeout_seconds, settings.fetch_max_bytes)
+    if settings.jwks_url is not None:
+        return {settings.issuers[0]: KeySet(PageOfKeys(fetcher, settings.jwks_url), *ages)}, fetcher.close
+    return {issuer: KeySet(DiscoveredKeys(fetcher, issuer), *ages) for issuer in settings.issuers}, fetcher.close
+
+
+async def _nothing() -> None:
+    """Close what needs no closing."""

@@ -1,0 +1,279 @@
+"""The gate in front of the endpoint: whoever comes without a good token is told how to get one."""
+
+import logging
+import re
+import time
+from axolotl_core.errors import InvalidToken
+from axolotl_core.policies.access import ITokenVerifier
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.wire import encode
+from axolotl_server.asgi.http import Headers, HttpRefusal, Receive, Route, Scope, Send, send_empty, send_json
+from axolotl_server.authentication.fetcher import Unavailable
+from axolotl_server.messages.flow_control import TokenBucket
+from axolotl_server.settings.authentication import AuthSettings
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.urls import canonical
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from math import inf, isfinite
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+__all__ = ['BearerGate', 'Challenges', 'MalformedCredentials', 'TokenCache', 'bearer_token', 'metadata_routes', 'metadata_url']
+
+_BEARER: Final = re.compile(rb"bearer(?: +(?P<token>[A-Za-z0-9._~+/-]+=*)?)?", re.IGNORECASE)
+_SCHEME: Final = re.compile(rb"(?P<scheme>[!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: .*)?", re.DOTALL)
+
+
+class MalformedCredentials(Exception):
+    """The header is no credentials at all, or holds more than one token."""
+
+
+def bearer_token(header: bytes) -> str | None:
+    """Take the token out of the header; None where it is of another scheme, or holds no token.
+
+    Raises:
+        MalformedCredentials: if it cannot be read in one way only.
+    """
+    bearer = _BEARER.fullmatch(header)
+    if bearer is not None:
+        token: bytes | None = bearer["token"]
+        return None if token is None else token.decode("ascii")
+    scheme = _SCHEME.fullmatch(header)
+    if scheme is None or scheme["scheme"].lower() == b"bearer":
+        raise MalformedCredentials
+    return None
+
+
+class _Accepted(NamedTuple):
+    principal: Principal
+    not_before: float
+    expires: float
+    """By the clock that the issuer goes by too, with the skew that is allowed."""
+    forgotten: float
+    """By the clock that nobody sets."""
+
+
+class TokenCache:
+    """Remembers so many tokens, those that were used last; no token itself is kept."""
+
+    def __init__(
+        self,
+        maximum: int,
+        seconds: float,
+        skew_seconds: float,
+        *,
+        now: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._maximum: Final = maximum if seconds > 0 else 0
+        self._seconds = seconds
+        self._skew_seconds = skew_seconds
+        self._now = now
+        self._monotonic = monotonic
+        self._accepted: OrderedDict[bytes, _Accepted] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._accepted)
+
+    def get(self, digest: bytes) -> Principal | None:
+        """Give the principal of a token that was accepted and whose time has come and is not over."""
+        found = self._accepted.get(digest)
+        if found is None:
+            return None
+        if found.not_before <= self._now() < found.expires and self._monotonic() < found.forgotten:
+            self._accepted.move_to_end(digest)
+            return found.principal
+        del self._accepted[digest]
+        return None
+
+    def put(self, digest: bytes, principal: Principal) -> None:
+        """Remember a token; what its claims say of its time holds."""
+        if not self._maximum:
+            return
+        starts, ends = _time(principal.claims.get("nbf"), -inf), _time(principal.claims.get("exp"), inf)
+        self._accepted[digest] = _Accepted(
+            principal, starts - self._skew_seconds, ends + self._skew_seconds, self._monotonic() + self._seconds
+        )
+        self._accepted.move_to_end(digest)
+        if len(self._accepted) > self._maximum:
+            self._accepted.popitem(last=False)
+
+
+def _time(claim: Any, otherwise: float) -> float:
+    """Read a time; one that is none leaves the token out of its time, so that it is verified anew each time."""
+    if claim is None:
+        return otherwise
+    try:
+        time_claimed = float(claim)
+    except (TypeError, ValueError, OverflowError):
+        return -otherwise
+    return time_claimed if isfinite(time_claimed) else -otherwise
+
+
+_RETRY_AFTER_SECONDS: Final = b"1"
+
+
+class Challenges:
+    """Makes the refusals of a gate, each with a `WWW-Authenticate` header that a client can act on."""
+
+    def __init__(self, metadata_url: str | None, required_scopes: Iterable[str]) -> None:
+        """Say where the metadata is, None where there is none, and what every token must be good for."""
+        self._metadata_url = metadata_url
+        self._required = tuple(required_scopes)
+
+    def no_token(self) -> HttpRefusal:
+        """Ask for a token; there is no error in a request of someone who could not know."""
+        text = "Unauthorized: send Authorization: Bearer with a token for this server"
+        return HttpRefusal(401, text, headers=self._header({}, self._required))
+
+    def invalid_token(self, reason: str) -> HttpRefusal:
+        """Refuse a token."""
+        said = {"error": "invalid_token", "error_description": reason}
+        return HttpRefusal(401, f"Unauthorized: {reason}", headers=self._header(said, self._required))
+
+    def malformed(self) -> HttpRefusal:
+        """Refuse a header that cannot be read in one way only."""
+        reason = "send one Authorization header, with Bearer and one token"
+        said = {"error": "invalid_request", "error_description": reason}
+        return HttpRefusal(400, f"Bad request: {reason}", headers=self._header(said, self._required))
+
+    def insufficient_scope(self, scopes: Iterable[str] = ()) -> HttpRefusal:
+        """Refuse a token that is good, but not for this; name all that it must be good for."""
+        needed = tuple(dict.fromkeys((*self._required, *sorted(scopes))))
+        reason = f"the token must have the scopes {' '.join(needed)}"
+        said = {"error": "insufficient_scope", "error_description": reason}
+        return HttpRefusal(403, f"Forbidden: {reason}", headers=self._header(said, needed))
+
+    def unavailable(self) -> HttpRefusal:
+        """Send a request away that cannot be judged now."""
+        text = "Service unavailable: nobody can tell now whose token this is; try again"
+        return HttpRefusal(503, text, headers=[(b"retry-after", _RETRY_AFTER_SECONDS)])
+
+    def _header(self, said: Mapping[str, str], scopes: Iterable[str]) -> Headers:
+        parameters = dict(said)
+        if self._metadata_url is not None:
+            parameters["resource_metadata"] = self._metadata_url
+        if wanted := " ".join(scopes):
+            parameters["scope"] = wanted
+        listed = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parameters.items())
+        return [(b"www-authenticate", f"Bearer {listed}".rstrip().encode("ascii"))]
+
+
+def _quotable(text: str) -> str:
+    """Leave out of a quoted string what would end it, or what no header can hold."""
+    return "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "?" for letter in text)
+
+
+_WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
+_OPEN_TO_PAGES: Final[Headers] = [(b"access-control-allow-origin", b"*")]
+_PREFLIGHT: Final[Headers] = [
+    *_OPEN_TO_PAGES,
+    (b"access-control-allow-methods", b"GET"),
+    (b"access-control-allow-headers", b"MCP-Protocol-Version, Accept"),
+    (b"access-control-max-age", b"3600"),
+]
+
+
+def metadata_url(settings: AuthSettings) -> str | None:
+    """Give the URL of the metadata, None where there is nothing to say in it."""
+    if settings.resource is None or not settings.servers:
+        return None
+    parts = urlsplit(canonical(settings.resource))
+    return f"{parts.scheme}://{parts.netloc}{_WELL_KNOWN}{parts.path.rstrip('/')}"
+
+
+def metadata_routes(settings: ServerSettings) -> dict[str, Route]:
+    """Make the routes: the path of the resource after the well-known one, and the well-known one alone."""
+    auth = settings.auth
+    if auth.resource is None or not auth.servers:
+        return {}
+    resource = canonical(auth.resource)
+    said = {
+        "resource": resource,
+        "authorization_servers": auth.servers,
+        "bearer_methods_supported": ["header"],
+        "resource_name": settings.server.title or settings.server.name,
+        **({"scopes_supported": auth.required_scopes} if auth.required_scopes else {}),
+    }
+    route = Route(_Metadata(encode(said)), is_open=True)
+    paths = {urlsplit(resource).path.rstrip("/"), settings.http.path.rstrip("/"), ""}
+    return {f"{_WELL_KNOWN}{path}": route for path in paths}
+
+
+class _Metadata:
+    """Answers whoever asks: there is no secret in it, and who asks has no token yet."""
+
+    def __init__(self, document: bytes) -> None:
+        self._document = document
+
+    async def __call__(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+        if scope["method"] == "OPTIONS":
+            await send_empty(send, 204, _PREFLIGHT)
+        elif scope["method"] == "GET":
+            await send_json(send, 200, self._document, [*_OPEN_TO_PAGES, (b"cache-control", b"max-age=300")])
+        else:
+            raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
+
+
+_LINES_PER_SECOND: Final = 10.0
+
+_log = logging.getLogger("axolotl")
+
+
+class BearerGate:
+    """Admits requests with a token that is accepted; one that was accepted lately is known by its digest."""
+
+    def __init__(
+        self,
+        verifier: ITokenVerifier,
+        cache: TokenCache,
+        challenges: Challenges,
+        *,
+        required_scopes: Iterable[str] = (),
+        max_bytes: int,
+    ) -> None:
+        self._verifier = verifier
+        self._cache = cache
+        self._challenges = challenges
+        self._required_scopes = frozenset(required_scopes)
+        self._max_bytes = max_bytes
+        self._lines = TokenBucket(_LINES_PER_SECOND)
+
+    async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
+        """Give the principal of a request.
+
+        Raises:
+            HttpRefusal: with a challenge; 503 if nobody can tell now.
+        """
+        credentials = headers.get(b"authorization")
+        if credentials is None:
+            raise self._challenges.no_token()
+        if len(credentials) > self._max_bytes:
+            raise self._challenges.invalid_token("the token is too long")
+        digest = sha256(credentials).digest()
+        return self._cache.get(digest) or await self._verify(credentials, digest)
+
+    def demand(self, scopes: Iterable[str]) -> HttpRefusal:
+        """Say which scopes a request needs that its token does not have."""
+        return self._challenges.insufficient_scope(scopes)
+
+    async def _verify(self, credentials: bytes, digest: bytes) -> Principal:
+        try:
+            token = bearer_token(credentials)
+            if token is None:
+                raise self._challenges.no_token()
+            principal = await self._verifier.verify(token)
+        except MalformedCredentials:
+            raise self._challenges.malformed() from None
+        except InvalidToken as error:
+            if self._lines.take():
+                _log.info("a request was refused: %s", error.reason)
+            raise self._challenges.invalid_token(error.reason) from None
+        except Unavailable:
+            raise self._challenges.unavailable() from None
+        if not self._required_scopes.issubset(principal.scopes):
+            raise self._challenges.insufficient_scope()
+        self._cache.put(digest, principal)
+        return principal

@@ -1,0 +1,235 @@
+"""A feature made ready to be called: its effective limits, its folded layers and what writes its results."""
+
+import sys
+from axolotl_core.content import BLOCKS, ContentBlock, TextContent, ToolResult, is_structured
+from axolotl_core.errors import ConfigurationError, ResultTooLarge
+from axolotl_core.features.feature import IFeature, Kind
+from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
+from axolotl_core.protocol.wire import encode, json_text
+from axolotl_core.registry import AnyTool
+from axolotl_server.eras.era import IEra
+from axolotl_server.eras.presentation import content_for
+from axolotl_server.messages.request import Request
+from axolotl_server.settings.calls import ToolOverrides, ToolsetOverrides
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from msgspec import UNSET
+from pydantic import BaseModel
+from typing import Any, Generic, TYPE_CHECKING, TypeAlias, TypeVar
+
+__all__ = ['Binder', 'Binding', 'EncodeOutput', 'Runners', 'ToolBinding', 'encode_anything', 'encode_error', 'result_encoder']
+
+_EncodeResult: TypeAlias = Callable[[Any, Request], bytes]
+
+
+def result_encoder(spec: ToolSpec) -> _EncodeResult:
+    """Compile what writes the outputs of a tool."""
+    return _structured_encoder(spec) if is_structured(spec.tool.output_model) else encode_anything
+
+
+def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
+    adapter = spec.tool.output_adapter
+    declared = spec.tool.output_model
+    check, write = adapter.validator.validate_python, adapter.serializer.to_json
+    is_object = (spec.output_schema or {}).get("type") == "object"
+
+    def encode_structured(output: Any, request: Request) -> bytes:
+        if type(output) is not declared:
+            if isinstance(output, ToolResult):
+                return _encode_result(output, request.era, always_wraps=not is_object)
+            output = check(output)
+        body = write(output, by_alias=True)
+        era = request.era
+        revision = era.revision
+        text = encode(body.decode())
+        if not revision.structured_output:
+            return b'{"content":[{"type":"text","text":%b}]%b' % (text, era.tail)
+        if not is_object and not revision.any_structured_root:
+            body = b'{"result":%b}' % body
+        return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b%b' % (text, body, era.tail)
+
+    return encode_structured
+
+
+def encode_anything(output: Any, request: Request) -> bytes:
+    """Write an output by what it is: text, nothing, content blocks, a whole result, or any JSON value."""
+    era = request.era
+    if isinstance(output, str):
+        return b'{"content":[{"type":"text","text":%b}]%b' % (_quoted(output), era.tail)
+    if output is None:
+        return b'{"content":[]%b' % era.tail
+    if isinstance(output, ToolResult):
+        return _encode_result(output, era)
+    if isinstance(output, BLOCKS):
+        return _encode_result(ToolResult((output,)), era)
+    if isinstance(output, Sequence) and all(isinstance(item, BLOCKS) for item in output):
+        return _encode_result(ToolResult(output), era)
+    text = json_text(output)
+    structured = output if isinstance(output, Mapping | BaseModel) else UNSET
+    return _encode_result(ToolResult((TextContent(text.decode()),), structured), era)
+
+
+def encode_error(message: str, meta: Mapping[str, Any] | None, era: IEra) -> bytes:
+    """Write a failure for the model to read."""
+    closing = era.tail if meta is None else era.closing(meta)
+    return b'{"content":[{"type":"text","text":%b}],"isError":true%b' % (_quoted(message), closing)
+
+
+def _encode_result(result: ToolResult, era: IEra, always_wraps: bool = False) -> bytes:
+    """Write a result; where the schema of its tool was wrapped for a revision, every value is."""
+    blocks: list[ContentBlock] = [content_for(block, era.revision) for block in result.content]
+    parts = [b'{"content":', encode(blocks)]
+    if result.structured is not UNSET and era.revision.structured_output:
+        body = json_text(result.structured)
+        if era.revision.any_structured_root or (body[:1] == b"{" and not always_wraps):
+            parts += (b',"structuredContent":', body)
+        else:
+            parts += (b',"structuredContent":{"result":', body, b"}")
+    if result.is_error:
+        parts.append(b',"isError":true')
+    parts.append(era.tail if result.meta is None else era.closing(result.meta))
+    return b"".join(parts)
+
+
+def _quoted(text: str) -> bytes:
+    try:
+        return encode(text)
+    except UnicodeEncodeError:  # lone surrogates, as file names of other encodings have them
+        return encode(text.encode("utf-8", "replace").decode())
+
+
+SpecT_co = TypeVar("SpecT_co", bound=FeatureSpec, covariant=True)
+SpecT = TypeVar("SpecT", bound=FeatureSpec)
+
+EncodeOutput: TypeAlias = Callable[[Any, Request], bytes]
+"""Writes an output as the result of a request; raises where the output breaks the feature's own promise."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binding(Generic[SpecT_co]):
+    """All that a call of one feature needs, found by one lookup."""
+
+    spec: SpecT_co
+    invoke: Invoke
+    encode: EncodeOutput
+    layers: tuple[ILayer, ...]
+    """Those that concern the feature, the outermost first."""
+    max_result_bytes: int
+
+
+ToolBinding: TypeAlias = Binding[ToolSpec]
+Runners: TypeAlias = Mapping[str, Callable[[FeatureSpec], Invoke]]
+"""What runs the code of a feature, by where it wants to run."""
+
+_NO_OVERRIDES = ToolOverrides()
+_NO_SET_OVERRIDES = ToolsetOverrides()
+
+
+class Binder:
+    """Compiles features."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        layers: Sequence[ILayer],
+        runners: Runners,
+        toolsets: Mapping[int, str],
+        records: Sequence[ILayer] = (),
+    ) -> None:
+        self._records = records
+        """What stands outside of everything, and of the writing of the result too."""
+        self._settings = settings
+        self._layers = layers
+        self._runners = runners
+        self._toolsets = toolsets
+        """The names of the tool sets by the identities of what is in them."""
+
+    def bind_tool(self, tool: AnyTool) -> ToolBinding:
+        """Compile a tool.
+
+        Raises:
+            ConfigurationError: if its schemas or limits cannot be used.
+        """
+        try:
+            said = self._settings.tools.overrides_for(tool.name)
+            coerce = _first(said.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments)
+            toolset = self._toolsets.get(id(tool))
+            spec = ToolSpec.of(tool, self._limits_of(tool, coerce, said, toolset), toolset)
+            return self._compile(spec, result_encoder(spec))
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            raise ConfigurationError(f"Tool {tool.name!r} cannot be compiled: {error}") from error
+
+    def bind(self, feature: IFeature, kind: Kind, name: str, encode: EncodeOutput) -> Binding[FeatureSpec]:
+        """Compile anything else; what it is given arrives as text and is converted.
+
+        Raises:
+            ConfigurationError: if it cannot be used.
+        """
+        try:
+            toolset = self._toolsets.get(id(feature))
+            limits = self._limits_of(feature, True, _NO_OVERRIDES, toolset)
+            return self._compile(FeatureSpec(feature, kind, name, limits, toolset), encode)
+        except ConfigurationError:
+            raise
+        except Exception as error:
+            raise ConfigurationError(f"{kind.title()} {name!r} cannot be compiled: {error}") from error
+
+    def _limits_of(self, feature: IFeature, coerce: bool, said: ToolOverrides, toolset: str | None) -> Limits:
+        """Weigh what the operator says of it and of its set, what it says itself, and the defaults."""
+        of_set = self._settings.toolsets.get(toolset or "", _NO_SET_OVERRIDES)
+        default = self._settings.limits
+        ceiling = _first(said.max_timeout_seconds, of_set.max_timeout_seconds, feature.max_timeout_seconds)
+        return Limits(
+            timeout_seconds=_first(
+                said.timeout_seconds, of_set.timeout_seconds, feature.timeout_seconds, default.timeout_seconds
+            ),
+            max_timeout_seconds=None if ceiling is None else min(ceiling, default.max_timeout_seconds),
+            max_concurrency=_first(said.max_concurrency, feature.max_concurrency),
+            queue_limit=_first(said.queue_limit, feature.queue_limit, default.queue_limit),
+            queue_timeout_seconds=_first(
+                said.queue_timeout_seconds, feature.queue_timeout_seconds, default.queue_timeout_seconds
+            ),
+            pool=_first(said.pool, of_set.pool, feature.pool),
+            max_result_bytes=_first(
+                said.max_result_bytes, of_set.max_result_bytes, feature.max_result_bytes, default.max_result_bytes
+            ),
+            execution=_first(said.execution, feature.execution),
+            coerce_arguments=coerce,
+        )
+
+    def _compile(self, spec: SpecT, encode: EncodeOutput) -> Binding[SpecT]:
+        invoke, layers = fold(self._layers, spec, self._runners[spec.limits.execution](spec))
+        limit = spec.limits.max_result_bytes or sys.maxsize
+        recorded, records = fold(self._records, spec, _answering(invoke, encode, limit))
+        if records:
+            return Binding(spec, recorded, _as_it_is, (*records, *layers), sys.maxsize)
+        return Binding(spec, invoke, encode, layers, limit)
+
+
+def _answering(invoke: Invoke, encode: EncodeOutput, max_bytes: int) -> Invoke:
+    """Write the result where a record is made of the call: what cannot be sent has not succeeded."""
+
+    async def answered(call: ToolCall) -> Any:
+        output = await invoke(call)
+        if call.cancelled:
+            return output
+        assert isinstance(call.caller, Request)
+        result = encode(output, call.caller)
+        if len(result) > max_bytes:
+            raise ResultTooLarge(len(result), max_bytes)
+        return result
+
+    return answered
+
+
+def _as_it_is(output: Any, request: Request) -> bytes:
+    result: bytes = output
+    return result
+
+
+def _first(*candidates: Any) -> Any:
+    return next((candidate for candidate in candidates if candidate is not None), None)

@@ -1,0 +1,97 @@
+"""The JSON Schema of the settings file, for editors and for checks before a server starts."""
+
+import ast
+import inspect
+import sys
+from axolotl_server.configuration.settings_shape import SecretForm, secret_form
+from axolotl_server.settings.server import ServerSettings
+from functools import cache
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+from typing import Any, Final
+
+__all__ = ['file_schema', 'meanings_of']
+
+def meanings_of(model: type[BaseModel]) -> dict[str, str]:
+    """Read what is written below each field of a model, or of one that it derives from.
+
+    The models do not read it themselves when they are made: every start of a server would pay for it.
+    """
+    found: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        if issubclass(owner, BaseModel) and owner is not BaseModel:
+            found.update(_texts_in(owner.__module__).get(owner.__qualname__, {}))
+    return {name: text for name, text in found.items() if name in model.model_fields}
+
+
+@cache
+def _texts_in(module: str) -> dict[str, dict[str, str]]:
+    try:
+        tree = ast.parse(inspect.getsource(sys.modules[module]))
+    except OSError:  # a distribution without sources still has its settings
+        return {}
+    return {node.name: _texts(node) for node in tree.body if isinstance(node, ast.ClassDef)}
+
+
+def _texts(node: ast.ClassDef) -> dict[str, str]:
+    texts = {}
+    for above, below in zip(node.body, node.body[1:], strict=False):
+        match above, below:
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+                texts[name] = " ".join(text.split())
+    return texts
+
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_OWN_KEYS: Final = {
+    "target": {
+        "type": "string",
+        "description": "The container to serve, as `pkg.module:Container` or `path/file.py:Container`.",
+    },
+    "toolset": {"type": "string", "description": "The tool sets to serve, separated by commas; all unless it is set."},
+}
+
+
+def file_schema() -> dict[str, Any]:
+    """Describe `axolotl.toml`, or the table `tool.axolotl` of `pyproject.toml`."""
+    schema = ServerSettings.model_json_schema(schema_generator=_FileSchema)
+    described = {"$schema": _DIALECT, "title": "Settings of an Axolotl server"}
+    return {**described, **schema, **described, "properties": {**_OWN_KEYS, **schema["properties"]}}
+
+
+class _FileSchema(GenerateJsonSchema):
+    """Adds what a key means, and the files of secrets."""
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        made = super().model_schema(schema)
+        model: type[BaseModel] = schema["cls"]
+        for name, meaning in meanings_of(model).items():
+            made["properties"][name]["description"] = meaning
+        for section in made["properties"].values():
+            if "$ref" in section:
+                section.pop("default", None)  # it repeats the defaults of what is in it
+        for name, field in model.model_fields.items():
+            form = secret_form(field.annotation)
+            if form is not None:
+                _add_file(made, name, form)
+        made.pop("title", None)
+        return made
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def _add_file(table: JsonSchemaValue, name: str, form: SecretForm) -> None:
+    """Let a secret stand in a file instead, but not in both."""
+    key, path = f"{name}_file", {"type": "string", "minLength": 1}
+    many = {"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]}
+    meaning = (
+        f"A file that holds `{name}`" if form == "one" else f"A file that holds one of `{name}`, or a list of such"
+    )
+    table["properties"][key] = {**(path if form == "one" else many), "description": f"{meaning}, instead of it."}
+    choice: dict[str, Any] = {"not": {"required": [name, key]}}
+    if name in table.get("required", []):
+        table["required"] = [other for other in table["required"] if other != name]
+        choice = {"oneOf": [{"required": [name]}, {"required": [key]}]}
+    table.setdefault("allOf", []).append(choice)

@@ -1,0 +1,90 @@
+"""What may stand where in the settings, as the models have it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+__all__ = ['SecretForm', 'below', 'fields_of', 'keys_of', 'secret_form', 'tables_in']
+
+SecretForm: TypeAlias = Literal["one", "many"]
+
+_TABLES = (dict, Mapping)
+_LISTS = (list, tuple, set, frozenset, Sequence, Iterable)
+
+
+def below(annotation: Any, key: str | int) -> Any:
+    """Give the type of what stands under a key of a table or an index of a list; None where nothing may."""
+    for one in _alternatives(annotation):
+        if _is_model(one):
+            field = one.model_fields.get(key)
+            found = _extra(one) if field is None else field.annotation
+        elif isinstance(key, int):
+            found = _argument(one, _LISTS, 0)
+        else:
+            found = _argument(one, _TABLES, -1)
+        if found is not None:
+            return found
+    return None
+
+
+def fields_of(annotation: Any) -> dict[str, FieldInfo]:
+    """Give the keys of a table that have a meaning of their own; none where every key is somebody's choice."""
+    models = [one for one in _alternatives(annotation) if _is_model(one)]
+    return {name: field for model in models for name, field in model.model_fields.items()}
+
+
+def keys_of(annotation: Any) -> list[str]:
+    """Name the keys that a table may have in a source: also those that lead to the file of a secret."""
+    fields = fields_of(annotation)
+    files = [f"{name}_file" for name, field in fields.items() if secret_form(field.annotation)]
+    return [*fields, *files]
+
+
+def secret_form(annotation: Any) -> SecretForm | None:
+    """Tell whether something is a secret, or a list of them."""
+    for one in _alternatives(annotation):
+        if isinstance(one, type) and issubclass(one, SecretStr):
+            return "one"
+        items = _argument(one, _LISTS, 0)
+        if items is not None and secret_form(items) == "one":
+            return "many"
+    return None
+
+
+def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Give the models of a type: its own, and those of its items and values."""
+    for one in _alternatives(annotation):
+        if _is_model(one):
+            yield one
+        for inner in (_argument(one, _TABLES, -1), _argument(one, _LISTS, 0)):
+            if inner is not None:
+                yield from tables_in(inner)
+
+
+def _alternatives(annotation: Any) -> Iterator[Any]:
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _alternatives(get_args(annotation)[0])
+    elif origin in (Union, UnionType):
+        for one in get_args(annotation):
+            yield from _alternatives(one)
+    else:
+        yield annotation
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _argument(annotation: Any, origins: tuple[Any, ...], index: int) -> Any:
+    arguments = get_args(annotation)
+    return arguments[index] if arguments and get_origin(annotation) in origins else None
+
+
+def _extra(model: type[BaseModel]) -> Any:
+    """Give the type of keys that a model does not name but allows."""
+    if model.model_config.get("extra") != "allow":
+        return None
+    return _argument(get_type_hints(model).get("__pydantic_extra__"), _TABLES, -1)

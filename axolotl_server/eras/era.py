@@ -1,0 +1,114 @@
+"""Which generation a message belongs to, decided for each message."""
+
+from abc import ABC, abstractmethod
+from axolotl_core.errors import ProtocolError
+from axolotl_core.protocol.messages import Head
+from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION, Revision
+from axolotl_core.resources.resource import CacheHint
+from axolotl_server.messages.connection import Connection, IExchange
+from axolotl_server.settings.calls import ProtocolSettings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from msgspec import UNSET
+from typing import Any, ClassVar, Final, TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from axolotl_core.layers import ToolCall
+    from axolotl_server.messages.request import Request
+    from axolotl_server.questions.asking import IAsking
+
+__all__ = ['Eras', 'HANDSHAKE_VERSIONS', 'IEra', 'Method', 'Methods']
+
+Method: TypeAlias = Callable[["Request"], Awaitable[bytes | None]]
+"""Answers a request with the bytes of its result, or with None if there is nothing to answer."""
+Methods: TypeAlias = Mapping[str, Method]
+
+
+class IEra(ABC):
+    """One revision of the protocol: which methods it has, what it admits, how it frames."""
+
+    revision: Revision
+    methods: Methods
+    settings: ProtocolSettings
+    asking: "IAsking"
+    tail: bytes
+    """What closes an ordinary result: the end of the object and what every result of the revision carries."""
+    list_tail: bytes
+    """What closes a list that a client may keep."""
+    cancel_on_disconnect: ClassVar[bool]
+
+    @abstractmethod
+    def admit(self, request: "Request") -> None:
+        """Check a request before its method is looked up.
+
+        Raises:
+            ProtocolError: if the revision does not let it pass.
+        """
+
+    @abstractmethod
+    def closing(self, meta: Mapping[str, Any]) -> bytes:
+        """Close a result that has a `_meta` of its own."""
+
+    @abstractmethod
+    def kept_tail(self, hint: CacheHint) -> bytes:
+        """Close a result that a client may keep for a while."""
+
+    @abstractmethod
+    def open_rounds(self, request: "Request", call: "ToolCall") -> None:
+        """Look at what a request brings from an earlier round of it.
+
+        Raises:
+            InvalidParams: if it was not given for this very request.
+        """
+
+    @abstractmethod
+    def input_required(self, request: "Request", call: "ToolCall") -> bytes:
+        """Answer with the questions that the code of a feature asked."""
+
+    @abstractmethod
+    def code_of(self, error: ProtocolError) -> int:
+        """Give the JSON-RPC code of an error."""
+
+    @abstractmethod
+    def status_of(self, error: ProtocolError) -> int:
+        """Give the HTTP status of an error."""
+
+
+HANDSHAKE_VERSIONS: Final = frozenset({b"", *(revision.name.encode() for revision in HANDSHAKE_REVISIONS)})
+"""Values of the version header that do not ask for a stateless revision; its absence is one."""
+
+
+class Eras:
+    """All generations that a server speaks."""
+
+    def __init__(self, eras: Sequence[IEra]) -> None:
+        self._by_name: Mapping[str, IEra] = {era.revision.name: era for era in eras}
+        self.opening = self._by_name[LATEST_HANDSHAKE_REVISION.name]
+        """Stands in for a connection's era before its handshake."""
+        self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
+
+    @property
+    def all(self) -> Iterable[IEra]:
+        """Every one of them."""
+        return self._by_name.values()
+
+    def negotiate(self, requested: str) -> IEra:
+        """Answer a handshake: with the revision asked for, or with the latest that a handshake can reach."""
+        era = self._by_name.get(requested, self.opening)
+        return self.opening if era.revision.stateless else era
+
+    def select(self, head: Head, exchange: IExchange) -> tuple[IEra, Connection | None]:
+        """Find the era and, where there is one, the connection of a message.
+
+        Raises:
+            ProtocolError: if it belongs to a session that is not there.
+        """
+        meta = head.params.meta
+        headers = exchange.headers
+        if meta is not UNSET and meta.version is not UNSET:
+            return self.stateless, exchange.connection() if headers is None else None
+        if head.method == "initialize":
+            return self.opening, None
+        if headers is not None and headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
+            return self.stateless, None
+        connection = exchange.connection()
+        return connection.era or self.opening, connection

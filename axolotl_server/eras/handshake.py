@@ -1,0 +1,75 @@
+"""The revisions with a handshake: state belongs to the connection."""
+
+from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, MissingCapability, ParseError, ProtocolError, ToolNotFound
+from axolotl_core.layers import ToolCall
+from axolotl_core.protocol import codes
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_core.resources.resource import CacheHint
+from axolotl_server.eras.era import IEra, Methods
+from axolotl_server.messages.request import Request
+from axolotl_server.questions.asking import IAsking
+from axolotl_server.settings.calls import ProtocolSettings
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ['LegacyEra']
+
+_ANY_TIME = frozenset({"initialize", "ping"})
+
+
+class LegacyEra(IEra):
+    """One handshake revision."""
+
+    cancel_on_disconnect = False
+    tail = b"}"
+    list_tail = b"}"
+
+    def __init__(self, revision: Revision, methods: Methods, settings: ProtocolSettings, asking: IAsking) -> None:
+        self.revision = revision
+        self.methods = methods
+        self.settings = settings
+        self.asking = asking
+
+    def admit(self, request: Request) -> None:
+        """Demand the handshake, and its confirmation before anything is used."""
+        connection, method = request.connection, request.head.method
+        if connection is not None and connection.initialized:
+            return
+        if method in _ANY_TIME:
+            return
+        if connection is None or connection.era is None:
+            raise InvalidParams(
+                f"{method} before initialize: begin with initialize, or send {PROTOCOL_VERSION_KEY} and "
+                f"{CLIENT_CAPABILITIES_KEY} in params._meta of every request"
+            )
+        if self.settings.require_initialized:
+            raise InvalidParams(f"{method} before the connection is ready: send notifications/initialized first")
+
+    def closing(self, meta: Mapping[str, Any]) -> bytes:
+        """Close a result with the tool's own `_meta`."""
+        return b',"_meta":%b}' % encode(meta)
+
+    def kept_tail(self, hint: CacheHint) -> bytes:
+        """Say nothing: these revisions have no words for it."""
+        return self.tail
+
+    def open_rounds(self, request: Request, call: ToolCall) -> None:
+        """Ignore it: these revisions know no rounds."""
+
+    def input_required(self, request: Request, call: ToolCall) -> bytes:
+        """Never happens: here a question is a request of its own, and the code that asked waits."""
+        raise NotImplementedError
+
+    def code_of(self, error: ProtocolError) -> int:
+        """Unknown tools are unknown methods here, unless the settings say otherwise."""
+        if isinstance(error, ToolNotFound) and self.settings.unknown_tool == "invalid_params":
+            return codes.INVALID_PARAMS
+        if isinstance(error, MissingCapability):
+            return codes.INVALID_REQUEST  # the code of its own came with the stateless revision
+        return error.code
+
+    def status_of(self, error: ProtocolError) -> int:
+        """Only a message that is none has a status of its own: 404 means that the session is gone."""
+        return 400 if isinstance(error, ParseError | InvalidRequest | InvalidEnvelope) else 200

@@ -1,0 +1,222 @@
+"""The stateless revision: every request says what it needs to be understood."""
+
+import base64
+import binascii
+import msgspec
+import re
+from axolotl_core.errors import HeaderMismatch, InvalidEnvelope, InvalidParams, InvalidRequest, MethodNotFound, MissingCapability, ParseError, ProtocolError, ResourceNotFound, ToolNotFound, UnsupportedVersion
+from axolotl_core.features.spec import HeaderParameter
+from axolotl_core.layers import ToolCall
+from axolotl_core.protocol import codes
+from axolotl_core.protocol.identity import Implementation
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, Head, LEVELS, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import Revision, STATELESS_REVISIONS
+from axolotl_core.protocol.wire import encode
+from axolotl_core.resources.resource import CacheHint
+from axolotl_server.eras.era import IEra, Methods
+from axolotl_server.messages.request import Request
+from axolotl_server.questions.asking import AskingInRounds
+from axolotl_server.settings.calls import ProtocolSettings
+from collections.abc import Mapping
+from msgspec import UNSET
+from typing import Any, Final
+
+__all__ = ['ModernEra', 'check_mirrored', 'check_parameters']
+
+_PREFIX: Final = b"=?base64?"
+_SUFFIX: Final = b"?="
+_WHOLE: Final = re.compile(r"-?[0-9]{1,16}(?:\.0+)?")
+_NAMED_BY: Final = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "task_id",
+    "tasks/update": "task_id",
+    "tasks/cancel": "task_id",
+}
+
+
+class _Named(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    uri: str | None = None
+    task_id: str | None = None
+
+
+class _NamedMessage(msgspec.Struct):
+    params: _Named
+
+
+def check_mirrored(headers: Mapping[bytes, bytes], head: Head, version: str, data: bytes) -> None:
+    """Compare the routing headers with the body.
+
+    Raises:
+        HeaderMismatch: if one is missing or differs.
+    """
+    _compare(headers, b"mcp-protocol-version", version)
+    _compare(headers, b"mcp-method", head.method)
+    if head.method == "tools/call":
+        if head.params.name is not UNSET:
+            _compare(headers, b"mcp-name", head.params.name)
+    elif head.method in _NAMED_BY:
+        _compare_named(headers, head.method, data)
+
+
+def check_parameters(headers: Mapping[bytes, bytes], parameters: tuple[HeaderParameter, ...], raw: bytes) -> None:
+    """Compare the headers of a tool's annotated arguments with the arguments.
+
+    Raises:
+        HeaderMismatch: if one is missing, differs, or stands there without its argument.
+        InvalidParams: if the arguments hold a number that no float can.
+    """
+    try:
+        arguments = msgspec.json.decode(raw)
+    except msgspec.DecodeError:
+        raise InvalidParams('Invalid params: "arguments" hold a number that is out of range') from None
+    for parameter in parameters:
+        value = parameter.value_in(arguments)
+        sent = headers.get(parameter.header)
+        if value is None and sent is not None:
+            raise _mismatch(parameter.header, "is there, but the body has no such argument")
+        if value is not None and not _matches(parameter.header, sent, value):
+            raise _mismatch(parameter.header, "does not repeat the argument of the body")
+
+
+def _compare(headers: Mapping[bytes, bytes], header: bytes, expected: str) -> None:
+    sent = headers.get(header)
+    if sent == expected.encode():
+        return
+    if sent is None:
+        raise _mismatch(header, "is missing")
+    if _decoded(header, sent) != expected:
+        raise _mismatch(header, "does not repeat the value of the body")
+
+
+def _compare_named(headers: Mapping[bytes, bytes], method: str, data: bytes) -> None:
+    try:
+        named = msgspec.json.decode(data, type=_NamedMessage).params
+    except msgspec.ValidationError:
+        return
+    expected = getattr(named, _NAMED_BY[method])
+    if expected is not None:
+        _compare(headers, b"mcp-name", expected)
+
+
+def _matches(header: bytes, sent: bytes | None, value: Any) -> bool:
+    if sent is None:
+        return False
+    text = _decoded(header, sent)
+    if isinstance(value, bool):
+        return text == ("true" if value else "false")
+    if isinstance(value, int | float):
+        return _WHOLE.fullmatch(text) is not None and int(text.partition(".")[0]) == value
+    return bool(text == value)
+
+
+def _decoded(header: bytes, sent: bytes) -> str:
+    value = sent.strip(b" \t")
+    try:
+        if not (value.startswith(_PREFIX) and value.endswith(_SUFFIX)):
+            return value.decode("ascii")
+        payload = value[len(_PREFIX) : -len(_SUFFIX)]
+        plain = base64.b64decode(payload, validate=True)
+        if base64.b64encode(plain) != payload:
+            raise _mismatch(header, "is not canonical base64")
+        return plain.decode()
+    except (binascii.Error, UnicodeDecodeError):
+        raise _mismatch(header, "cannot be decoded") from None
+
+
+def _mismatch(header: bytes, problem: str) -> HeaderMismatch:
+    return HeaderMismatch(f"Header mismatch: {header.decode('latin-1').title()} {problem}")
+
+
+_SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+_BAD_REQUESTS: Final = (
+    HeaderMismatch,
+    InvalidEnvelope,
+    InvalidRequest,
+    MissingCapability,
+    ParseError,
+    UnsupportedVersion,
+)
+
+
+class ModernEra(IEra):
+    """One stateless revision."""
+
+    cancel_on_disconnect = True
+
+    asking: AskingInRounds
+
+    def __init__(
+        self,
+        revision: Revision,
+        methods: Methods,
+        settings: ProtocolSettings,
+        asking: AskingInRounds,
+        *,
+        identity: Implementation,
+        list_hint: CacheHint,
+    ) -> None:
+        self.revision = revision
+        self.methods = methods
+        self.settings = settings
+        self.asking = asking
+        self._version = revision.name.encode()
+        self._identity = identity
+        server_info = encode({_SERVER_INFO_KEY: identity})
+        self.tail = b',"resultType":"complete","_meta":%b}' % server_info
+        self.list_tail = self.kept_tail(list_hint)
+        self._questions_tail = b',"resultType":"input_required","_meta":%b}' % server_info
+
+    def admit(self, request: Request) -> None:
+        """Climb the ladder of checks in the protocol's order: envelope, headers, version."""
+        meta = request.head.params.meta
+        if meta is UNSET or meta.version is UNSET or meta.capabilities is UNSET:
+            raise InvalidEnvelope(
+                f"Invalid params: params._meta must hold {PROTOCOL_VERSION_KEY} and {CLIENT_CAPABILITIES_KEY}"
+            )
+        headers, head = request.exchange.headers, request.head
+        if headers is not None and not (
+            head.method == "tools/call"
+            and headers.get(b"mcp-method") == b"tools/call"
+            and headers.get(b"mcp-protocol-version") == self._version
+            and meta.version == self.revision.name
+            and head.params.name is not UNSET
+            and headers.get(b"mcp-name") == head.params.name.encode()
+        ):
+            check_mirrored(headers, head, meta.version, request.data)
+        if meta.version != self.revision.name:
+            raise UnsupportedVersion(meta.version, [revision.name for revision in STATELESS_REVISIONS])
+        if meta.log_level is not UNSET and meta.log_level not in LEVELS and head.method in self.methods:
+            raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
+
+    def closing(self, meta: Mapping[str, Any]) -> bytes:
+        """Close a result with the tool's own `_meta` beside the server's."""
+        return b',"resultType":"complete","_meta":%b}' % encode({**meta, _SERVER_INFO_KEY: self._identity})
+
+    def kept_tail(self, hint: CacheHint) -> bytes:
+        """Say how long the result may be kept, and by whom."""
+        return b',"ttlMs":%d,"cacheScope":"%b"%b' % (round(hint.ttl_seconds * 1000), hint.scope.encode(), self.tail)
+
+    def open_rounds(self, request: Request, call: ToolCall) -> None:
+        """Unseal the state, whether the code will ask for it or not."""
+        self.asking.open(request, call)
+
+    def input_required(self, request: Request, call: ToolCall) -> bytes:
+        """Ask by means of the result."""
+        return self.asking.result(request, call) + self._questions_tail
+
+    def code_of(self, error: ProtocolError) -> int:
+        """What is not there is a wrong parameter here: an unknown method would mean HTTP 404."""
+        if isinstance(error, ToolNotFound) and self.settings.unknown_tool != "method_not_found":
+            return codes.INVALID_PARAMS
+        if isinstance(error, ResourceNotFound):
+            return codes.INVALID_PARAMS
+        return error.code
+
+    def status_of(self, error: ProtocolError) -> int:
+        """Wrong requests are 400, unknown methods 404; what goes wrong inside a method is told by the body alone."""
+        if isinstance(error, _BAD_REQUESTS):
+            return 400
+        return 404 if isinstance(error, MethodNotFound) else 200

@@ -1,0 +1,219 @@
+"""What all catalogues do: follow a registry, compile what appears in it, and list it."""
+
+import itertools
+from abc import ABC, abstractmethod
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.names import nearest
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
+from axolotl_core.registry import Registry
+from axolotl_core.resources.resource import CacheHint
+from axolotl_server.calls.binding import Binding
+from axolotl_server.eras.era import IEra
+from axolotl_server.settings.server import ServerSettings
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Generic, TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.authorization import Authorization
+
+__all__ = ['Catalogue', 'Views']
+
+ViewT = TypeVar("ViewT")
+ValueT = TypeVar("ValueT")
+
+_MOST_PROFILES: Final = 1000
+_MOST_VIEWS: Final = 32
+
+
+class _Kept(Generic[ValueT]):
+    """So many values, those that were used last."""
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+        self._values: OrderedDict[Hashable, ValueT] = OrderedDict()
+
+    def get(self, key: Hashable) -> ValueT | None:
+        if key not in self._values:
+            return None
+        self._values.move_to_end(key)
+        return self._values[key]
+
+    def put(self, key: Hashable, value: ValueT) -> None:
+        self._values[key] = value
+        if len(self._values) > self._maximum:
+            self._values.popitem(last=False)
+
+
+class Views(Generic[ViewT]):
+    """The parts of one list that principals see; those who see the same share what was made for it.
+
+    Principals that the policy treats alike are decided on once; where an authorizer decides that nobody can see into,
+    it is asked each time.
+    """
+
+    def __init__(self, specs: Sequence[FeatureSpec]) -> None:
+        self._specs = specs
+        self._demanded: frozenset[str] = frozenset().union(*(spec.feature.scopes for spec in specs))
+        self._by_profile: _Kept[bytes] = _Kept(_MOST_PROFILES)
+        self._views: _Kept[ViewT] = _Kept(_MOST_VIEWS)
+
+    async def mask(self, principal: Principal, authorization: "Authorization") -> bytes:
+        """Tell for each feature whether the principal sees it: a byte each, 1 or 0.
+
+        Raises:
+            InternalError: if nobody could decide.
+        """
+        if authorization.policy is None:
+            return bytes(await authorization.allowed(principal, self._specs))
+        profile = authorization.policy.profile(principal), principal.scopes & self._demanded
+        mask = self._by_profile.get(profile)
+        if mask is None:
+            mask = bytes(await authorization.allowed(principal, self._specs))
+            self._by_profile.put(profile, mask)
+        return mask
+
+    def view(self, mask: bytes, make: Callable[[], ViewT]) -> ViewT:
+        """Give what was made for a part of the list, made once while it is in use."""
+        view = self._views.get(mask)
+        if view is None:
+            view = make()
+            self._views.put(mask, view)
+        return view
+
+
+ItemT = TypeVar("ItemT")
+BindingT = TypeVar("BindingT", bound=Binding[Any])
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing(Generic[BindingT]):
+    """Bindings at one moment in their order, with the pages made of them so far."""
+
+    bindings: Sequence[BindingT]
+    ordinals: Sequence[int]
+    pages: dict[tuple[str, int], bytes] = field(default_factory=dict)
+
+    def part(self, mask: bytes) -> "_Listing[BindingT]":
+        """Leave out what is not marked; the places of the others stay, so that cursors lead on."""
+        compress = itertools.compress
+        return _Listing([*compress(self.bindings, mask)], [*compress(self.ordinals, mask)])
+
+
+class Catalogue(ABC, Generic[ItemT, BindingT]):
+    """Follows a registry; a feature is compiled when it appears and keeps its counters until it goes."""
+
+    field: ClassVar[str]
+    """What the list is called in a result."""
+    listed_by: ClassVar[str]
+    """What its method is called, without `/list`."""
+
+    def __init__(
+        self, registry: Registry[Any], settings: ServerSettings, authorization: "Authorization | None" = None
+    ) -> None:
+        self.authorization = authorization
+        """Decides who sees what; None where everybody sees everything."""
+        self._registry = registry
+        self._page_size = settings.protocol.page_size
+        self._personal = CacheHint(settings.caching.list_ttl_seconds, "private")
+        self._next_ordinal = itertools.count(1)
+        self._known: dict[int, tuple[int, BindingT]] = {}
+        self._shown: tuple[_Listing[BindingT], Views[_Listing[BindingT]]]
+        """Everything there is, and what of it was shown to whom; replaced together."""
+        self.refresh()
+        self.close: Callable[[], None] = registry.on_change(self.refresh)
+        """Stop following the registry."""
+
+    @abstractmethod
+    def items(self) -> Iterable[ItemT]:
+        """Choose from the registry what is served."""
+
+    @abstractmethod
+    def compile(self, item: ItemT) -> BindingT:
+        """Make a feature ready to be called.
+
+        Raises:
+            ConfigurationError: if it cannot be used.
+        """
+
+    @abstractmethod
+    def describe(self, binding: BindingT, revision: Revision) -> dict[str, Any]:
+        """Describe a feature as the list shows it to a peer of this revision."""
+
+    @abstractmethod
+    def index(self, bindings: Sequence[BindingT]) -> None:
+        """Prepare to find these bindings, and no others."""
+
+    def bindings(self) -> tuple[BindingT, ...]:
+        """List everything that is served."""
+        return tuple(self._shown[0].bindings)
+
+    async def page(self, era: IEra, cursor: str | None, principal: Principal) -> bytes:
+        """Give a page of the list, as far as the principal may use what is on it, in the form of a revision.
+
+        Raises:
+            InvalidParams: if the cursor is none of ours.
+            InternalError: if nobody can decide who may use what.
+        """
+        listing, views = self._shown
+        after = 0 if cursor is None else decode_cursor(self.listed_by, cursor)
+        if self.authorization is None:
+            return self._page(listing, era, after, era.list_tail)
+        mask = await views.mask(principal, self.authorization)
+        part = views.view(mask, lambda: listing.part(mask))
+        return self._page(part, era, after, era.kept_tail(self._personal))
+
+    async def suggestion(self, name: str, principal: Principal) -> str | None:
+        """Find a name that is like this one, of those that the principal may know, if that can be told at once."""
+        listing, views = self._shown
+        shown: Iterable[BindingT] = listing.bindings
+        if self.authorization is not None:
+            if self.authorization.waits:
+                return None
+            shown = itertools.compress(shown, await views.mask(principal, self.authorization))
+        return nearest(name, (binding.spec.name for binding in shown))
+
+    def refresh(self) -> None:
+        """Compile what is new in the registry and forget what is gone.
+
+        Raises:
+            ConfigurationError: with all features that cannot be compiled; then nothing changes.
+        """
+        known: dict[int, tuple[int, BindingT]] = {}
+        findings: list[str] = []
+        for item in self.items():
+            try:
+                known[id(item)] = self._known.get(id(item)) or (next(self._next_ordinal), self.compile(item))
+            except ConfigurationError as error:
+                findings.extend(error.findings)
+        if findings:
+            raise ConfigurationError(*findings)
+        bindings = [binding for _, binding in known.values()]
+        self.index(bindings)
+        self._known = known
+        listing = _Listing(bindings, [ordinal for ordinal, _ in known.values()])
+        self._shown = listing, Views([binding.spec for binding in bindings])
+
+    def _page(self, listing: _Listing[BindingT], era: IEra, after: int, tail: bytes) -> bytes:
+        """Give a page, made once; one that begins anywhere else than pages do is not kept: there may be many."""
+        start = bisect_right(listing.ordinals, after)
+        key = (era.revision.name, start)
+        page = listing.pages.get(key)
+        if page is None:
+            page = self._make_page(listing, era, start, tail)
+            if start % self._page_size == 0:
+                listing.pages[key] = page
+        return page
+
+    def _make_page(self, listing: _Listing[BindingT], era: IEra, start: int, tail: bytes) -> bytes:
+        end = start + self._page_size
+        entries = b",".join(encode(self.describe(one, era.revision)) for one in listing.bindings[start:end])
+        more = end < len(listing.ordinals)
+        cursor = encode(encode_cursor(self.listed_by, listing.ordinals[end - 1])) if more else b""
+        next_cursor = b',"nextCursor":' + cursor if more else b""
+        return b'{"%b":[%b]%b%b' % (self.field.encode(), entries, next_cursor, tail)

@@ -1,0 +1,111 @@
+"""Completions as a feature of their own, so that deadlines and layers hold for them as for everything else."""
+
+from typing import TYPE_CHECKING
+import msgspec
+from axolotl_core.arguments import ParseArguments
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import InvalidArguments, InvalidParams
+from axolotl_core.features.completion import CompletableFunction, Completion, ICompletable, completion_of
+from axolotl_core.features.feature import IFeature
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.protocol.wire import encode
+from axolotl_server.calls.binding import Binding
+from axolotl_server.calls.feature_method import ErrorTelling, InFlight
+from axolotl_server.messages.params import CompletionParams, read_params, read_raw_params
+from axolotl_server.messages.request import Request
+from collections.abc import Sequence
+from typing import Any
+
+if TYPE_CHECKING:
+    from axolotl_server.features.prompts import PromptCatalogue
+    from axolotl_server.features.resources import TemplateCatalogue
+
+__all__ = ['CompleteParams', 'Completing', 'CompletionMethods', 'encode_completion']
+
+class CompletionMethods(ErrorTelling):
+    """Completes the arguments of prompts and the variables of resource templates."""
+
+    def __init__(self, prompts: "PromptCatalogue", templates: "TemplateCatalogue", inflight: InFlight) -> None:
+        super().__init__(inflight)
+        self._prompts = prompts
+        self._templates = templates
+
+    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
+        """Find what knows the argument."""
+        reference = read_params(request.data, CompletionParams).ref
+        raw = bytes(read_raw_params(request.data))
+        if reference.type == "ref/prompt" and reference.name is not None:
+            return self._prompts.find(reference.name).completion, raw, ""
+        if reference.type == "ref/resource" and reference.uri is not None:
+            binding = self._templates.named(reference.uri)
+            if binding is not None:
+                return binding.completion, raw, ""
+            raise InvalidParams(f"Invalid params: there is no resource template {reference.uri}")
+        raise InvalidParams('Invalid params: "ref" must be a ref/prompt with a name or a ref/resource with a uri')
+
+
+class _Argument(msgspec.Struct):
+    name: str
+    value: str
+
+
+class _Context(msgspec.Struct):
+    arguments: dict[str, str] = {}
+
+
+class CompleteParams(msgspec.Struct):
+    """What a client has typed of an argument, and which arguments it knows."""
+
+    argument: _Argument
+    context: _Context = msgspec.field(default_factory=_Context)
+
+
+class Completing(IFeature):
+    """Completes the arguments of a prompt or the variables of a resource template."""
+
+    input_model = CompleteParams
+
+    def __init__(self, owner: ICompletable, spec: FeatureSpec) -> None:
+        self.name = owner.name
+        self.owner = spec
+        """What is completed: who may not use that may not complete it either."""
+        self._owner = owner
+        self._arguments: Sequence[str] = tuple(owner.arguments_schema.get("properties", {}))
+        self.timeout_seconds = owner.timeout_seconds
+        self.tags = owner.tags
+        self.scopes = owner.scopes
+        if isinstance(owner, CompletableFunction) and owner.completes_without_waiting:
+            self.execution = "thread"
+
+    def argument_parser(self, *, coerce: bool) -> ParseArguments:
+        """Compile what reads the parameters of `completion/complete`."""
+        read = msgspec.json.Decoder(CompleteParams).decode
+
+        def parse(raw: bytes) -> CompleteParams:
+            try:
+                params = read(raw)
+            except msgspec.ValidationError as error:
+                raise InvalidArguments(f"Invalid params: {error}") from None
+            if params.argument.name not in self._arguments:
+                has = ", ".join(self._arguments) or "none"
+                raise InvalidArguments(
+                    f"Invalid params: there is no argument {params.argument.name!r}; there are: {has}"
+                )
+            return params
+
+        return parse
+
+    async def execute(self, arguments: CompleteParams, context: ToolContext) -> Completion:
+        """Ask the owner."""
+        argument, known = arguments.argument, arguments.context.arguments
+        return completion_of(await self._owner.complete(argument.name, argument.value, known))
+
+
+def encode_completion(output: Completion, request: Request) -> bytes:
+    """Write suggestions."""
+    completion: dict[str, Any] = {"values": list(map(str, output.values))}
+    if output.total is not None:
+        completion["total"] = output.total
+    if output.has_more is not None:
+        completion["hasMore"] = output.has_more
+    return encode({"completion": completion})[:-1] + request.era.tail

@@ -1,0 +1,125 @@
+"""`prompts/list` and `prompts/get`."""
+
+from axolotl_core.errors import InvalidParams, PromptNotFound
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.names import nearest
+from axolotl_core.prompts import PromptResult
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import encode
+from axolotl_core.registry import AnyPrompt, PromptRegistry
+from axolotl_server.calls.binding import Binder, Binding
+from axolotl_server.calls.feature_method import ErrorTelling, InFlight
+from axolotl_server.eras.presentation import content_for, prompt_definition
+from axolotl_server.features.catalogue import Catalogue
+from axolotl_server.features.completion import Completing, encode_completion
+from axolotl_server.messages.params import ListParams, PromptParams, read_params
+from axolotl_server.messages.request import Request
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from msgspec import UNSET
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.authorization import Authorization
+
+__all__ = ['PromptBinding', 'PromptCatalogue', 'PromptMethods']
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PromptBinding(Binding[FeatureSpec]):
+    """All that a call of one prompt needs, and what completes its arguments."""
+
+    prompt: AnyPrompt
+    completion: Binding[FeatureSpec]
+
+
+class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
+    """Finds prompts by name and lists them."""
+
+    field = "prompts"
+    listed_by = "prompts"
+
+    def __init__(
+        self,
+        registry: PromptRegistry,
+        binder: Binder,
+        settings: ServerSettings,
+        authorization: "Authorization | None" = None,
+    ) -> None:
+        self._prompts = registry
+        self._binder = binder
+        self._by_fold: Mapping[str, PromptBinding] = {}
+        super().__init__(registry, settings, authorization)
+
+    def find(self, name: str) -> PromptBinding:
+        """Find a prompt by its name in any case.
+
+        Raises:
+            PromptNotFound: with the nearest name, where all names may be known to all.
+        """
+        binding = self.try_find(name)
+        if binding is None:
+            known = self.bindings() if self.authorization is None else ()
+            raise PromptNotFound(name, nearest(name, (one.spec.name for one in known)))
+        return binding
+
+    def try_find(self, name: str) -> PromptBinding | None:
+        """Find a prompt by its name in any case."""
+        return self._by_fold.get(name.casefold())
+
+    async def unknown(self, name: str, principal: Principal) -> PromptNotFound:
+        """Say that there is no prompt of a name, with the nearest name that the principal may know."""
+        return PromptNotFound(name, await self.suggestion(name, principal))
+
+    def items(self) -> Iterable[AnyPrompt]:
+        """Serve all of them."""
+        return self._prompts.get_all()
+
+    def compile(self, item: AnyPrompt) -> PromptBinding:
+        """Make a prompt ready."""
+        bound = self._binder.bind(item, "prompt", item.name, _encode_messages)
+        completing = Completing(item, bound.spec)
+        completion = self._binder.bind(completing, "completion", item.name, encode_completion)
+        return PromptBinding(
+            bound.spec, bound.invoke, bound.encode, bound.layers, bound.max_result_bytes, item, completion
+        )
+
+    def describe(self, binding: PromptBinding, revision: Revision) -> dict[str, Any]:
+        """Describe a prompt."""
+        return prompt_definition(binding.prompt, revision)
+
+    def index(self, bindings: Sequence[PromptBinding]) -> None:
+        """Find prompts by name."""
+        self._by_fold = {binding.spec.name.casefold(): binding for binding in bindings}
+
+
+def _encode_messages(output: PromptResult, request: Request) -> bytes:
+    era = request.era
+    messages = [{"role": one.role, "content": content_for(one.content, era.revision)} for one in output.messages]
+    result: dict[str, Any] = {"messages": messages}
+    if output.description is not None:
+        result["description"] = output.description
+    return encode(result)[:-1] + (era.tail if output.meta is None else era.closing(output.meta))
+
+
+class PromptMethods(ErrorTelling):
+    """Lists prompts and renders them."""
+
+    def __init__(self, catalogue: PromptCatalogue, inflight: InFlight) -> None:
+        super().__init__(inflight)
+        self._catalogue = catalogue
+
+    async def list(self, request: Request) -> bytes:
+        """Give a page of the list."""
+        cursor = read_params(request.data, ListParams).cursor
+        return await self._catalogue.page(request.era, cursor, request.exchange.principal)
+
+    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
+        """Find a prompt by its name."""
+        params = request.head.params
+        if params.name is UNSET:
+            raise InvalidParams('Invalid params: prompts/get needs "name", the name of a prompt')
+        binding = self._catalogue.find(params.name)
+        read_params(request.data, PromptParams)  # arguments are texts, whatever the prompt makes of them
+        return binding, bytes(params.arguments), ""

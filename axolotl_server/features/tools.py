@@ -1,0 +1,157 @@
+"""`tools/list` and `tools/call`."""
+
+from axolotl_core.errors import InvalidArguments, InvalidParams, InvalidToolName, MissingCapability, ProtocolError, ToolError, ToolNotFound
+from axolotl_core.features.spec import ToolSpec
+from axolotl_core.names import INameRule, check_name, nearest
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.registry import AnyTool, ToolRegistry
+from axolotl_server.calls.binding import Binder, ToolBinding, encode_error
+from axolotl_server.calls.feature_method import InFlight, Invocation
+from axolotl_server.eras.presentation import tool_definition
+from axolotl_server.eras.stateless import check_parameters
+from axolotl_server.features.catalogue import Catalogue
+from axolotl_server.messages.params import ListParams, read_params
+from axolotl_server.messages.request import Request
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Iterable, Mapping, Sequence
+from msgspec import UNSET
+from typing import Any, Literal, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.authorization import Authorization
+
+__all__ = ['ToolCatalogue', 'ToolMethods']
+
+class _Names(dict[str, ToolBinding]):
+    """Bindings by exact name; a name that is missing is tried in any case, so that the usual ones cost one lookup."""
+
+    def __init__(self, bindings: Sequence[ToolBinding], rule: INameRule, *, fold: bool, suggests: bool) -> None:
+        super().__init__((binding.spec.name, binding) for binding in bindings)
+        self._by_fold = {name.casefold(): binding for name, binding in self.items()} if fold else {}
+        self._rule = rule
+        self._suggests = suggests
+
+    def __missing__(self, name: str) -> ToolBinding:
+        binding = self._by_fold.get(name.casefold())
+        if binding is None:
+            raise self.unknown(name, nearest(name, self) if self._suggests else None)
+        return binding
+
+    def unknown(self, name: str, suggestion: str | None) -> ToolNotFound:
+        fault = self._rule.fault_of(name)
+        return ToolNotFound(name, suggestion) if fault is None else InvalidToolName(fault)
+
+
+class ToolCatalogue(Catalogue[AnyTool, ToolBinding]):
+    """Finds tools by name and lists them."""
+
+    field = "tools"
+    listed_by = "tools"
+
+    by_name: Mapping[str, ToolBinding]
+    """Finds a tool, the exact name first, then whatever its case; raises ToolNotFound with the nearest name, where all
+    names may be known to all."""
+
+    def __init__(
+        self,
+        registry: ToolRegistry,
+        binder: Binder,
+        settings: ServerSettings,
+        name_rule: INameRule,
+        authorization: "Authorization | None" = None,
+    ) -> None:
+        self._tools = registry
+        self._binder = binder
+        self._settings = settings.tools
+        self._name_rule = name_rule
+        self._names: _Names
+        super().__init__(registry, settings, authorization)
+
+    def try_find(self, name: str) -> ToolBinding | None:
+        """Find a tool as `by_name` does."""
+        try:
+            return self._names[name]
+        except ToolNotFound:
+            return None
+
+    async def unknown(self, name: str, principal: Principal) -> ToolNotFound:
+        """Say that there is no tool of a name, with the nearest name that the principal may know."""
+        return self._names.unknown(name, await self.suggestion(name, principal))
+
+    def items(self) -> Iterable[AnyTool]:
+        """Leave out the tools that the operator switched off."""
+        return (tool for tool in self._tools.get_all() if self._settings.overrides_for(tool.name).enabled)
+
+    def compile(self, item: AnyTool) -> ToolBinding:
+        """Make a tool ready, if its name keeps the server's rule."""
+        check_name(item, self._name_rule)
+        return self._binder.bind_tool(item)
+
+    def describe(self, binding: ToolBinding, revision: Revision) -> dict[str, Any]:
+        """Describe a tool."""
+        return tool_definition(binding.spec, revision)
+
+    def index(self, bindings: Sequence[ToolBinding]) -> None:
+        """Find tools by name."""
+        fold = self._settings.name_matching == "fold"
+        names = _Names(bindings, self._name_rule, fold=fold, suggests=self.authorization is None)
+        self.by_name = self._names = names
+
+
+_OPENING_BRACE = ord("{")
+
+
+class ToolMethods(Invocation):
+    """Lists tools and calls them; what goes wrong inside a tool is a result for the model to read."""
+
+    def __init__(
+        self,
+        catalogue: ToolCatalogue,
+        inflight: InFlight,
+        invalid_arguments: Literal["by_revision", "error", "result"],
+    ) -> None:
+        super().__init__(inflight)
+        self._catalogue = catalogue
+        self._invalid_arguments = invalid_arguments
+
+    async def list(self, request: Request) -> bytes:
+        """Give a page of the list."""
+        cursor = read_params(request.data, ListParams).cursor
+        return await self._catalogue.page(request.era, cursor, request.exchange.principal)
+
+    def find(self, request: Request) -> tuple[ToolBinding, bytes, str]:
+        """Find a tool by its name."""
+        params = request.head.params
+        if params.name is UNSET:
+            raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
+        binding = self._catalogue.by_name[params.name]
+        raw = bytes(params.arguments)
+        if raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
+            _check_arguments(binding.spec, raw, request)
+        return binding, raw, ""
+
+    def tell(self, error: ToolError, request: Request) -> bytes:
+        """Write a result that is an error, except for arguments where the revision wants otherwise."""
+        if isinstance(error, InvalidArguments) and not self._as_result(request):
+            raise InvalidParams(error.message) from None
+        return encode_error(error.message, error.meta, request.era)
+
+    def tell_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
+        """Tell the model that its client cannot be asked, in the revisions that have no code for it."""
+        if isinstance(error, MissingCapability) and not request.era.revision.stateless:
+            return encode_error(error.message, error.data, request.era)
+        raise error
+
+    def _as_result(self, request: Request) -> bool:
+        if self._invalid_arguments == "by_revision":
+            return request.era.revision.argument_errors_as_results
+        return self._invalid_arguments == "result"
+
+
+def _check_arguments(spec: ToolSpec, raw: bytes, request: Request) -> None:
+    if raw[0] != _OPENING_BRACE:
+        raise InvalidParams('Invalid params: "arguments" must be an object')
+    headers = request.exchange.headers
+    if headers is not None and request.era.revision.stateless:
+        check_parameters(headers, spec.header_parameters, raw)

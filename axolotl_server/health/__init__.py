@@ -1,3 +1,0 @@
-"""What probes hear: whether a server lives, has started and may be sent calls."""
-
-__all__: list[str] = []

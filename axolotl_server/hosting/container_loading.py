@@ -1,0 +1,98 @@
+"""Finding the container a target names."""
+
+import importlib
+import importlib.util
+import sys
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.names import nearest
+from collections.abc import Callable
+from dependency_injector import containers
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+__all__ = ['load_container']
+
+_DEFAULT_NAMES = ("Container", "container")
+
+
+def load_container(target: str) -> containers.Container:
+    """Import `pkg.module:Attr` or `path/file.py:Attr` and make the container it names.
+
+    The attribute may be a container class, a container, or a function that makes one.
+
+    Raises:
+        ConfigurationError: if there is no such module or attribute, or it is no container.
+    """
+    place, _, attribute = target.rpartition(":") if _has_attribute(target) else (target, "", "")
+    module = _import_file(place) if place.endswith(".py") else _import_module(place)
+    return _container_of(_attribute_of(module, attribute, target), target)
+
+
+def _has_attribute(target: str) -> bool:
+    return ":" in target and not target.rpartition(":")[2].startswith(("/", "\\"))
+
+
+def _import_module(name: str) -> ModuleType:
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise ConfigurationError(
+                f"There is no module {error.name!r}: give pkg.module:Container or path/file.py:Container, "
+                "and run from the directory that holds it"
+            ) from error
+        raise ConfigurationError(f"Module {name!r} was found, but it needs {error.name!r}: {error}") from error
+    except Exception as error:
+        raise _failed(f"Module {name!r}", error) from error
+
+
+def _import_file(path: str) -> ModuleType:
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise ConfigurationError(f"There is no file {path}")
+    sys.path.insert(0, str(file.parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise _failed(f"File {path}", error) from error
+    return module
+
+
+def _failed(what: str, error: Exception) -> ConfigurationError:
+    return ConfigurationError(f"{what} was found, but fails when it is imported: {type(error).__name__}: {error}")
+
+
+def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:
+    value: Any = module
+    names = attribute.split(".") if attribute else [name for name in _DEFAULT_NAMES if hasattr(module, name)][:1]
+    if not names:
+        raise ConfigurationError(f"{target} names no container: write {target}:Container")
+    for name in names:
+        if not hasattr(value, name):
+            near = nearest(name, (known for known in vars(module) if not known.startswith("_")))
+            hint = f"; did you mean {near!r}?" if near else ""
+            raise ConfigurationError(f"{module.__name__!r} has no attribute {name!r}{hint}")
+        value = getattr(value, name)
+    return value
+
+
+def _container_of(value: Any, target: str) -> containers.Container:
+    try:
+        made = value() if isinstance(value, type | Callable) and not _is_container(value) else value
+    except Exception as error:
+        raise ConfigurationError(f"{target} fails when it is called: {type(error).__name__}: {error}") from error
+    if not _is_container(made):
+        raise ConfigurationError(f"{target} is no dependency-injector container but {type(made).__name__}")
+    return made  # type: ignore[no-any-return]
+
+
+def _is_container(value: Any) -> bool:
+    return isinstance(value, containers.Container) and not isinstance(value, type)

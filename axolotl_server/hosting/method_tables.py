@@ -1,0 +1,158 @@
+"""All generations of the protocol with their tables of methods."""
+
+from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
+from axolotl_core.resources.resource import CacheHint
+from axolotl_server.calls.binding import Binder
+from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.eras.era import Eras, Method, Methods
+from axolotl_server.eras.handshake import LegacyEra
+from axolotl_server.eras.stateless import ModernEra
+from axolotl_server.features.completion import CompletionMethods
+from axolotl_server.features.prompts import PromptCatalogue, PromptMethods
+from axolotl_server.features.resources import ResourceCatalogue, ResourceMethods, TemplateCatalogue
+from axolotl_server.features.tools import ToolCatalogue, ToolMethods
+from axolotl_server.hosting.roles import Roles
+from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.methods.extensions import ExtensionMethods
+from axolotl_server.methods.lifecycle import Discovery, Handshake, capabilities_of, identity_of, ping, runs_tasks, set_level
+from axolotl_server.methods.subscriptions import SubscriptionMethods, Subscriptions
+from axolotl_server.questions.asking import AskingByRequest, AskingInRounds
+from axolotl_server.questions.sealing import StateSealer
+from axolotl_server.settings.server import ServerSettings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_server.authorization.guard import Guard, ResourceWatch
+    from axolotl_server.console.console import Console
+    from axolotl_server.features.request_target import Doors
+    from axolotl_server.observation.observation import Observation
+    from axolotl_server.tasks.directed_tasks import DirectedTasks
+    from axolotl_server.tasks.task import TaskStore
+
+__all__ = ['Parts', 'generations']
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What the methods are made of."""
+
+    settings: ServerSettings
+    roles: Roles
+    tools: ToolCatalogue
+    prompts: PromptCatalogue
+    resources: ResourceCatalogue
+    templates: TemplateCatalogue
+    binder: Binder
+    inflight: InFlight
+    subscriptions: Subscriptions
+    deadlines: DeadlineTable
+    sealer: StateSealer
+    tasks: "TaskStore"
+    guard: "Guard | None"
+    watch: "ResourceWatch | None"
+    console: "Console | None" = None
+    observation: "Observation | None" = None
+
+    @property
+    def doors(self) -> "Doors":
+        """Find what requests are about."""
+        from axolotl_server.features.request_target import Doors  # few servers ask
+
+        return Doors(self.tools, self.prompts, self.resources, self.templates)
+
+    def protect(self, methods: Methods) -> Methods:
+        """Put the guard in front of methods, where there is one; a console sees what the guard refuses too."""
+        guarded = methods if self.guard is None else self.guard.protect(methods)
+        guarded = guarded if self.console is None else self.console.observer.observe(guarded)
+        return guarded if self.observation is None else self.observation.observe(guarded, self)
+
+
+def generations(parts: Parts) -> Eras:
+    """Give each generation the methods that it has, as far as the server offers what they are about."""
+    settings, roles = parts.settings, parts.roles
+    capabilities = capabilities_of(roles.offers, roles.extensions, roles.tools)
+    tools = ToolMethods(parts.tools, parts.inflight, settings.protocol.invalid_arguments)
+    shared = _shared(parts, tools, capabilities)
+    handshake = Handshake(settings.server, capabilities)
+    legacy = {**shared, "initialize": handshake.initialize, "ping": ping, "logging/setLevel": set_level}
+    tasked, directed = _tasks(parts, tools) if runs_tasks(roles.tools) else ({}, None)
+    modern = _modern(parts, shared, capabilities, directed)
+    by_request = AskingByRequest(parts.deadlines, settings.limits.ask_timeout_seconds)
+    in_rounds = AskingInRounds(parts.sealer)
+    identity = identity_of(settings.server)
+    hint = CacheHint(settings.caching.list_ttl_seconds, settings.caching.scope)
+    eras = Eras(
+        [
+            *(
+                LegacyEra(
+                    one, parts.protect({**legacy, **tasked} if one.tasks else legacy), settings.protocol, by_request
+                )
+                for one in HANDSHAKE_REVISIONS
+            ),
+            *(
+                ModernEra(one, parts.protect(modern), settings.protocol, in_rounds, identity=identity, list_hint=hint)
+                for one in STATELESS_REVISIONS
+            ),
+        ]
+    )
+    handshake.eras = eras
+    if parts.observation is not None:
+        parts.observation.observe_admission(eras.all)
+    return eras
+
+
+def _tasks(parts: Parts, tools: ToolMethods) -> "tuple[Methods, DirectedTasks]":
+    """Make what runs tasks, in the way of the revision that has them and in that of the extension."""
+    from axolotl_server.tasks.directed_tasks import DirectedTasks  # few servers have tasks
+    from axolotl_server.tasks.requested_tasks import RequestedTasks
+
+    settings = parts.settings.tasks
+    requested = RequestedTasks(tools, parts.tools, parts.tasks, settings)
+    deadlines, subscriptions = parts.deadlines, parts.subscriptions
+    directed = DirectedTasks(
+        tools, parts.tools, parts.tasks, settings, deadlines=deadlines, subscriptions=subscriptions
+    )
+    return requested.methods, directed
+
+
+def _shared(parts: Parts, tools: ToolMethods, capabilities: Mapping[str, Any]) -> dict[str, Method]:
+    """Make the methods that revisions with a handshake have in common; most of them the stateless one has too."""
+    prompts = PromptMethods(parts.prompts, parts.inflight)
+    maximum = parts.settings.subscriptions.maximum_resources
+    resources = ResourceMethods(parts.resources, parts.templates, parts.inflight, maximum)
+    methods: dict[str, Method] = {
+        "tools/list": tools.list,
+        "tools/call": tools.call,
+        "prompts/list": prompts.list,
+        "prompts/get": prompts.call,
+        "resources/list": resources.list,
+        "resources/templates/list": resources.list_templates,
+        "resources/read": resources.call,
+        "resources/subscribe": resources.subscribe,
+        "resources/unsubscribe": resources.unsubscribe,
+        "completion/complete": CompletionMethods(parts.prompts, parts.templates, parts.inflight).call,
+    }
+    added = ExtensionMethods(parts.roles.extensions, parts.binder, parts.inflight)
+    return {**dict(_offered(methods, capabilities)), **dict.fromkeys(added.names, added.call)}
+
+
+def _modern(
+    parts: Parts, shared: Methods, capabilities: Mapping[str, Any], tasks: "DirectedTasks | None"
+) -> dict[str, Method]:
+    maximum = parts.settings.subscriptions.maximum_resources
+    watched = ("resources/subscribe", "resources/unsubscribe")
+    modern = {name: method for name, method in shared.items() if name not in watched}
+    modern["server/discover"] = Discovery(parts.settings.server, capabilities).discover
+    modern["subscriptions/listen"] = SubscriptionMethods(
+        parts.subscriptions, capabilities, maximum, tasks, None if parts.watch is None else parts.watch.hearable
+    ).listen
+    return modern if tasks is None else {**modern, **tasks.methods}
+
+
+def _offered(methods: Mapping[str, Method], capabilities: Mapping[str, Any]) -> Iterator[tuple[str, Method]]:
+    """Leave out the methods of what the server does not have."""
+    for name, method in methods.items():
+        kind = name.partition("/")[0]
+        if ("completions" if kind == "completion" else kind) in capabilities:
+            yield name, method

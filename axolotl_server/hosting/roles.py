@@ -1,0 +1,308 @@
+"""The roles of a user's container: providers that the framework finds by their name."""
+
+import inspect
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.extension import IExtension, check_extension
+from axolotl_core.health import IHealthCheck, check_health_checks
+from axolotl_core.layers import ILayer
+from axolotl_core.names import DefaultNameRule, INameRule, check_name, nearest
+from axolotl_core.policies.access import IAuthorizer, ITokenVerifier
+from axolotl_core.policies.audit import IAuditSink
+from axolotl_core.policies.quota import IQuotaStore
+from axolotl_core.policies.tool_rules import IResultStore
+from axolotl_core.prompts import check_prompt
+from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool, PromptRegistry, Registry, ResourceRegistry, ToolRegistry
+from axolotl_core.resources.resource import check_resource
+from axolotl_core.sessions import IEventStore
+from axolotl_core.tools.tool import check_definition
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from dependency_injector import containers, errors, providers
+from functools import partial
+from typing import Any, TypeVar
+
+__all__ = ['FeatureSet', 'Roles', 'faults_of', 'flat', 'make_roles', 'resolve_roles', 'resolve_settings', 'resolved', 'sources_of', 'toolset_names']
+
+def sources_of(container: Any, role: str, within: str | None = None) -> Iterator[tuple[str | None, Any]]:
+    """Walk the providers of a role with the name of the set they belong to, None for those outside any set.
+
+    A set is a part of an aggregate, or a sub-container at any depth.
+    """
+    prefix = "" if within is None else f"{within}."
+    for name, provider in container.providers.items():
+        if name == role and isinstance(provider, providers.Aggregate):
+            yield from ((f"{prefix}{part}", source) for part, source in provider.providers.items())
+        elif name == role:
+            yield within, provider
+        elif isinstance(provider, providers.Container):
+            yield from sources_of(provider, role, f"{prefix}{name}")
+
+
+async def resolved(provider: Any) -> Any:
+    """Have a provider give what it provides.
+
+    Raises:
+        ConfigurationError: if it fails.
+    """
+    try:
+        value = provider()
+        return await value if inspect.isawaitable(value) else value
+    except ConfigurationError:
+        raise
+    except Exception as error:
+        raise ConfigurationError(f"A provider of the container fails: {type(error).__name__}: {error}") from error
+
+
+def flat(value: Any) -> Iterator[Any]:
+    """Give the single things in a nest of lists."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+        for item in value:
+            yield from flat(item)
+    else:
+        yield value
+
+
+RoleT = TypeVar("RoleT")
+ItemT = TypeVar("ItemT")
+
+_FEATURES = {"tools": "tool_registry", "prompts": "prompt_registry", "resources": "resource_registry"}
+"""The roles that bring features, each with the one that brings the registry they are served from."""
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureSet:
+    """Features of one kind that are served together; those outside any set have the name None."""
+
+    name: str | None
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Roles:
+    """What a user's container brings."""
+
+    toolsets: tuple[FeatureSet, ...] = ()
+    promptsets: tuple[FeatureSet, ...] = ()
+    resourcesets: tuple[FeatureSet, ...] = ()
+    layers: tuple[ILayer, ...] = ()
+    extensions: tuple[IExtension, ...] = ()
+    registry: ToolRegistry = field(default_factory=ToolRegistry)
+    """What is served: the tools that the container put into it, and those of the tool sets."""
+    prompt_registry: PromptRegistry = field(default_factory=PromptRegistry)
+    resource_registry: ResourceRegistry = field(default_factory=ResourceRegistry)
+    name_rule: INameRule = field(default_factory=DefaultNameRule)
+    event_store: IEventStore | None = None
+    authorizer: IAuthorizer | None = None
+    token_verifier: ITokenVerifier | None = None
+    audit_sinks: tuple[IAuditSink, ...] = ()
+    quota_store: IQuotaStore | None = None
+    result_store: IResultStore | None = None
+    health_checks: tuple[IHealthCheck, ...] = ()
+    offers: frozenset[str] = frozenset({"tools"})
+    """Which of tools, prompts and resources the server has, now or later."""
+
+    @property
+    def tools(self) -> tuple[AnyTool, ...]:
+        """All tools, in their order."""
+        return _items(self.toolsets)
+
+    @property
+    def prompts(self) -> tuple[AnyPrompt, ...]:
+        """All prompts, in their order."""
+        return _items(self.promptsets)
+
+    @property
+    def resources(self) -> tuple[AnyResource, ...]:
+        """All resources and templates, in their order."""
+        return _items(self.resourcesets)
+
+    @property
+    def set_names(self) -> dict[int, str]:
+        """The names of the sets by the identities of what is in them."""
+        sets = (*self.toolsets, *self.promptsets, *self.resourcesets)
+        return {id(item): one.name for one in sets if one.name is not None for item in one.items}
+
+
+async def resolve_settings(container: containers.Container) -> Mapping[str, Any]:
+    """Give what the container's `settings` role says, if it has one."""
+    provider = container.providers.get("settings")
+    value = None if provider is None else await resolved(provider)
+    if value is None:
+        return {}
+    if hasattr(value, "model_dump"):
+        return dict(value.model_dump(exclude_unset=True))
+    if isinstance(value, Mapping):
+        return value
+    raise ConfigurationError(f"The role settings gives {type(value).__name__}: give ServerSettings or a mapping")
+
+
+async def resolve_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
+    """Make all that the container's roles bring and check it.
+
+    Raises:
+        ConfigurationError: with everything that is wrong, at once.
+    """
+    roles = await make_roles(container, chosen)
+    findings = faults_of(roles)
+    if findings:
+        raise ConfigurationError(*findings)
+    return roles
+
+
+async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
+    """Make all that the container's roles bring; `chosen` names the tool sets to serve, all where it is empty.
+
+    Raises:
+        ConfigurationError: if they cannot be made.
+    """
+    offers = frozenset(_offers(container))
+    findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
+    if not offers and "extensions" not in container.providers:
+        findings.append(
+            "The container has no role tools, prompts or resources: write "
+            "tools = providers.List(providers.Singleton(MyTool)), or give it sub-containers that have one"
+        )
+    if findings:
+        raise ConfigurationError(*findings)
+    tools = await _given(container, "tool_registry", ToolRegistry, ToolRegistry)
+    prompts = await _given(container, "prompt_registry", PromptRegistry, PromptRegistry)
+    resources = await _given(container, "resource_registry", ResourceRegistry, ResourceRegistry)
+    return Roles(
+        toolsets=await _sets(container, "tools", tools, chosen),
+        promptsets=await _sets(container, "prompts", prompts, chosen),
+        resourcesets=await _sets(container, "resources", resources, chosen),
+        layers=await _listed(container, "layers"),
+        extensions=await _listed(container, "extensions"),
+        registry=tools,
+        prompt_registry=prompts,
+        resource_registry=resources,
+        name_rule=await _given(container, "name_rule", INameRule, DefaultNameRule),
+        event_store=await _given(container, "event_store", IEventStore, lambda: None),
+        authorizer=await _given(container, "authorizer", IAuthorizer, lambda: None),
+        token_verifier=await _given(container, "token_verifier", ITokenVerifier, lambda: None),
+        quota_store=await _given(container, "quota_store", IQuotaStore, lambda: None),
+        result_store=await _given(container, "result_store", IResultStore, lambda: None),
+        audit_sinks=await _listed(container, "audit_sinks"),
+        health_checks=await _listed(container, "health_checks"),
+        offers=offers,
+    )
+
+
+def faults_of(roles: Roles) -> list[str]:
+    """Find features that are none, names that break a rule or collide, and layers and extensions that are none."""
+    return [
+        *_faults(roles.tools, partial(_check_tool, rule=roles.name_rule)),
+        *_faults(roles.prompts, check_prompt),
+        *_faults(roles.resources, check_resource),
+        *_faults(roles.extensions, check_extension),
+        *_collisions(roles.toolsets, roles.registry, "tool"),
+        *_collisions(roles.promptsets, roles.prompt_registry, "prompt"),
+        *_collisions(roles.resourcesets, roles.resource_registry, "resource"),
+        *_bad_layers(roles),
+        *_faults([roles.health_checks], check_health_checks),
+    ]
+
+
+def toolset_names(container: containers.Container) -> list[str]:
+    """List the tool sets a container offers."""
+    return [name for name, _ in sources_of(container, "tools") if name is not None]
+
+
+def _items(sets: Sequence[FeatureSet]) -> tuple[Any, ...]:
+    return tuple(item for one in sets for item in one.items)
+
+
+def _offers(container: Any) -> Iterator[str]:
+    for role, registry in _FEATURES.items():
+        if registry in container.providers or any(sources_of(container, role)):
+            yield role
+
+
+async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
+    """Make the features of a role: what the registry holds already, and each set that is wanted."""
+    wanted = [(name, source) for name, source in sources_of(container, role) if not chosen or _is_within(name, chosen)]
+    made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in wanted]
+    return (FeatureSet(None, registry.get_all()), *made)
+
+
+def _is_within(toolset: str | None, chosen: Sequence[str]) -> bool:
+    """Tell whether a tool set is one of those chosen or stands inside of one; what is outside any set always is."""
+    return toolset is None or any(f"{toolset}.".startswith(f"{name}.") for name in chosen)
+
+
+async def _listed(container: Any, role: str) -> tuple[Any, ...]:
+    provider = container.providers.get(role)
+    return () if provider is None else tuple(flat(await resolved(provider)))
+
+
+async def _given(container: Any, role: str, port: Any, default: Callable[[], RoleT]) -> RoleT:
+    """Make what the container gives for a role that it need not have."""
+    provider = container.providers.get(role)
+    if provider is None:
+        return default()
+    value: RoleT = await resolved(provider)
+    if not isinstance(value, port):
+        raise ConfigurationError(f"The role {role} gives {type(value).__name__}, which is no {port.__name__}")
+    return value
+
+
+def _undefined(container: Any) -> Iterator[str]:
+    try:
+        container.check_dependencies()
+    except errors.Error as error:
+        yield f"{error}: give them when the container is made, or override them"
+
+
+def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
+    known = [*dict.fromkeys(name for role in _FEATURES for name, _ in sources_of(container, role) if name)]
+    for name in chosen:
+        if not any(_is_within(toolset, (name,)) for toolset in known):
+            near = nearest(name, known)
+            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known) or 'none'}"
+            yield f"There is no tool set {name!r}; {hint}"
+
+
+def _faults(items: Any, check: Callable[[Any], None]) -> Iterator[str]:
+    for item in items:
+        try:
+            check(item)
+        except ConfigurationError as error:
+            yield from error.findings
+
+
+def _check_tool(tool: AnyTool, rule: INameRule) -> None:
+    check_definition(tool)
+    check_name(tool, rule)
+
+
+def _collisions(sets: Sequence[FeatureSet], registry: Registry[ItemT], kind: str) -> Iterator[str]:
+    seen: dict[str, tuple[Any, str | None]] = {}
+    for feature_set in sets:
+        for item in feature_set.items:
+            name = _name(registry, item)
+            if name and name in seen:
+                first, second = _where(registry, *seen[name]), _where(registry, item, feature_set.name)
+                yield f"Two {kind}s have the same name: {first} and {second}"
+            seen.setdefault(name, (item, feature_set.name))
+
+
+def _name(registry: Registry[Any], item: Any) -> str:
+    try:
+        return registry.key(registry.name_of(item))
+    except AttributeError:  # it is no feature at all, which another finding says
+        return ""
+
+
+def _where(registry: Registry[Any], item: Any, feature_set: str | None) -> str:
+    owner = getattr(item, "function", type(item))
+    place = f" in tool set {feature_set!r}" if feature_set else ""
+    return f"{registry.name_of(item)!r} ({owner.__module__}.{owner.__qualname__}{place})"
+
+
+def _bad_layers(roles: Roles) -> Iterator[str]:
+    for layer in roles.layers:
+        if not isinstance(layer, ILayer):
+            yield f"The role layers holds {type(layer).__name__}, which is no ILayer"
+    for sink in roles.audit_sinks:
+        if not isinstance(sink, IAuditSink):
+            yield f"The role audit_sinks holds {type(sink).__name__}, which is no IAuditSink"

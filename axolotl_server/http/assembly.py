@@ -1,0 +1,137 @@
+"""The application of a server, with all that its settings and its container ask for around the endpoint."""
+
+import ssl
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.asgi.http import IGate, Premises, Route
+from axolotl_server.host import ServerHost
+from axolotl_server.http.app import HttpApp, ReplyAtOnce
+from axolotl_server.settings.transports import HttpSettings
+from axolotl_server.urls import is_loopback
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_server.console.routes import ConsoleRoutes
+
+__all__ = ['check_exposure', 'is_authenticated', 'make_app', 'prepare', 'tls_context']
+
+def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
+    """Load certificates and keys; None where there is no TLS.
+
+    Raises:
+        ConfigurationError: if one of them cannot be used.
+    """
+    if settings.tls_certificate is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    secret = settings.tls_key_password
+    # A text, since without one OpenSSL would ask at the terminal.
+    password = "" if secret is None else secret.get_secret_value()
+    try:
+        context.load_cert_chain(settings.tls_certificate, settings.tls_key, lambda: password)
+    except (OSError, ValueError) as error:
+        raise _unusable("tls_certificate and tls_key", settings.tls_certificate, error) from None
+    if settings.tls_client_ca is not None:
+        try:
+            context.load_verify_locations(settings.tls_client_ca)
+        except (OSError, ValueError) as error:
+            raise _unusable("tls_client_ca", settings.tls_client_ca, error) from None
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def _unusable(setting: str, path: Path, error: Exception) -> ConfigurationError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return ConfigurationError(f"Setting http.{setting}: {path} cannot be used: {reason}")
+
+
+def is_authenticated(host: ServerHost) -> bool:
+    """Tell whether requests need a token."""
+    return host.settings.auth.is_used or host.roles.token_verifier is not None
+
+
+def prepare(host: ServerHost) -> None:
+    """Make sure that a server can be served at the address it is set to, before that is promised to anybody.
+
+    Raises:
+        ConfigurationError: if it would be open to strangers, or if its certificate or what verifies tokens is wrong.
+    """
+    check_exposure(host, host.settings.http.host)
+    tls_context(host.settings.http)
+    if is_authenticated(host):
+        from axolotl_server.authentication.assembly import make_gate
+
+        make_gate(host.settings.auth, host.roles.token_verifier)
+
+
+def check_exposure(host: ServerHost, address: str) -> None:
+    """Refuse to serve strangers who need to prove nothing.
+
+    Raises:
+        ConfigurationError: if others than this machine can reach the address, and that was not said to be all right.
+    """
+    http = host.settings.http
+    if is_loopback(address) or is_authenticated(host) or http.tls_client_ca is not None or http.allow_unauthenticated:
+        return
+    raise ConfigurationError(
+        f"Everybody who can reach {address or 'this machine'} could use this server: set up auth (issuers, "
+        "introspection_url or api_keys), or http.tls_client_ca, or listen at 127.0.0.1; if something in front of it "
+        "asks who they are, say http.allow_unauthenticated = true"
+    )
+
+
+def make_app(host: ServerHost, reply_at_once: ReplyAtOnce | None = None) -> HttpApp:
+    """Make the application of a server that has started."""
+    gate = _gate_of(host)
+    console = _console_of(host, gate)
+    routes = _routes_of(host) | ({} if console is None else console.by_path())
+    kind = _kind_of(host)
+    app = kind(host.handler, host.settings, reply_at_once, host.roles.event_store, Premises(gate, routes))
+    host.on_stop(app.sessions.close)
+    if console is not None:
+        console.sessions = app.sessions
+    if host.observation is not None:
+        host.observation.watch_refusals(app.refused)
+    return app
+
+
+def _kind_of(host: ServerHost) -> type[HttpApp]:
+    """Choose an application that pages of other origins can use only where there are such."""
+    if not host.settings.http.allowed_origins:
+        return HttpApp
+    from axolotl_server.http.cross_origin import CrossOriginApp
+
+    return CrossOriginApp
+
+
+def _console_of(host: ServerHost, gate: IGate | None) -> "ConsoleRoutes | None":
+    if host.console is None:
+        return None
+    from axolotl_server.console.routes import ConsoleRoutes
+
+    return ConsoleRoutes(host, host.console, gate)
+
+
+def _gate_of(host: ServerHost) -> IGate | None:
+    if not is_authenticated(host):
+        return None
+    from axolotl_server.authentication.assembly import make_gate
+
+    made = make_gate(host.settings.auth, host.roles.token_verifier)
+    host.on_stop(made.close)
+    return made.gate
+
+
+def _routes_of(host: ServerHost) -> dict[str, Route]:
+    routes: dict[str, Route] = {}
+    if host.observation is not None and host.observation.page is not None:
+        routes[host.settings.metrics.path] = Route(host.observation.page.serve, is_open=True)
+    if is_authenticated(host):
+        from axolotl_server.authentication.gate import metadata_routes
+
+        routes |= metadata_routes(host.settings)
+    if host.settings.health.enabled:
+        from axolotl_server.health import health_routes
+
+        routes |= health_routes(host)
+    return routes

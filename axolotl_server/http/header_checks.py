@@ -1,0 +1,92 @@
+"""What is checked of a request's headers before its body is read."""
+
+import re
+from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.settings.transports import HttpSettings
+from collections.abc import Mapping
+from typing import Final
+
+__all__ = ['HeaderChecks', 'accepts']
+
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+_HOST: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[0-9]{1,5})?")
+_ORIGIN: Final = re.compile(r"https?://(?P<authority>[^/?#@]+)")
+_REMEMBERED: Final = 256
+
+
+class HeaderChecks:
+    """Host and Origin against what the server is known as, Content-Type and Accept against what it speaks."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        own = settings.host if ":" not in settings.host else f"[{settings.host}]"
+        self._hosts = {*_LOOPBACK, own.lower(), *(host.lower() for host in settings.allowed_hosts)}
+        self._any_host = "*" in settings.allowed_hosts
+        self._origins = {origin.lower() for origin in settings.allowed_origins}
+        self.passed: set[tuple[bytes | None, ...]] = set()
+        """Hosts, origins, content types and accepted types that went through together: they need no second look."""
+
+    def check_post(self, headers: Mapping[bytes, bytes]) -> None:
+        """Check all headers of a posted message, and remember a combination that passed.
+
+        Raises:
+            HttpRefusal: 421, 403, 415 or 406.
+        """
+        self.check_source(headers)
+        self._check_media(headers)
+        if len(self.passed) < _REMEMBERED:
+            get = headers.get
+            self.passed.add((get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")))
+
+    def check_source(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a request that was not meant for this server, or that a foreign page sent.
+
+        Raises:
+            HttpRefusal: 421 for the Host, 403 for the Origin.
+        """
+        if not self._is_host(headers.get(b"host", b"")):
+            raise HttpRefusal(421, "Misdirected request: this Host is not served; add it to http.allowed_hosts")
+        origin = headers.get(b"origin")
+        if origin is not None and not self._is_origin(origin):
+            raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
+
+    def allows_pages_of(self, origin: bytes) -> bool:
+        """Tell whether pages of an origin were allowed by name."""
+        return origin.decode("latin-1").lower() in self._origins
+
+    def check_content(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a body that does not say that it is JSON.
+
+        Raises:
+            HttpRefusal: 415.
+        """
+        if not _names_json(headers.get(b"content-type", b"")):
+            raise HttpRefusal(415, "Unsupported media type: send Content-Type: application/json")
+
+    def _check_media(self, headers: Mapping[bytes, bytes]) -> None:
+        self.check_content(headers)
+        if not accepts(headers.get(b"accept", b"*/*"), b"application/json"):
+            raise HttpRefusal(406, "Not acceptable: send Accept: application/json, text/event-stream")
+
+    def _is_host(self, value: bytes) -> bool:
+        match = _HOST.fullmatch(value.decode("latin-1").lower())
+        return match is not None and (self._any_host or match["host"] in self._hosts or match[0] in self._hosts)
+
+    def _is_origin(self, value: bytes) -> bool:
+        origin = value.decode("latin-1").lower()
+        if origin in self._origins:
+            return True
+        match = _ORIGIN.fullmatch(origin)
+        authority = _HOST.fullmatch(match["authority"]) if match else None
+        return authority is not None and authority["host"] in _LOOPBACK
+
+
+def accepts(header: bytes, wanted: bytes) -> bool:
+    """Tell whether an Accept header admits a media type."""
+    kind = wanted.partition(b"/")[0] + b"/*"
+    offered = (part.partition(b";")[0].strip().lower() for part in header.split(b","))
+    return any(media in (wanted, kind, b"*/*") for media in offered)
+
+
+def _names_json(value: bytes) -> bool:
+    media, _, parameters = value.lower().partition(b";")
+    return media.strip() == b"application/json" and b"charset" not in parameters.replace(b"charset=utf-8", b"")

@@ -1,0 +1,152 @@
+"""How each call ended, told once to whoever counts it, and before the caller is answered."""
+
+import asyncio
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import Declined, Forbidden, InvalidArguments, Overloaded, ProtocolError, QuotaExceeded, Refused, ToolCancelled, ToolError, ToolFailed, ToolTimeout
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.access import decision_behind
+from axolotl_core.policies.audit import Outcome
+from axolotl_core.questions.question import only_asks
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, Protocol
+
+__all__ = ['CURRENT_CALL', 'CurrentCallLayer', 'DONE', 'Ending', 'IOutcomes', 'OutcomeLayer', 'ending_of', 'ending_of_stop']
+
+_LONGEST_WORD: Final = 200
+
+
+class Ending(NamedTuple):
+    """The outcome of a call with its reason, and the rule that decided it."""
+
+    outcome: Outcome
+    reason: str | None = None
+    rule: str | None = None
+
+
+DONE: Final = Ending("ok")
+
+_OUTCOMES: Final[Mapping[type[ToolError], Outcome]] = {
+    InvalidArguments: "invalid_arguments",
+    Forbidden: "denied",
+    QuotaExceeded: "quota",
+    Overloaded: "overloaded",
+    Refused: "denied",
+    ToolTimeout: "timeout",
+    ToolCancelled: "cancelled",
+    ToolFailed: "failed",
+}
+
+
+def ending_of_stop(reason: CancelReason) -> Ending:
+    """Tell the end of a call that was stopped, whatever its code made of it."""
+    return Ending("timeout" if reason is CancelReason.TIMEOUT else "cancelled", reason.value)
+
+
+def ending_of(error: BaseException) -> Ending:
+    """Tell the end of a call that was not stopped, by what it raised."""
+    decision = decision_behind(error)
+    if decision is not None:
+        return Ending("denied", decision.reason[:_LONGEST_WORD] or None, decision.rule[:_LONGEST_WORD])
+    if isinstance(error, ToolError):
+        return _ending_of_tool_error(error)
+    if isinstance(error, ProtocolError):
+        return Ending("error", type(error).__name__)
+    if isinstance(error, asyncio.CancelledError):
+        return Ending("cancelled")
+    if only_asks(error):
+        return Ending("input_required")
+    kind = type(error)
+    return Ending("failed", f"{kind.__module__}.{kind.__qualname__}"[:_LONGEST_WORD])
+
+
+def _ending_of_tool_error(error: ToolError) -> Ending:
+    known = next((kind for kind in type(error).__mro__ if kind in _OUTCOMES), None)
+    outcome: Outcome = "error" if known is None else _OUTCOMES[known]
+    meta = error.meta or {}
+    reason = _word(meta, "reason")
+    if reason is None and isinstance(error, Declined):
+        reason = error.action
+    return Ending(outcome, reason, _word(meta, "rule"))
+
+
+def _word(meta: Mapping[str, Any], key: str) -> str | None:
+    said = meta.get(key)
+    return said[:_LONGEST_WORD] if isinstance(said, str) else None
+
+
+CURRENT_CALL: Final[ContextVar[ToolCall | None]] = ContextVar("axolotl_call", default=None)
+"""The innermost call that runs here, in worker threads too."""
+
+
+class CurrentCallLayer(ILayer):
+    """Makes every call known to what it calls."""
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Note the call while it runs."""
+
+        async def known(call: ToolCall) -> Any:
+            before = CURRENT_CALL.get()
+            CURRENT_CALL.set(call)
+            try:
+                return await call_next(call)
+            finally:
+                # By its value, not by a token: code that is thrown away ends in a context that knows no token.
+                CURRENT_CALL.set(before)
+
+        return known
+
+
+class IOutcomes(Protocol):
+    """What wants to know how calls ended."""
+
+    def ended(self, call: ToolCall, ending: Ending) -> None:
+        """Take note of the end of a call."""
+        ...
+
+
+class _Visit:
+    """One call, until its end is told; then this leads to the call no more, which leads here."""
+
+    __slots__ = ("_call", "_outcomes")
+
+    def __init__(self, call: ToolCall, outcomes: IOutcomes) -> None:
+        self._call: ToolCall | None = call
+        self._outcomes = outcomes
+
+    def end(self, ending: Ending) -> None:
+        call, self._call = self._call, None
+        if call is not None:
+            self._outcomes.ended(call, ending)
+
+    def abandon(self) -> None:
+        """Tell that the caller is answered although the code goes on."""
+        reason = None if self._call is None else self._call.cancel_reason
+        self.end(Ending("abandoned", None if reason is None else reason.value))
+
+
+class OutcomeLayer(ILayer):
+    """Stands where the record stands, outside of everything, so that refusals are told too."""
+
+    def __init__(self, outcomes: IOutcomes) -> None:
+        self._outcomes = outcomes
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Tell of every call, of whatever kind."""
+        outcomes = self._outcomes
+
+        async def noted(call: ToolCall) -> Any:
+            visit = _Visit(call, outcomes)
+            call.when_abandoned(visit.abandon)
+            try:
+                output = await call_next(call)
+            except BaseException as error:
+                stop = call.cancel_reason
+                visit.end(ending_of(error) if stop is None else ending_of_stop(stop))
+                raise
+            stop = call.cancel_reason
+            visit.end(DONE if stop is None else ending_of_stop(stop))
+            return output
+
+        return noted

@@ -1,0 +1,66 @@
+"""Work that is not done twice: a second call joins the running one, or gets the stored result."""
+
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.tool_rules import IResultStore
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_server.layers.idempotency.work_once import Keeping
+
+__all__ = ['IdempotencyLayer']
+
+class IdempotencyLayer(ILayer):
+    """Has the work of each key done once, for tools that ask for it.
+
+    It stands outside of approval and of every limit: who joins a run, or gets what is stored, is not asked and takes no
+    place. Questions of the tool are not shared: who still waits when a run ends with one begins anew.
+    """
+
+    def __init__(
+        self,
+        store: IResultStore,
+        finalise: Callable[[ToolCall], object],
+        *,
+        max_record_bytes: int = 1024 * 1024,
+        on_store_failure: Literal["open", "closed"] = "closed",
+        store_timeout_seconds: float = 1.0,
+        poll_seconds: float = 0.05,
+    ) -> None:
+        """Say where results are kept, and what finalises things that were made for a run when it has ended."""
+        self._store = store
+        self._finalise = finalise
+        self._max_record_bytes = max_record_bytes
+        self._on_store_failure: Literal["open", "closed"] = on_store_failure
+        self._store_timeout_seconds = store_timeout_seconds
+        self._poll_seconds = poll_seconds
+        self._keeping: Keeping | None = None
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Compile what a tool that asks for it needs; all others are left alone.
+
+        Raises:
+            ConfigurationError: if the tool names an argument that it does not have.
+        """
+        if not isinstance(spec, ToolSpec) or spec.tool.idempotency is None:
+            return call_next
+        from axolotl_server.layers.idempotency.work_once import WorkOnce  # few tools ask for it
+
+        if self._keeping is None:
+            self._keeping = self._make_keeping()
+        return WorkOnce(spec, call_next, spec.tool.idempotency, self._keeping).invoke
+
+    def _make_keeping(self) -> "Keeping":
+        from axolotl_server.layers.idempotency.stored_results import ResultClaim, StoreReport
+        from axolotl_server.layers.idempotency.work_once import Keeping
+
+        claim = partial(
+            ResultClaim,
+            self._store,
+            report=StoreReport(self._on_store_failure),
+            timeout_seconds=self._store_timeout_seconds,
+            poll_seconds=self._poll_seconds,
+        )
+        return Keeping(claim, self._finalise, self._max_record_bytes)

@@ -1,0 +1,121 @@
+"""The other side of the wire: connections that live, and the way back of a single message."""
+
+import asyncio
+import itertools
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import ProtocolError
+from axolotl_core.layers import ITask
+from axolotl_core.protocol.identity import Implementation, Principal, RequestId
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from axolotl_server.eras.era import IEra
+
+__all__ = ['Connection', 'IExchange', 'IStoppable']
+
+class IStoppable(Protocol):
+    """Something that runs for a caller until it ends or is ended."""
+
+    def stop(self, reason: CancelReason) -> None:
+        """End it, unless it has ended."""
+        ...
+
+
+class Connection:
+    """A peer that stays: a process on stdio, or the session of an HTTP client that uses the handshake."""
+
+    __slots__ = (
+        "__weakref__",
+        "asking",
+        "calls",
+        "capabilities",
+        "client",
+        "deaf",
+        "elsewhere",
+        "era",
+        "initialized",
+        "log_level",
+        "next_id",
+        "pending",
+        "send",
+        "subscriptions",
+    )
+
+    def __init__(self, send: Callable[[bytes], object]) -> None:
+        self.send = send
+        """Writes a message that answers no request."""
+        self.era: IEra | None = None
+        """The generation agreed upon in the handshake, None before it."""
+        self.initialized = False
+        self.client: Implementation | None = None
+        self.capabilities: Mapping[str, Any] = {}
+        """What the client said in the handshake that it can do."""
+        self.log_level: str | None = None
+        """From which level on it wants log messages, None before it said so."""
+        self.calls: dict[RequestId, IStoppable] = {}
+        self.pending: dict[RequestId, asyncio.Future[Any]] = {}
+        """What the server asked this client and has no answer to yet."""
+        self.asking: dict[RequestId, IStoppable] = {}
+        """The calls that wait for those answers."""
+        self.deaf = False
+        """Whether the client says nothing more, so that nobody can answer."""
+        self.next_id = itertools.count(1).__next__
+        """Counts the server's own requests."""
+        self.subscriptions: set[str] = set()
+        """The URIs of resources that the client watches."""
+        self.elsewhere: Callable[[bytes], object] | None = None
+        """Takes a message about something that does not run in this process; None where there is no other one."""
+
+    def hear_no_more(self) -> None:
+        """Stop every call that waits for an answer, now and later: the client has closed its end."""
+        self.deaf = True
+        for number, call in tuple(self.asking.items()):
+            if number in self.pending and not self.pending[number].done():
+                call.stop(CancelReason.SHUTDOWN)
+
+
+class IExchange(Protocol):
+    """One incoming message's surroundings and its way back."""
+
+    loop: asyncio.AbstractEventLoop
+    principal: Principal
+    status: int
+    """The HTTP status of the reply, set by the handler when it refuses."""
+
+    @property
+    def headers(self) -> Mapping[bytes, bytes] | None:
+        """The HTTP headers; None on a transport that has none."""
+        ...
+
+    def connection(self) -> Connection:
+        """Give the connection the message belongs to.
+
+        Raises:
+            ProtocolError: if it belongs to none.
+        """
+        ...
+
+    def open_connection(self) -> Connection:
+        """Give the connection that a handshake begins."""
+        ...
+
+    def notify(self, message: bytes) -> bool:
+        """Send a message that concerns the request, ahead of its reply; answers False if the client takes none."""
+        ...
+
+    def watch(self, running: IStoppable) -> None:
+        """Stop what runs when its caller goes away."""
+        ...
+
+    def settle(self, reply: bytes | None, running: ITask) -> None:
+        """Answer now, although `running`, which has the message, has not ended; what it gives later is dropped."""
+        ...
+
+    def hang_up(self) -> None:
+        """End the connection if the client can come back for the reply."""
+        ...
+
+    def demand(self, scopes: Iterable[str]) -> ProtocolError | None:
+        """Give the error by which the transport tells a client to come back with these scopes, None if it has none."""
+        ...

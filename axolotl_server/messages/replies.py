@@ -1,0 +1,63 @@
+"""Framing what a request is answered with."""
+
+from typing import TYPE_CHECKING
+import logging
+import secrets
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import InternalError, ProtocolError, ToolCancelled, ToolError, ToolFailed, ToolTimeout
+from axolotl_core.layers import ToolCall
+from axolotl_core.protocol.identity import RequestId
+from axolotl_core.protocol.wire import error_message
+from typing import Final
+
+if TYPE_CHECKING:
+    from axolotl_server.eras.era import IEra
+    from axolotl_server.messages.connection import IExchange
+
+__all__ = ['RESULT', 'describe_stop', 'error_reply', 'hide', 'hide_internal']
+
+_log = logging.getLogger("axolotl")
+
+
+def hide(error: BaseException, call: ToolCall) -> ToolFailed:
+    """Log what a tool raised, with its traceback, and give the text that may leave the process."""
+    reference = call.reference = call.reference or secrets.token_hex(8)
+    kind, name = call.spec.kind, call.spec.name
+    _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
+    return ToolFailed(f"{_named(call)} failed. Reference: {reference}", meta={"reference": reference})
+
+
+def hide_internal(error: BaseException, method: str) -> InternalError:
+    """Log a failure of the server itself and give the error that may leave the process."""
+    reference = secrets.token_hex(8)
+    _log.error("%s failed, reference %s", method, reference, exc_info=error)
+    return InternalError(f"Internal error. Reference: {reference}", data={"reference": reference})
+
+
+def describe_stop(call: ToolCall) -> ToolError:
+    """Say why a call was ended by the server."""
+    if call.cancel_reason is CancelReason.TIMEOUT:
+        seconds = call.spec.limits.timeout_seconds
+        return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta={"reason": "timeout"})
+    return ToolCancelled(
+        f"{_named(call)} was stopped because the server is shutting down; try again",
+        meta={"reason": "shutdown", "retryAfterMs": 1000},
+    )
+
+
+def _named(call: ToolCall) -> str:
+    return f"{call.spec.kind.title()} {call.spec.name}"
+
+
+RESULT: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
+"""The frame of a result, to be filled in with the encoded id and the result."""
+
+
+def error_reply(error: ProtocolError, request_id: RequestId | None, era: "IEra", exchange: "IExchange") -> bytes:
+    """Frame an error, and give the exchange the HTTP status that goes with it."""
+    exchange.status = error.status or era.status_of(error)
+    try:
+        return error_message(request_id, error, era.code_of(error))
+    except Exception as unwritable:  # a tool may raise a protocol error with anything in it
+        hidden = hide_internal(unwritable, "writing an error")
+        return error_message(request_id, hidden, hidden.code)

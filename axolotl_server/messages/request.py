@@ -1,0 +1,218 @@
+"""A message that wants an answer; to the code that runs for it, it is the caller."""
+
+import asyncio
+import msgspec
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import ToolCancelled
+from axolotl_core.protocol.identity import Implementation
+from axolotl_core.protocol.messages import Head, LEVELS, LogLevel, TraceContext, reaches, read_trace
+from axolotl_core.protocol.wire import log_text, notification
+from axolotl_core.questions.question import Question
+from axolotl_server.messages.connection import Connection, IExchange
+from axolotl_server.messages.flow_control import TokenBucket
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import isfinite
+from msgspec import Raw, UNSET
+from typing import Any, TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from axolotl_server.eras.era import IEra
+    from axolotl_server.questions.asking import IAsking
+    from axolotl_server.questions.rounds import Rounds
+
+__all__ = ['Request']
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Request(msgspec.Struct, eq=False, gc=False):
+    """A decoded message together with all that its method may need.
+
+    The collector does not look at it, so nothing that it holds may lead back to it.
+    """
+
+    head: Head
+    data: bytes
+    era: "IEra"
+    exchange: IExchange
+    connection: Connection | None
+    finished: bool = False
+    asking: "IAsking | None" = None
+    """How to ask the caller, where it differs from the way of the revision."""
+    rounds: "Rounds | None" = None
+    """What was asked and answered, where the revision asks in rounds."""
+    questions: dict[int, asyncio.Future[Any]] | None = None
+    """What the server asked the client on behalf of this request, by the server's own ids."""
+    held: dict[str, object] | None = None
+    """The latest progress that came too soon after the one before it."""
+    _progress: float | None = None
+    _progress_tokens: TokenBucket | None = None
+    _log_tokens: TokenBucket | None = None
+
+    @property
+    def client(self) -> Implementation | None:
+        """What the client said it is, in the handshake or in this request."""
+        if self.connection is not None and not self.era.revision.stateless:
+            return self.connection.client
+        meta = self.head.params.meta
+        if meta is UNSET or meta.client_info is UNSET:
+            return None
+        try:
+            return msgspec.json.decode(meta.client_info, type=Implementation)
+        except msgspec.ValidationError:
+            return None
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """What the client said it can do, in the handshake or in this request."""
+        if self.connection is not None and not self.era.revision.stateless:
+            return self.connection.capabilities
+        meta = self.head.params.meta
+        if meta is UNSET or meta.capabilities is UNSET:
+            return {}
+        return {name: msgspec.json.decode(value) for name, value in meta.capabilities.items()}
+
+    @property
+    def trace(self) -> TraceContext | None:
+        """The trace that the request belongs to, as its `_meta` or else its headers say."""
+        meta = _read_trace_meta(self.data).params.meta
+        trace = read_trace(meta.traceparent, meta.tracestate, meta.baggage)
+        headers = self.exchange.headers
+        if trace is not None or headers is None:
+            return trace
+        names = (b"traceparent", b"tracestate", b"baggage")
+        return read_trace(*(headers.get(name, b"").decode("latin-1") for name in names))
+
+    def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
+        """Notify a caller that gave a token; values that do not grow are left out, as the protocol demands."""
+        meta = self.head.params.meta
+        if meta is UNSET or meta.progress_token is UNSET or self.finished:
+            return
+        if not isfinite(progress) or (self._progress is not None and progress <= self._progress):
+            return
+        self._progress = progress
+        params: dict[str, object] = {"progressToken": meta.progress_token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None and self.era.revision.progress_messages:
+            params["message"] = message
+        complete = total is not None and progress >= total
+        self._on_loop(partial(self._tell_progress, params, complete))
+
+    def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
+        """Notify a caller that wants messages of this level."""
+        if level not in LEVELS:
+            raise ValueError(f"There is no log level {level!r}; there are: {', '.join(LEVELS)}")
+        wanted = self._wanted_level
+        if wanted is None or self.finished or not reaches(level, wanted):
+            return
+        if self._log_tokens is None:
+            self._log_tokens = TokenBucket(self.era.settings.log_messages_per_second)
+        if self._log_tokens.take():
+            params: dict[str, object] = {"level": level, "data": Raw(log_text(data))}
+            if logger is not None:
+                params["logger"] = logger
+            self._notify(notification("notifications/message", params))
+
+    def declares(self, capability: Mapping[str, Any]) -> bool:
+        """Tell whether the client can be asked something."""
+        from axolotl_server.questions.asking import satisfied  # few tools ask
+
+        return satisfied(capability, self.capabilities, self.era.revision)
+
+    def extension(self, identifier: str) -> Mapping[str, Any] | None:
+        """Give the client's settings of an extension, None if it does not have it."""
+        extensions = self.capabilities.get("extensions")
+        settings = extensions.get(identifier) if isinstance(extensions, dict) else None
+        return settings if isinstance(settings, dict) else None
+
+    async def ask(
+        self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        """Ask in the way of the request's revision, whatever thread the code runs in."""
+        self._raise_if_ended(context)
+        asking = self._ask_in_loop(context, question, read, key)
+        if asyncio.get_running_loop() is self.exchange.loop:
+            return await asking
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking, self.exchange.loop))
+
+    def url_completed(self, reference: str) -> None:
+        """Say that the user is done with a page, where a visit has an id."""
+        if self.era.revision.elicitation_ids and not self.finished:
+            self._notify(notification("notifications/elicitation/complete", {"elicitationId": reference}))
+
+    def hang_up(self) -> None:
+        """End the caller's connection if it can come back for the answer."""
+        if not self.finished:
+            self._on_loop(self.exchange.hang_up)
+
+    @property
+    def _wanted_level(self) -> str | None:
+        """From which level on the caller wants log messages; None where it wants none."""
+        if self.connection is not None and not self.era.revision.stateless:
+            return self.connection.log_level or self.era.settings.log_level
+        meta = self.head.params.meta
+        return None if meta is UNSET or meta.log_level is UNSET else meta.log_level
+
+    def _tell_progress(self, params: dict[str, object], complete: bool) -> None:
+        """Send progress, or hold it back until its time has come; only the latest is worth holding."""
+        per_second = self.era.settings.progress_per_second
+        if self._progress_tokens is None:
+            self._progress_tokens = TokenBucket(per_second)
+        if self._progress_tokens.take() or complete:
+            self.held = None
+            self.exchange.notify(notification("notifications/progress", params))
+            return
+        if self.held is None:
+            self.exchange.loop.call_later(1 / per_second, self.tell_held)
+        self.held = params
+
+    def tell_held(self) -> None:
+        """Send the progress that was held back."""
+        if self.held is not None and not self.finished:
+            self.exchange.notify(notification("notifications/progress", self.held))
+            self.held = None
+
+    def _notify(self, message: bytes) -> None:
+        self._on_loop(partial(self.exchange.notify, message))
+
+    def _on_loop(self, act: Callable[[], object]) -> None:
+        """Act in the loop's thread, whatever thread the tool runs in."""
+        if asyncio._get_running_loop() is self.exchange.loop:
+            act()
+        else:
+            self.exchange.loop.call_soon_threadsafe(self._unless_finished, act)
+
+    async def _ask_in_loop(
+        self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        """Ask where nothing can end the call between the look whether it has ended and the question."""
+        self._raise_if_ended(context)
+        return await (self.asking or self.era.asking).ask(self, context, question, read, key)
+
+    def _raise_if_ended(self, context: ToolContext) -> None:
+        if self.finished or context.cancelled:
+            raise ToolCancelled("The call was stopped: nobody can be asked any more")
+
+    def _unless_finished(self, act: Callable[[], object]) -> None:
+        """Do what a thread wanted, unless the call has ended since."""
+        if not self.finished:
+            act()
+
+
+class _TraceMeta(msgspec.Struct):
+    traceparent: Any = None
+    tracestate: Any = None
+    baggage: Any = None
+
+
+class _TraceParams(msgspec.Struct):
+    meta: _TraceMeta = msgspec.field(default_factory=_TraceMeta, name="_meta")
+
+
+class _TraceMessage(msgspec.Struct):
+    params: _TraceParams = msgspec.field(default_factory=_TraceParams)
+
+
+_read_trace_meta = msgspec.json.Decoder(_TraceMessage).decode

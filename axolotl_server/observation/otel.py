@@ -1,0 +1,287 @@
+"""The providers of OpenTelemetry: those that the process has, else one that is made by its standard variables."""
+
+import os
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.messages.request import Request
+from axolotl_server.observation.metrics import BUCKETS, METRICS, Metric, Numbers, Reading, UNKNOWN
+from axolotl_server.observation.observer import Operation, Target
+from axolotl_server.settings.server import ServerIdentity
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from importlib.metadata import entry_points
+from msgspec import UNSET
+from opentelemetry import context as contexts, metrics, trace
+from opentelemetry.context import Context
+from opentelemetry.environment_variables import OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER
+from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_METRICS_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider, get_current_span, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from types import TracebackType
+from typing import Any, Final, Literal, TypeAlias
+from weakref import WeakKeyDictionary
+
+__all__ = ['Instruments', 'OperationSpan', 'Signal', 'Spans', 'exporters_of', 'instruments_of', 'meter_provider', 'tracer_provider']
+
+class Instruments:
+    """All instruments of one provider; a provider takes each of them once, so that all servers share them."""
+
+    def __init__(self, provider: MeterProvider) -> None:
+        self._meter = provider.get_meter("axolotl")
+        self._servers: dict[Numbers, None] = {}
+        self._histograms: dict[str, Histogram] = {}
+        for metric in METRICS:
+            self._create(metric)
+
+    def add(self, numbers: Numbers) -> None:
+        """Send the numbers of a server from now on."""
+        self._servers[numbers] = None
+        for name, histogram in numbers.histograms.items():
+            histogram.followers.append(self._histograms[name].record)
+
+    def remove(self, numbers: Numbers) -> None:
+        """Send them no more."""
+        self._servers.pop(numbers, None)
+
+    def _create(self, metric: Metric) -> None:
+        meter, name, unit, text = self._meter, metric.name, metric.unit, metric.description
+        if metric.kind == "histogram":
+            bounds = list(BUCKETS)
+            made = meter.create_histogram(name, unit, text, explicit_bucket_boundaries_advisory=bounds)
+            self._histograms[name] = made
+        elif metric.kind == "counter":
+            meter.create_observable_counter(name, [self._reader(metric)], unit, text)
+        else:
+            meter.create_observable_up_down_counter(name, [self._reader(metric)], unit, text)
+
+    def _reader(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(options: CallbackOptions) -> Iterable[Observation]:
+            for numbers in tuple(self._servers):
+                for labels, value in _read(numbers, metric):
+                    yield Observation(value, dict(zip(metric.labels, labels, strict=True)))
+
+        return read
+
+
+def _read(numbers: Numbers, metric: Metric) -> Iterable[Reading]:
+    """Read from a thread of the exporter's; what changes at that very moment is read the next time."""
+    try:
+        return numbers.read(metric.name)
+    except RuntimeError:
+        return ()
+
+
+_INSTRUMENTS: Final[WeakKeyDictionary[MeterProvider, Instruments]] = WeakKeyDictionary()
+
+
+def instruments_of(provider: MeterProvider) -> Instruments:
+    """Give the instruments of a provider, made when they are first wanted."""
+    if provider not in _INSTRUMENTS:
+        _INSTRUMENTS[provider] = Instruments(provider)
+    return _INSTRUMENTS[provider]
+
+
+_TRACEPARENT: Final = b"traceparent"
+_SESSION_DIGITS: Final = 32
+
+
+class OperationSpan:
+    """The span of one operation; it says nothing of arguments, results and the texts of errors."""
+
+    __slots__ = ("_said", "_span", "_token")
+
+    def __init__(self, span: Span, said: Mapping[str, str]) -> None:
+        self._span = span
+        self._said = said
+        """The attributes that it began with."""
+
+    def __enter__(self) -> None:
+        """Let spans that are begun in the block be children of this one."""
+        self._token = contexts.attach(set_span_in_context(self._span))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not GeneratorExit:  # else thrown away, in a context that knows no token
+            contexts.detach(self._token)
+
+    def end(self, operation: Operation, attributes: Mapping[str, str]) -> None:
+        """Say how the operation ended, with the labels that its duration has."""
+        span = self._span
+        if span.is_recording():
+            news = dict(attributes.items() - self._said.items())
+            if operation.outcome not in ("", "ok"):
+                news["axolotl.outcome"] = operation.outcome
+            if operation.call is not None and operation.call.reference is not None:
+                news["axolotl.reference"] = operation.call.reference
+            if news:
+                span.set_attributes(news)
+                span.update_name(_name_of({**self._said, **news}))
+            if "error.type" in news:
+                span.set_status(Status(StatusCode.ERROR))
+        span.end()
+
+
+class Spans:
+    """Begins the spans of operations in the traces that their callers are in."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._tracer = provider.get_tracer("axolotl")
+        self._propagator = TraceContextTextMapPropagator()
+
+    def begin(self, operation: Operation, target: Target) -> OperationSpan:
+        """Begin a span with what is known of an operation before it runs, for samplers to decide by."""
+        request = operation.request
+        attributes = _attributes_of(operation, target)
+        parent, links = self._parent(request)
+        span = self._tracer.start_span(_name_of(attributes), parent, SpanKind.SERVER, attributes, links)
+        return OperationSpan(span, attributes)
+
+    def _parent(self, request: Request) -> tuple[Context | None, list[Link]]:
+        """Choose the parent: what `_meta` says, else a span that is current here already, else what the headers say."""
+        headers = request.exchange.headers
+        if _TRACEPARENT not in request.data and (headers is None or _TRACEPARENT not in headers):
+            return None, []
+        trace = request.trace
+        if trace is None:
+            return None, []
+        around = get_current_span().get_span_context()
+        if around.is_valid and headers is not None and headers.get(_TRACEPARENT) == trace.traceparent.encode():
+            return None, []  # what serves HTTP has read the header before
+        carrier = {"traceparent": trace.traceparent, "tracestate": trace.tracestate or ""}
+        # Into an empty context: what a stranger calls its baggage is none of ours.
+        return self._propagator.extract(carrier, Context()), [Link(around)] if around.is_valid else []
+
+
+def _name_of(attributes: Mapping[str, str]) -> str:
+    """Name a span by its method and its tool or prompt; URIs, and names that nobody registered, are left out."""
+    method = attributes["mcp.method.name"]
+    target = attributes.get("gen_ai.tool.name") or attributes.get("gen_ai.prompt.name")
+    return method if target in (None, UNKNOWN) else f"{method} {target}"
+
+
+def _attributes_of(operation: Operation, target: Target) -> dict[str, str]:
+    request = operation.request
+    over_http = request.exchange.headers is not None
+    attributes = {
+        "mcp.method.name": operation.method,
+        "mcp.protocol.version": request.era.revision.name,
+        "network.transport": "tcp" if over_http else "pipe",
+    }
+    if over_http:
+        attributes["network.protocol.name"] = "http"
+    if request.head.id is not UNSET:
+        attributes["jsonrpc.request.id"] = str(request.head.id)
+    session = getattr(request.connection, "id", None)
+    if isinstance(session, bytes):
+        # The id itself would let whoever reads traces go on with the session.
+        attributes["mcp.session.id"] = sha256(session).hexdigest()[:_SESSION_DIGITS]
+    names = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.prompt.name", "mcp.resource.uri")
+    attributes.update({name: value for name, value in zip(names, target, strict=True) if value})
+    return attributes
+
+
+Signal: TypeAlias = Literal["traces", "metrics"]
+
+_CHOICE: Final[dict[Signal, str]] = {"traces": OTEL_TRACES_EXPORTER, "metrics": OTEL_METRICS_EXPORTER}
+_PROTOCOL: Final[dict[Signal, str]] = {
+    "traces": OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
+    "metrics": OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
+}
+_OTLP: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
+
+
+def exporters_of(signal: Signal) -> Iterator[Callable[[], Any]]:
+    """Give what makes each exporter that is asked for: OTLP over HTTP where nothing is said, none for `none`.
+
+    Raises:
+        ConfigurationError: if there is no such exporter.
+    """
+    variable = _CHOICE[signal]
+    names = [name.strip() for name in (os.environ.get(variable) or "otlp").split(",")]
+    for name in filter(None, names):
+        if name != "none":
+            yield _found(_registered_name(name, signal), signal, variable)
+
+
+def _registered_name(name: str, signal: Signal) -> str:
+    if name != "otlp":
+        return name
+    variable = _PROTOCOL[signal]
+    protocol = os.environ.get(variable) or os.environ.get(OTEL_EXPORTER_OTLP_PROTOCOL) or "http/protobuf"
+    if protocol not in _OTLP:
+        known = ", ".join(_OTLP)
+        raise ConfigurationError(f"{variable} or {OTEL_EXPORTER_OTLP_PROTOCOL} is {protocol!r}: use one of {known}")
+    return _OTLP[protocol]
+
+
+def _found(name: str, signal: Signal, variable: str) -> Callable[[], Any]:
+    group = f"opentelemetry_{signal}_exporter"
+    found = next(iter(entry_points(group=group, name=name)), None)
+    if found is None:
+        known = ", ".join(sorted({"none", "otlp", *(entry.name for entry in entry_points(group=group))}))
+        raise ConfigurationError(
+            f"{variable} asks for the exporter {name!r}, which is not installed; there are: {known}"
+        )
+    try:
+        made: Callable[[], Any] = found.load()
+    except ImportError as error:
+        raise ConfigurationError(f"The exporter {name!r} of {variable} cannot be imported: {error}") from error
+    return made
+
+
+def tracer_provider(identity: ServerIdentity) -> trace.TracerProvider:
+    """Give the provider of tracers; one that is made here is the process's own from then on.
+
+    It is never shut down: the process may have other servers, and what is left at its end was flushed by them.
+
+    Raises:
+        ConfigurationError: if an exporter cannot be made.
+    """
+    current = trace.get_tracer_provider()
+    if not isinstance(current, trace.ProxyTracerProvider):
+        return current
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider(resource=_resource(identity), shutdown_on_exit=False)
+    for make in exporters_of("traces"):
+        provider.add_span_processor(BatchSpanProcessor(_made(make)))
+    trace.set_tracer_provider(provider)
+    return provider
+
+
+def meter_provider(identity: ServerIdentity) -> metrics.MeterProvider:
+    """Give the provider of meters, in the same way.
+
+    Raises:
+        ConfigurationError: if an exporter cannot be made.
+    """
+    current = metrics.get_meter_provider()
+    if type(current).__name__ != "_ProxyMeterProvider":  # which has no public name, other than that of tracers
+        return current
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
+
+    made = [_made(make) for make in exporters_of("metrics")]
+    readers = [one if isinstance(one, MetricReader) else PeriodicExportingMetricReader(one) for one in made]
+    provider = MeterProvider(readers, resource=_resource(identity), shutdown_on_exit=False)
+    metrics.set_meter_provider(provider)
+    return provider
+
+
+def _made(make: Any) -> Any:
+    try:
+        return make()
+    except Exception as error:
+        raise ConfigurationError(f"The exporter {make.__name__} cannot be made: {error}") from error
+
+
+def _resource(identity: ServerIdentity) -> Any:
+    """Say who sends: what the variables say, and the server's own name where they say none."""
+    from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
+
+    said = Resource.create({})
+    if str(said.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        said = said.merge(Resource({SERVICE_NAME: identity.name}))
+    return Resource({SERVICE_VERSION: identity.version}).merge(said)

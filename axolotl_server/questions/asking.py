@@ -1,0 +1,257 @@
+"""How the code of a feature asks its caller, in each generation of the protocol."""
+
+import asyncio
+import secrets
+from abc import ABC, abstractmethod
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import Declined, InputRequired, MissingCapability, ToolError
+from axolotl_core.layers import ToolCall
+from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.wire import notification, request_message
+from axolotl_core.questions.question import InvalidAnswer, Question
+from axolotl_core.schema import JsonSchema
+from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.messages.request import Request
+from axolotl_server.questions.rounds import Rounds
+from axolotl_server.questions.sealing import StateSealer
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+__all__ = ['AskingByRequest', 'AskingInRounds', 'IAsking', 'check_capability', 'params_for', 'satisfied', 'withdraw']
+
+def params_for(question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
+    """Give the params of a question in the form that a peer of this revision understands.
+
+    Raises:
+        MissingCapability: if the revision has no form for it.
+    """
+    params = dict(question.params)
+    if question.method == "sampling/createMessage":
+        return _sampling(params, question, revision)
+    if question.method != "elicitation/create":
+        return params
+    if not revision.elicitation:
+        raise _inexpressible("its user cannot be asked", question, revision)
+    if params["mode"] == "url":
+        return _url(params, question, revision, elicitation_id)
+    return params if revision.rich_forms else _plain_form(params, question, revision)
+
+
+def satisfied(requires: Mapping[str, Any], declared: Mapping[str, Any], revision: Revision) -> bool:
+    """Tell whether a client that declared these capabilities can be asked what requires those."""
+    return all(_has(declared.get(name), name, parts, revision) for name, parts in requires.items())
+
+
+def _has(given: Any, name: str, parts: Mapping[str, Any], revision: Revision) -> bool:
+    if not isinstance(given, Mapping) or (name == "elicitation" and not revision.elicitation):
+        return False
+    return all(part in _parts(given, name, revision) for part in parts)
+
+
+def _parts(given: Mapping[str, Any], name: str, revision: Revision) -> set[str]:
+    """List what a capability consists of; in revisions without parts it is whatever there was at the time."""
+    if name == "elicitation" and not revision.url_elicitation:
+        return {"form"}
+    if name == "sampling" and not revision.sampling_tools:
+        return {"context"}
+    parts = {part for part, value in given.items() if isinstance(value, Mapping)}
+    return parts | {"form"} if name == "elicitation" and "url" not in parts else parts
+
+
+def _url(params: dict[str, Any], question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
+    if not revision.url_elicitation:
+        raise _inexpressible("its user cannot be asked to open a URL", question, revision)
+    return {**params, "elicitationId": elicitation_id} if revision.elicitation_ids else params
+
+
+def _plain_form(params: dict[str, Any], question: Question, revision: Revision) -> dict[str, Any]:
+    schema = params["requestedSchema"]
+    several = [name for name, field in schema["properties"].items() if field["type"] == "array"]
+    if several:
+        raise _inexpressible(f"its user cannot choose several values ({', '.join(several)})", question, revision)
+    properties = {name: _plain_field(field) for name, field in schema["properties"].items()}
+    return {"message": params["message"], "requestedSchema": {**schema, "properties": properties}}
+
+
+def _plain_field(field: JsonSchema) -> JsonSchema:
+    if field["type"] == "boolean":
+        return field
+    plain = {key: value for key, value in field.items() if key not in ("default", "oneOf")}
+    if "oneOf" in field:
+        plain["enum"] = [one["const"] for one in field["oneOf"]]
+        plain["enumNames"] = [one["title"] for one in field["oneOf"]]
+    return plain
+
+
+def _sampling(params: dict[str, Any], question: Question, revision: Revision) -> dict[str, Any]:
+    if revision.sampling_tools:
+        messages = params["messages"] if revision.any_structured_root else map(_object_outcomes, params["messages"])
+        return {**params, "messages": list(messages)}
+    if "tools" in question.requires["sampling"]:
+        raise _inexpressible("its model cannot be given tools", question, revision)
+    messages = [single for message in params["messages"] for single in _single_messages(message, revision)]
+    if not revision.audio and any(message["content"]["type"] == "audio" for message in messages):
+        raise _inexpressible("its model cannot be given audio", question, revision)
+    return {**params, "messages": messages}
+
+
+def _single_messages(message: Mapping[str, Any], revision: Revision) -> Iterator[dict[str, Any]]:
+    """Split a message into one for each of its blocks."""
+    for block in _blocks(message):
+        yield {"role": message["role"], "content": block if revision.titles else _plain_block(block)}
+
+
+def _plain_block(block: Mapping[str, Any]) -> dict[str, Any]:
+    plain = {key: value for key, value in block.items() if key != "_meta"}
+    if "annotations" in plain:
+        plain["annotations"] = {key: value for key, value in plain["annotations"].items() if key != "lastModified"}
+    return plain
+
+
+def _object_outcomes(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Put structured outcomes of tools that are no objects under `result`."""
+    blocks = [_object_outcome(block) for block in _blocks(message)]
+    return {**message, "content": blocks if isinstance(message["content"], list) else blocks[0]}
+
+
+def _object_outcome(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    if isinstance(block.get("structuredContent", {}), dict):
+        return block
+    return {**block, "structuredContent": {"result": block["structuredContent"]}}
+
+
+def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message["content"]
+    return content if isinstance(content, list) else [content]
+
+
+def _inexpressible(problem: str, question: Question, revision: Revision) -> MissingCapability:
+    return MissingCapability(f"The client speaks revision {revision.name}: {problem}", question.requires)
+
+
+AnswerT = TypeVar("AnswerT")
+
+_IN_ROUNDS = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The methods that may be answered with a question."""
+
+
+class IAsking(ABC):
+    """Has a question answered."""
+
+    @abstractmethod
+    async def ask(
+        self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        """Ask the caller of `request`; runs in the loop of its exchange.
+
+        Raises:
+            MissingCapability: if the client did not say that it can be asked this.
+            Declined: if it does not answer.
+        """
+
+
+class AskingByRequest(IAsking):
+    """Sends a request of the server's own on the stream of the call, and waits; the call's deadline stands still."""
+
+    def __init__(self, deadlines: DeadlineTable, timeout_seconds: float) -> None:
+        self._deadlines = deadlines
+        self._timeout_seconds = timeout_seconds
+
+    async def ask(
+        self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        """Ask once; an answer that cannot be used ends the call."""
+        check_capability(request, question)
+        assert isinstance(call, ToolCall)
+        with self._deadlines.paused(call):
+            response = await self._response(request, call, question)
+        try:
+            return read(response)
+        except InvalidAnswer as error:
+            raise ToolError(f"The client's answer cannot be used. {error}") from None
+
+    async def _response(self, request: Request, call: ToolCall, question: Question) -> Any:
+        connection, exchange = request.connection, request.exchange
+        assert connection is not None
+        if connection.deaf:
+            call.stop(CancelReason.SHUTDOWN)
+            await exchange.loop.create_future()  # until the call is stopped
+        number = connection.next_id()
+        params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
+        answered = connection.pending[number] = exchange.loop.create_future()
+        request.questions = {**(request.questions or {}), number: answered}
+        connection.asking[number] = call
+        try:
+            if not exchange.notify(request_message(number, question.method, params)):
+                raise ToolError("The client cannot be asked: it does not accept an event stream")
+            async with asyncio.timeout(self._timeout_seconds):
+                return await answered
+        except TimeoutError:
+            raise Declined("cancel", f"Nobody answered within {self._timeout_seconds:g} seconds") from None
+        finally:
+            connection.asking.pop(number, None)
+            withdraw(request, number, answered)
+
+
+class AskingInRounds(IAsking):
+    """Ends the run with the questions that have no answer; the caller sends the request again with the answers."""
+
+    def __init__(self, sealer: StateSealer) -> None:
+        self._sealer = sealer
+
+    def open(self, request: Request, call: ToolCall) -> Rounds:
+        """Give the rounds of a request.
+
+        Raises:
+            InvalidParams: if the state or the answers it brings cannot be used.
+        """
+        if request.rounds is None:
+            request.rounds = Rounds.of(request, call, self._sealer)
+        return request.rounds
+
+    async def ask(
+        self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
+    ) -> AnswerT:
+        """Look for the answer, and ask where there is none that can be used."""
+        if request.head.method not in _IN_ROUNDS:
+            raise ToolError("Only tools, prompts and resources can ask their caller")
+        check_capability(request, question)
+        assert isinstance(call, ToolCall)
+        rounds = self.open(request, call)
+        key = key or rounds.key_for(question)
+        try:
+            answer = read(rounds.response(key, question))
+        except InvalidAnswer:
+            rounds.want(key, question)
+            raise InputRequired from None
+        except Declined:
+            rounds.keep(key)
+            raise
+        rounds.keep(key)
+        return answer
+
+    def result(self, request: Request, call: ToolCall) -> bytes:
+        """Write what is asked in this round."""
+        return self.open(request, call).result(call, self._sealer)
+
+
+def check_capability(request: Request, question: Question) -> None:
+    """Make sure that the client can be asked this.
+
+    Raises:
+        MissingCapability: if it did not say so.
+    """
+    if not satisfied(question.requires, request.capabilities, request.era.revision):
+        what = next(iter(question.requires))
+        raise MissingCapability(f"This needs a client with the capability {what}", question.requires)
+
+
+def withdraw(request: Request, number: int, answered: asyncio.Future[Any]) -> None:
+    """Ask no more; a question that nobody answered is taken back."""
+    assert request.connection is not None
+    if request.connection.pending.pop(number, None) is None:
+        return
+    if not answered.done() or answered.cancelled():
+        request.exchange.notify(notification("notifications/cancelled", {"requestId": number}))
+        answered.cancel()

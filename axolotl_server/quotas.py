@@ -1,0 +1,176 @@
+"""What is made of the settings: rules, and the store that keeps count."""
+
+import asyncio
+import logging
+from axolotl_core.errors import ConfigurationError, Refused
+from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
+from axolotl_server.layers.quota import QuotaLayer
+from axolotl_server.settings.policies import QuotaSettings
+from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Final, Literal
+
+__all__ = ['OutageGuard', 'quota_layer', 'quota_rules', 'quota_store']
+
+_log = logging.getLogger("axolotl")
+
+_LOG_SECONDS: Final = 10.0
+_FATE: Final = {"open": "let through unchecked", "closed": "refused"}
+
+
+class OutageGuard(IQuotaStore):
+    """Bounds how long a store may take, and lets calls pass or refuses them while it is away.
+
+    A store that failed is left alone for a while, so that its absence costs calls no time; then one call tries it.
+    """
+
+    def __init__(
+        self,
+        store: IQuotaStore,
+        on_failure: Literal["open", "closed"],
+        *,
+        timeout_seconds: float = 0.25,
+        retry_seconds: float = 1.0,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self._store = store
+        self._on_failure: Literal["open", "closed"] = on_failure
+        self._timeout_seconds = timeout_seconds
+        self._retry_seconds = retry_seconds
+        self._clock = clock
+        self._try_at: float | None = None
+        """When the store may be tried again; None while it works."""
+        self._report = _OutageReport(_FATE[on_failure], clock)
+
+    async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
+        """Take all or nothing, or do without the store.
+
+        Raises:
+            Refused: if the store is away and calls are refused then.
+        """
+        if self._try_at is not None:
+            now = self._clock()
+            if now < self._try_at:
+                self._do_without(None)
+                return None
+            self._try_at = now + self._retry_seconds  # the others do without until this one knows more
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                refusal = await self._store.take(claims)
+        except Exception as error:
+            self._try_at = self._clock() + self._retry_seconds
+            self._do_without(error)
+            return None
+        if self._try_at is not None:
+            self._try_at = None
+            self._report.recovered()
+        return refusal
+
+    async def close(self) -> None:
+        """Let go of the store."""
+        await self._store.close()
+
+    def _do_without(self, error: Exception | None) -> None:
+        self._report.failed(error)
+        if self._on_failure == "closed":
+            milliseconds = round(self._retry_seconds * 1000)
+            raise Refused(
+                "The limits of this server cannot be checked for now; try again in a moment",
+                meta={"reason": "quota_unavailable", "retryAfterMs": milliseconds},
+            )
+
+
+class _OutageReport:
+    """Writes to the log that a store is away: once in a while, with the number of calls that it concerned."""
+
+    def __init__(self, fate: str, clock: Callable[[], float]) -> None:
+        self._fate = fate
+        self._clock = clock
+        self._calls = 0
+        self._silent_until = float("-inf")
+        self._told = False
+        self._last: Exception | None = None
+
+    def failed(self, error: Exception | None) -> None:
+        self._calls += 1
+        self._last = error or self._last
+        now = self._clock()
+        if now < self._silent_until:
+            return
+        self._silent_until = now + _LOG_SECONDS
+        self._told = True
+        problem, bug = _told(self._last)
+        _log.warning("The quota store is away (%s); calls %s: %d", problem, self._fate, self._calls, exc_info=bug)
+        self._calls = 0
+
+    def recovered(self) -> None:
+        if self._told:
+            self._told = False
+            _log.warning("The quota store is back; more calls %s: %d", self._fate, self._calls)
+            self._calls = 0
+
+
+def _told(error: Exception | None) -> tuple[str, Exception | None]:
+    """Say what happened; what no store should raise is a bug, and shown with its traceback."""
+    if isinstance(error, QuotaStoreError):
+        return str(error), None
+    if isinstance(error, TimeoutError):
+        return "it does not answer in time", None
+    return type(error).__name__, error
+
+
+def quota_rules(settings: QuotaSettings) -> tuple[QuotaRule, ...]:
+    """Make the rules.
+
+    Raises:
+        ConfigurationError: if some cannot be applied, with all of them at once.
+    """
+    rules = tuple(said.rule(name) for name, said in settings.rules.items())
+    findings = [f"Setting quotas.rules.{rule.name}: {fault}" for rule in rules if (fault := rule.limit.fault())]
+    if findings:
+        raise ConfigurationError(*findings)
+    return rules
+
+
+def quota_store(settings: QuotaSettings, given: IQuotaStore | None = None) -> IQuotaStore:
+    """Make the store: the one that the container gives, else Redis where the settings name one, else memory.
+
+    Raises:
+        ConfigurationError: if Redis is wanted but cannot be used.
+    """
+    store = _redis(settings) if given is None else given
+    if store is None:
+        return MemoryQuotaStore(settings.max_entries)
+    return OutageGuard(
+        store,
+        settings.on_store_failure,
+        timeout_seconds=settings.store_timeout_seconds,
+        retry_seconds=settings.store_retry_seconds,
+    )
+
+
+def quota_layer(settings: QuotaSettings, store: IQuotaStore) -> QuotaLayer:
+    """Make the layer.
+
+    Raises:
+        ConfigurationError: if a rule cannot be applied.
+    """
+    return QuotaLayer(store, quota_rules(settings))
+
+
+def _redis(settings: QuotaSettings) -> IQuotaStore | None:
+    if settings.redis_url is None:
+        return None
+    try:
+        from axolotl_server.stores.redis_quotas import RedisQuotaStore
+    except ImportError:
+        raise ConfigurationError(
+            "Setting quotas.redis_url needs the extra redis: pip install 'axolotl-mcp[redis]'"
+        ) from None
+    return RedisQuotaStore(
+        settings.redis_url.get_secret_value(),
+        prefix=settings.redis_prefix,
+        timeout_seconds=settings.store_timeout_seconds,
+        max_connections=settings.redis_connections,
+    )

@@ -1,0 +1,296 @@
+"""Sessions in a file, so that the processes of one machine serve the same clients, at once or one after the other."""
+
+import asyncio
+import msgspec
+import secrets
+import socket
+import sqlite3
+import time
+from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession, SessionChange, SessionRecord, SessionStoreError, StoredEvent
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = ['LocalDatabase', 'LocalEventStore', 'LocalSessionStore']
+
+_BUSY_SECONDS: Final = 2.0
+
+
+class LocalDatabase:
+    """Short transactions that never wait for the disk: what is kept here need not outlive the machine."""
+
+    def __init__(self, path: Path, schema: str) -> None:
+        self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+        for pragma in ("journal_mode = wal", "synchronous = off"):
+            self._connection.execute(f"pragma {pragma}").close()
+        self._connection.executescript(schema).close()
+
+    def all(self, statement: str, *values: Any) -> list[Any]:
+        """Give what a statement gives."""
+        with closing(self._connection.execute(statement, values)) as cursor:
+            return cursor.fetchall()
+
+    def changed(self, statement: str, *values: Any) -> int:
+        """Make a change and give how many rows it concerned."""
+        with closing(self._connection.execute(statement, values)) as cursor:
+            return cursor.rowcount
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let no other process change anything while the block runs; all or nothing of it is kept."""
+        self._connection.execute("begin immediate").close()
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("rollback").close()
+            raise
+        self._connection.execute("commit").close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+_LONGEST_NUMBER: Final = 18
+_EVENTS_SCHEMA: Final = """
+create table if not exists counts (session text primary key, last integer not null);
+create table if not exists events (
+    session text not null, number integer not null, stream text not null, message blob not null,
+    primary key (session, number)
+);
+"""
+
+
+class LocalEventStore(IEventStore):
+    """Keeps the newest events of each session."""
+
+    def __init__(self, path: Path, *, max_events: int, max_bytes: int) -> None:
+        self._database = LocalDatabase(path, _EVENTS_SCHEMA)
+        self._max_events = max_events
+        self._max_bytes = max_bytes
+
+    async def append(self, session: str, stream: str, message: bytes) -> str:
+        """Keep a message; one that exceeds the bound all by itself leaves its id and nothing else."""
+        key, kept = _hidden(session), message if len(message) <= self._max_bytes else b""
+        with self._database.alone():
+            [(number,)] = self._database.all(
+                "insert into counts values (?, 1) on conflict (session) do update set last = last + 1 returning last",
+                key,
+            )
+            self._database.changed("insert into events values (?, ?, ?, ?)", key, number, stream, kept)
+            self._shrink(key, number)
+        return str(number)
+
+    async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
+        """Give what followed an event on its own stream."""
+        if not (event_id.isascii() and event_id.isdecimal()) or len(event_id) > _LONGEST_NUMBER:
+            return None
+        key, number = _hidden(session), int(event_id)
+        rows = self._database.all("select number, message from events where session = ? and stream = ?", key, stream)
+        own: dict[int, bytes] = dict(sorted(rows))
+        [(first,)] = self._database.all("select coalesce(min(number), 0) from events where session = ?", key)
+        if not own or not (number in own or 0 < number < first):
+            return None
+        return [StoredEvent(str(kept), message) for kept, message in own.items() if kept > number]
+
+    async def forget(self, session: str, stream: str | None = None) -> None:
+        """Drop a stream or a session."""
+        key = _hidden(session)
+        if stream is not None:
+            self._database.changed("delete from events where session = ? and stream = ?", key, stream)
+            return
+        with self._database.alone():
+            for table in ("events", "counts"):
+                self._database.changed(f"delete from {table} where session = ?", key)
+
+    async def close(self) -> None:
+        """Let go of the file."""
+        self._database.close()
+
+    def _shrink(self, key: str, last: int) -> None:
+        self._database.changed(
+            """
+            delete from events where session = ? and (number <= ? or number < (
+                select coalesce(min(number), 0) from (
+                    select number, sum(length(message)) over (order by number desc) as bytes
+                    from events where session = ?
+                ) where bytes <= ?
+            ))
+            """,
+            key,
+            last - self._max_events,
+            key,
+            self._max_bytes,
+        )
+
+
+def _hidden(session: str) -> str:
+    """Give a name from which the id of a session, which opens it to its bearer, cannot be read."""
+    return blake2b(session.encode(), digest_size=16).hexdigest()
+
+
+_MOST_BYTES: Final = 2**20
+_PAUSES_SECONDS: Final = (0.01, 0.03, 0.1, 0.3)
+"""How long somebody who is busy may take to hear a message."""
+_SCHEMA: Final = """
+create table if not exists sessions (
+    name text primary key, version integer not null, record blob not null, used real not null
+);
+create table if not exists holders (name text not null, process text not null, primary key (name, process));
+"""
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(SessionRecord).decode
+
+
+class LocalSessionStore(ISessionStore):
+    """Keeps sessions in a database, and speaks to the other processes through sockets beside it."""
+
+    def __init__(self, directory: Path, *, maximum: int, idle_seconds: float) -> None:
+        self._directory = directory
+        self._maximum = maximum
+        self._idle_seconds = idle_seconds
+        self._name = secrets.token_hex(8)
+        self._database = LocalDatabase(directory / "sessions.sqlite", _SCHEMA)
+        self._socket: socket.socket | None = None
+
+    def open(self, hear: Callable[[bytes], object], rejoined: Callable[[], object]) -> None:
+        """Begin to hear; nothing is ever lost on the way, so that nobody has to rejoin."""
+        own = self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        own.bind(str(self._directory / self._name))
+        own.setblocking(False)
+
+        def read() -> None:
+            try:
+                hear(own.recv(_MOST_BYTES))
+            except BlockingIOError:
+                return
+
+        asyncio.get_running_loop().add_reader(own, read)
+
+    async def begin(self, session: str, record: SessionRecord) -> bool:
+        """Keep a new session, unless there are too many."""
+        with self._alone():
+            self._drop_idle()
+            [(count,)] = self._database.all("select count(*) from sessions")
+            if count >= self._maximum:
+                return False
+            name = _hidden(session)
+            self._database.changed("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.time())
+            self._database.changed("insert into holders values (?, ?)", name, self._name)
+            return True
+
+    async def find(self, session: str, known: int) -> KnownSession | None:
+        """Look for a session, which counts as using it."""
+        with self._alone():
+            name = _hidden(session)
+            if not self._use(name):
+                return None
+            if known == 0:
+                self._database.changed("insert or ignore into holders values (?, ?)", name, self._name)
+            [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
+            return KnownSession(version, None if version == known else _decode(record))
+
+    async def change(self, session: str, change: SessionChange) -> int | None:
+        """Write what became different."""
+        with self._alone():
+            name = _hidden(session)
+            if not self._use(name):
+                return None
+            [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
+            changed = _encode(_changed(_decode(record), change))
+            statement = "update sessions set version = ?, record = ? where name = ?"
+            self._database.changed(statement, version + 1, changed, name)
+            return int(version) + 1
+
+    async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
+        """Put off the end of sessions."""
+        with self._alone():
+            return frozenset(session for session in sessions if self._use(_hidden(session)))
+
+    async def end(self, session: str) -> None:
+        """Remove a session."""
+        with self._alone():
+            self._remove(_hidden(session))
+
+    async def tell(self, session: str, message: bytes, *, patient: bool = False) -> bool:
+        """Send a message to each holder; those that have died hold nothing any more."""
+        with self._alone():
+            rows = self._database.all("select process from holders where name = ?", _hidden(session))
+        heard = [await self._send(process, message) for (process,) in rows if process != self._name]
+        return any(heard)
+
+    async def announce(self, message: bytes) -> None:
+        """Send a message to everybody."""
+        for path in tuple(self._directory.iterdir()):
+            if path.is_socket() and path.name != self._name:
+                await self._send(path.name, message)
+
+    async def close(self) -> None:
+        """Hear no more, and let go of everything."""
+        if self._socket is not None:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+            (self._directory / self._name).unlink(missing_ok=True)
+        self._database.changed("delete from holders where process = ?", self._name)
+        self._database.close()
+
+    async def _send(self, process: str, message: bytes) -> bool:
+        assert self._socket is not None
+        path = self._directory / process
+        for pause in (*_PAUSES_SECONDS, None):
+            try:
+                self._socket.sendto(message, str(path))
+                return True
+            except (FileNotFoundError, ConnectionRefusedError):
+                self._bury(process)
+                return False
+            except BlockingIOError:
+                if pause is None:
+                    raise SessionStoreError("another process does not take a message") from None
+                await asyncio.sleep(pause)
+            except OSError as error:
+                raise SessionStoreError(f"a message cannot be sent: {error.strerror}") from None
+        return False
+
+    def _bury(self, process: str) -> None:
+        (self._directory / process).unlink(missing_ok=True)
+        with self._alone():
+            self._database.changed("delete from holders where process = ?", process)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        try:
+            with self._database.alone():
+                yield
+        except sqlite3.Error as error:
+            raise SessionStoreError(f"the file of sessions cannot be used: {error}") from error
+
+    def _use(self, name: str) -> bool:
+        self._drop_idle()
+        return self._database.changed("update sessions set used = ? where name = ?", time.time(), name) == 1
+
+    def _drop_idle(self) -> None:
+        for (name,) in self._database.all("select name from sessions where used < ?", time.time() - self._idle_seconds):
+            self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        for table in ("sessions", "holders"):
+            self._database.changed(f"delete from {table} where name = ?", name)
+
+
+def _changed(record: SessionRecord, change: SessionChange) -> SessionRecord:
+    return msgspec.structs.replace(
+        record,
+        initialized=record.initialized if change.initialized is None else change.initialized,
+        log_level=change.log_level or record.log_level,
+        news=change.news or record.news,
+        subscriptions=(record.subscriptions | change.watched) - change.unwatched,
+    )
+
+
+def _hidden(session: str) -> str:
+    """Give a name from which the id of a session, which opens it to its bearer, cannot be read."""
+    return blake2b(session.encode(), digest_size=16).hexdigest()

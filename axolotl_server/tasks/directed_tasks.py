@@ -1,0 +1,166 @@
+"""Tasks as an extension of the stateless revision has them: the server decides, for clients that know them."""
+
+import msgspec
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import MissingCapability, Overloaded, ProtocolError
+from axolotl_core.protocol.wire import encode
+from axolotl_server.eras.era import IEra, Methods
+from axolotl_server.features.tools import ToolCatalogue, ToolMethods
+from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.messages.params import read_params
+from axolotl_server.messages.request import Request
+from axolotl_server.methods.lifecycle import TASKS_EXTENSION
+from axolotl_server.methods.subscriptions import Subscriptions
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.tasks.detached_call import DetachedExchange, detached, work
+from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of
+from axolotl_server.tasks.task_questions import AskingByUpdate
+from msgspec import Raw, UNSET
+from typing import Any
+
+__all__ = ['DirectedTasks']
+
+class _TaskParams(msgspec.Struct, rename="camel"):
+    task_id: str
+
+
+class _UpdateParams(msgspec.Struct, rename="camel"):
+    input_responses: dict[str, Raw]
+
+
+class DirectedTasks:
+    """`tools/call` that may answer with a task, and the methods that follow such a task."""
+
+    def __init__(
+        self,
+        tools: ToolMethods,
+        catalogue: ToolCatalogue,
+        store: TaskStore,
+        settings: TaskSettings,
+        *,
+        deadlines: DeadlineTable,
+        subscriptions: Subscriptions,
+    ) -> None:
+        self._tools = tools
+        self._catalogue = catalogue
+        self._store = store
+        self._settings = settings
+        self._deadlines = deadlines
+        self._subscriptions = subscriptions
+
+    @property
+    def methods(self) -> Methods:
+        """What the extension puts instead of, and adds to, the ordinary methods."""
+        return {
+            "tools/call": self.call,
+            "tasks/get": self.get,
+            "tasks/update": self.update,
+            "tasks/cancel": self.cancel,
+        }
+
+    async def call(self, request: Request) -> bytes | None:
+        """Call a tool, as a task if the tool lets it and the client knows tasks.
+
+        A call that began by asking in rounds goes on in them.
+        """
+        params = request.head.params
+        if params.name is UNSET:
+            return await self._tools.call(request)
+        support = self._catalogue.by_name[params.name].spec.tool.task_support
+        if support == "forbidden" or (support == "optional" and params.request_state is not UNSET):
+            return await self._tools.call(request)
+        if request.extension(TASKS_EXTENSION) is not None:
+            return self._begin(request)
+        if support == "required":
+            raise _unknown_to_client()
+        return await self._tools.call(request)
+
+    async def get(self, request: Request) -> bytes:
+        """Tell the state of a task, with what is asked or what came of it."""
+        task = self._find(request)
+        return encode(self.detail(task, request.era))[:-1] + request.era.tail
+
+    async def update(self, request: Request) -> bytes:
+        """Take answers to what a task asked, all of them or some; those that it does not wait for are of no use."""
+        task = self._find(request)
+        for key in task.questions.answer(read_params(request.data, _UpdateParams).input_responses):
+            task.go_on(key)
+        return _acknowledgement(request.era)
+
+    async def cancel(self, request: Request) -> bytes:
+        """End a task; one that has ended stays as it is."""
+        self._find(request).cancel(CancelReason.CLIENT)
+        return _acknowledgement(request.era)
+
+    def owned(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
+        """Choose the tasks that a caller may hear of."""
+        if task_ids and request.extension(TASKS_EXTENSION) is None:
+            raise _unknown_to_client()
+        own = {task.id for task in self._store.of(_owner(request))}
+        return tuple(task_id for task_id in task_ids if task_id in own)
+
+    def detail(self, task: Task, era: IEra) -> dict[str, Any]:
+        """Describe a task with what goes with its state."""
+        described = self._describe(task)
+        if task.status == "input_required":
+            described["inputRequests"] = task.questions.described()
+        if task.result is not None:
+            described["result"] = task.result
+        if task.error is not None:
+            described["error"] = _describe_error(task.error, era)
+        return described
+
+    def _begin(self, request: Request) -> bytes:
+        def tell(task: Task) -> None:
+            self._subscriptions.task_changed(task.id, self.detail(task, era))
+
+        self._tools.find(request)  # what is wrong with the request itself is told at once
+        era = request.era
+        try:
+            task = self._store.create(_owner(request), None, tell)
+        except Overloaded as error:
+            return self._tools.tell(error, request)
+        exchange = DetachedExchange(task, request.exchange, None)
+        apart = detached(request, task, exchange, AskingByUpdate(task, self._deadlines))
+        self._store.run(work(task, apart, self._tools.call, _finish))
+        return encode(self._describe(task))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
+
+    def _find(self, request: Request) -> Task:
+        if request.extension(TASKS_EXTENSION) is None:
+            raise _unknown_to_client()
+        return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
+
+    def _describe(self, task: Task) -> dict[str, Any]:
+        described: dict[str, Any] = {
+            "taskId": task.id,
+            "status": task.status,
+            "createdAt": task.created_at,
+            "lastUpdatedAt": task.updated_at,
+            "ttlMs": round(task.ttl_seconds * 1000),
+            "pollIntervalMs": round(self._settings.poll_interval_seconds * 1000),
+        }
+        return described if task.message is None else {**described, "statusMessage": task.message}
+
+
+def _owner(request: Request) -> Owner:
+    """A stateless caller is known by what it proves, not by its connection."""
+    return owner_of("directed", request.exchange.principal, None)
+
+
+def _finish(task: Task, result: bytes) -> None:
+    """Here a tool that failed has completed: its result says so."""
+    task.end("completed", result=result)
+
+
+def _describe_error(error: ProtocolError, era: IEra) -> dict[str, Any]:
+    described: dict[str, Any] = {"code": era.code_of(error), "message": error.message}
+    return described if error.data is None else {**described, "data": error.data}
+
+
+def _acknowledgement(era: IEra) -> bytes:
+    return b"{" + era.tail.removeprefix(b",")
+
+
+def _unknown_to_client() -> MissingCapability:
+    message = f"This needs a client with the extension {TASKS_EXTENSION}"
+    return MissingCapability(message, {"extensions": {TASKS_EXTENSION: {}}})

@@ -1,0 +1,219 @@
+"""Tasks as the last revision with a handshake has them: the client asks for one."""
+
+import asyncio
+import msgspec
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, Overloaded, RequestCancelled
+from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor, notification
+from axolotl_core.tools.tool import TaskSupport
+from axolotl_server.eras.era import Methods
+from axolotl_server.features.tools import ToolCatalogue, ToolMethods
+from axolotl_server.messages.connection import Connection
+from axolotl_server.messages.params import ListParams, read_params
+from axolotl_server.messages.request import Request
+from axolotl_server.settings.calls import TaskSettings
+from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detached, related, work
+from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of, repeated
+from axolotl_server.tasks.task_questions import AskingVisibly
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from msgspec import Meta, Raw, UNSET, UnsetType
+from typing import Annotated
+
+__all__ = ['RequestedTasks']
+
+class _Wish(msgspec.Struct):
+    ttl: Annotated[float, Meta(ge=0)] | None = None
+    """In milliseconds."""
+
+
+class _CallParams(msgspec.Struct):
+    name: str
+    task: _Wish | UnsetType = UNSET
+
+
+class _TaskParams(msgspec.Struct, rename="camel"):
+    task_id: str
+
+
+class _Outcome(msgspec.Struct, rename="camel"):
+    is_error: bool = False
+
+
+class RequestedTasks:
+    """`tools/call` with a wish for a task, and the methods that follow such a task."""
+
+    def __init__(self, tools: ToolMethods, catalogue: ToolCatalogue, store: TaskStore, settings: TaskSettings) -> None:
+        self._tools = tools
+        self._catalogue = catalogue
+        self._store = store
+        self._settings = settings
+        self._exchanges: dict[str, DetachedExchange] = {}
+        """How the tasks that run speak, by their ids."""
+
+    @property
+    def methods(self) -> Methods:
+        """What this revision has instead of, and besides, the ordinary methods."""
+        return {
+            "tools/call": self.call,
+            "tasks/get": self.get,
+            "tasks/result": self.result,
+            "tasks/list": self.list,
+            "tasks/cancel": self.cancel,
+        }
+
+    async def call(self, request: Request) -> bytes | None:
+        """Call a tool, as a task if the client wishes so and the tool lets it."""
+        if request.head.params.name is UNSET:
+            return await self._tools.call(request)
+        params = read_params(request.data, _CallParams)
+        support: TaskSupport = self._catalogue.by_name[params.name].spec.tool.task_support
+        if params.task is UNSET:
+            if support == "required":
+                raise MethodNotFound(f"Tool {params.name} runs as a task only: send params.task")
+            return await self._tools.call(request)
+        if support == "forbidden":
+            raise MethodNotFound(f"Tool {params.name} does not run as a task: send the call without params.task")
+        return self._begin(request, params.task)
+
+    async def get(self, request: Request) -> bytes:
+        """Tell the state of a task."""
+        return encode(self._describe(self._find(request)))
+
+    async def result(self, request: Request) -> bytes | None:
+        """Wait for the end of a task and give what the call would have given; None if the client waits no longer."""
+        task = self._find(request)
+        reason = await self._wait(task, request)
+        if task.open:
+            _unanswered(reason, request)
+            return None
+        if task.error is not None:
+            raise repeated(task.error)
+        if task.result is None:
+            raise InvalidParams(f"The task has no result: it was cancelled. {task.message or ''}".rstrip())
+        return encode(related(msgspec.json.decode(task.result, type=dict[str, Raw]), task))
+
+    async def list(self, request: Request) -> bytes:
+        """List the tasks of the caller."""
+        cursor = read_params(request.data, ListParams).cursor
+        after = 0 if cursor is None else decode_cursor("tasks", cursor)
+        size = request.era.settings.page_size
+        tasks = tuple(islice(self._store.of(_owner(request), after), size + 1))
+        result: dict[str, object] = {"tasks": [self._describe(task) for task in tasks[:size]]}
+        if len(tasks) > size:
+            result["nextCursor"] = encode_cursor("tasks", tasks[size - 1].number)
+        return encode(result)
+
+    async def cancel(self, request: Request) -> bytes:
+        """End a task that has not ended."""
+        task = self._find(request)
+        if not task.open:
+            raise InvalidParams(f"The task has ended already: it is {task.status}")
+        task.cancel(CancelReason.CLIENT)
+        return encode(self._describe(task))
+
+    def _begin(self, request: Request, wish: _Wish) -> bytes:
+        self._tools.find(request)  # what is wrong with the request itself is told at once
+        connection = request.connection
+        assert connection is not None
+        seconds = None if wish.ttl is None else wish.ttl / 1000
+        try:
+            task = self._store.create(_owner(request), seconds, self._teller(connection))
+        except Overloaded as error:
+            raise InternalError(error.message, data=error.meta) from None
+        exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, connection)
+        self._store.run(self._work(task, detached(request, task, exchange, AskingVisibly(task, request.era.asking))))
+        return encode({"task": self._describe(task)})
+
+    async def _work(self, task: Task, request: Request) -> None:
+        try:
+            await work(task, request, self._tools.call, _finish)
+        finally:
+            del self._exchanges[task.id]
+
+    async def _wait(self, task: Task, request: Request) -> CancelReason | None:
+        """Wait for the end of a task, or of the request; gives the reason of the latter."""
+        exchange = self._exchanges.get(task.id)
+        if exchange is None or not task.open:
+            return None
+        waiter = Waiter(request.exchange)
+        with _findable(waiter, request):
+            exchange.attach(waiter)
+            request.exchange.watch(_Watch(waiter))
+            try:
+                await asyncio.wait((task.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stopped = waiter.stopped.result() if waiter.stopped.done() else None
+                exchange.detach(waiter)
+        return stopped
+
+    def _find(self, request: Request) -> Task:
+        return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
+
+    def _describe(self, task: Task) -> dict[str, object]:
+        described: dict[str, object] = {
+            "taskId": task.id,
+            "status": task.status,
+            "createdAt": task.created_at,
+            "lastUpdatedAt": task.updated_at,
+            "ttl": round(task.ttl_seconds * 1000),
+            "pollInterval": round(self._settings.poll_interval_seconds * 1000),
+        }
+        return described if task.message is None else {**described, "statusMessage": task.message}
+
+    def _teller(self, connection: Connection) -> Callable[[Task], object]:
+        """Tell the client of each change."""
+
+        def tell(task: Task) -> None:
+            if not task.mute:
+                connection.send(notification("notifications/tasks/status", self._describe(task)))
+
+        return tell
+
+
+def _owner(request: Request) -> Owner:
+    return owner_of("requested", request.exchange.principal, request.connection)
+
+
+def _unanswered(reason: CancelReason | None, request: Request) -> None:
+    """End a request that waits no longer; where the transport demands a response, or somebody still listens, say so."""
+    if reason is CancelReason.SHUTDOWN:
+        raise InternalError("The server is shutting down", data={"reason": reason})
+    if request.exchange.headers is not None:
+        raise RequestCancelled
+
+
+def _finish(task: Task, result: bytes) -> None:
+    """Here a result that is an error means that the task failed."""
+    failed = msgspec.json.decode(result, type=_Outcome).is_error
+    task.end("failed" if failed else "completed", result=result, message="The tool failed" if failed else None)
+
+
+class _Watch:
+    """Tells a waiting request that its connection has gone, which need not be its end."""
+
+    def __init__(self, waiter: Waiter) -> None:
+        self._waiter = waiter
+
+    def stop(self, reason: CancelReason) -> None:
+        self._waiter.lose()
+
+
+@contextmanager
+def _findable(waiter: Waiter, request: Request) -> Iterator[None]:
+    """Let the client cancel a request that waits, and the end of its connection end it.
+
+    Raises:
+        InvalidRequest: if the connection has a running request of that id.
+    """
+    assert request.connection is not None
+    assert request.head.id is not UNSET
+    calls, request_id = request.connection.calls, request.head.id
+    if request_id in calls:
+        raise InvalidRequest(f"Invalid request: a request with the id {request_id!r} is still running")
+    calls[request_id] = waiter
+    try:
+        yield
+    finally:
+        del calls[request_id]

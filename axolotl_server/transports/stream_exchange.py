@@ -1,0 +1,129 @@
+"""A connection without a wire, for tests and for calls from the command line."""
+
+import asyncio
+import contextlib
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import InvalidRequest
+from axolotl_core.layers import ITask
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.protocol.wire import error_message
+from axolotl_server.handler import DefaultHandler
+from axolotl_server.messages.connection import Connection, IStoppable
+from collections.abc import Callable, Iterable, Mapping
+
+__all__ = ['MemoryTransport', 'StreamPeer']
+
+_STOP_GRACE_SECONDS = 1.0
+
+
+class StreamPeer:
+    """A connection over a stream: messages run concurrently, each in a task of its own, replies leave as they come."""
+
+    headers: Mapping[bytes, bytes] | None = None
+    status = 200
+
+    def __init__(
+        self, handler: DefaultHandler, write: Callable[[bytes], object], principal: Principal = ANONYMOUS
+    ) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.principal = principal
+        self._handler = handler
+        self._write = write
+        self._connection = Connection(write)
+        self._tasks: set[ITask] = set()
+        self._idle = asyncio.Event()
+        handler.connect(self._connection)
+
+    def receive(self, message: bytes | None) -> None:
+        """Take a message; None stands for one that was too long to be kept."""
+        if message is None:
+            error = InvalidRequest("Invalid request: the message is too large")
+            self._write(error_message(None, error, error.code))
+        elif message and not message.isspace():
+            task = self.loop.create_task(self._answer(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._forget)
+
+    def connection(self) -> Connection:
+        """There is one connection, from the start."""
+        return self._connection
+
+    def open_connection(self) -> Connection:
+        """Begin the handshake, once."""
+        if self._connection.era is not None:
+            raise InvalidRequest("Invalid request: the connection is already initialized")
+        return self._connection
+
+    def notify(self, message: bytes) -> bool:
+        """Write at once: everything shares the stream."""
+        self._write(message)
+        return True
+
+    def watch(self, running: IStoppable) -> None:
+        """Do nothing: the end of the stream is seen by the transport."""
+
+    def settle(self, reply: bytes | None, running: ITask) -> None:
+        """Write the reply, and do not wait for the task that should have written it."""
+        self._forget(running)
+        if reply is not None:
+            self._write(reply)
+
+    def hang_up(self) -> None:
+        """Do nothing: there is one stream, and nobody could come back."""
+
+    def demand(self, scopes: Iterable[str]) -> None:
+        """Demand nothing: a stream has no challenges."""
+
+    def hear_no_more(self) -> None:
+        """Learn that the client says nothing more: calls that wait for its answer are stopped."""
+        self._connection.hear_no_more()
+
+    async def drain(self, seconds: float) -> None:
+        """End what waits for news, and let running calls end."""
+        self._handler.subscriptions.end(self._connection)
+        await self._idle_within(seconds)
+
+    async def close(self, drain_seconds: float) -> None:
+        """Let running calls end, stop those that do not in time, and answer them all."""
+        await self.drain(drain_seconds)
+        self._handler.disconnect(self._connection, CancelReason.SHUTDOWN)
+        await self._idle_within(_STOP_GRACE_SECONDS)
+
+    def _forget(self, task: ITask) -> None:
+        self._tasks.discard(task)
+        if not self._tasks:
+            self._idle.set()
+
+    async def _idle_within(self, seconds: float) -> None:
+        """Wait until every message is answered, but not for ever."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._tasks:
+                    self._idle.clear()
+                    await self._idle.wait()
+
+    async def _answer(self, message: bytes) -> None:
+        reply = await self._handler.handle(message, self)
+        if reply is not None:
+            self._write(reply)
+
+
+class MemoryTransport:
+    """Messages in, messages out, through the real handler."""
+
+    def __init__(self, handler: DefaultHandler, principal: Principal = ANONYMOUS) -> None:
+        self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
+        self._peer = StreamPeer(handler, self._outbox.put_nowait, principal)
+
+    def send(self, message: bytes) -> None:
+        """Hand a message to the server."""
+        self._peer.receive(message)
+
+    async def receive(self) -> bytes:
+        """Wait for the next message of the server."""
+        return await self._outbox.get()
+
+    async def close(self, drain_seconds: float = 0.0) -> list[bytes]:
+        """End the connection and give what the server still said."""
+        await self._peer.close(drain_seconds)
+        return [self._outbox.get_nowait() for _ in range(self._outbox.qsize())]
