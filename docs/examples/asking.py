@@ -6,7 +6,17 @@ from typing import Annotated, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import Declined, ModelPreferences, SamplingMessage, Titles, ToolContext, ToolError, ToolOutcome, prompt, tool
+from axolotl_core import (
+    Declined,
+    ModelPreferences,
+    SamplingMessage,
+    Titles,
+    ToolContext,
+    ToolError,
+    ToolOutcome,
+    prompt,
+    tool,
+)
 
 
 # region form

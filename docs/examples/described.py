@@ -4,7 +4,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, Icon, ToolAnnotations, ToolContext
+from axolotl_core import Icon, ITool, ToolAnnotations, ToolContext
 
 
 # region tool

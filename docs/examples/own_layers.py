@@ -4,7 +4,18 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import FeatureSpec, ILayer, InputRequired, Invoke, Overloaded, Refused, ToolCall, ToolContext, ToolError, tool
+from axolotl_core import (
+    FeatureSpec,
+    ILayer,
+    InputRequired,
+    Invoke,
+    Overloaded,
+    Refused,
+    ToolCall,
+    ToolContext,
+    ToolError,
+    tool,
+)
 
 log = logging.getLogger("acme.calls")
 

@@ -4,8 +4,19 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import EmbeddedResource, IPrompt, PromptMessage, PromptResult, TextContent, TextResource, ToolContext, ToolError, prompt, prompts_of
-from axolotl_core.prompts import PromptOutput
+from axolotl_core import (
+    EmbeddedResource,
+    IPrompt,
+    PromptMessage,
+    PromptOutput,
+    PromptResult,
+    TextContent,
+    TextResource,
+    ToolContext,
+    ToolError,
+    prompt,
+    prompts_of,
+)
 
 
 # region class

@@ -3,7 +3,17 @@ from pathlib import Path
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import Annotations, BlobResource, IResource, IResourceTemplate, ResourceNotFound, TextResource, ToolContext, resource, resources_of
+from axolotl_core import (
+    Annotations,
+    BlobResource,
+    IResource,
+    IResourceTemplate,
+    ResourceNotFound,
+    TextResource,
+    ToolContext,
+    resource,
+    resources_of,
+)
 
 
 # region class

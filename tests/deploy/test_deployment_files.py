@@ -76,7 +76,7 @@ def seconds(text: str) -> float:
 
 
 def ladder_seconds(settings: ServerSettings) -> float:
-    """Give the time that a server may take to end, as docs/health.md says."""
+    """Give the time that a server may take to end, as docs/operate/health.md says."""
     http = settings.http
     return http.drain_delay_seconds + http.drain_seconds + settings.limits.close_seconds
 

@@ -34,8 +34,8 @@ class Block:
 
 
 def page_names() -> list[str]:
-    """Name the pages, below the root of the repository."""
-    return ["README.md", *(f"docs/{page.name}" for page in sorted(DOCS.glob("*.md")))]
+    """Return the paths of the pages, relative to the root of the repository."""
+    return ["README.md", *(page.relative_to(ROOT).as_posix() for page in sorted(DOCS.rglob("*.md")))]
 
 
 def read_page(name: str) -> str:

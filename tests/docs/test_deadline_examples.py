@@ -24,7 +24,7 @@ async def test_deadlines(name: str, arguments: dict[str, Any]) -> None:
     async with connect(importlib.import_module("deadlines").Container()) as client:
         outcome = await client.call(name, arguments)
     assert outcome.text == f"Tool {name} did not finish within 0.5 seconds"
-    assert outcome.text.replace(name, "write_report") in read_page("docs/deadlines.md")
+    assert outcome.text.replace(name, "write_report") in read_page("docs/operate/deadlines.md")
 
 
 async def test_limits_of_the_examples() -> None:

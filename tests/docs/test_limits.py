@@ -50,7 +50,7 @@ async def test_reports() -> None:
 
 async def test_the_refusal_on_the_page() -> None:
     """The page shows what a caller beyond the rate is told."""
-    page = blocks_in("docs/limits.md", read_page("docs/limits.md"))
+    page = blocks_in("docs/operate/limits.md", read_page("docs/operate/limits.md"))
     [shown] = [json.loads(block.text) for block in page if block.language == "json"]
     async with limited_by("per-user") as client:
         for _ in range(100):

@@ -9,7 +9,7 @@ from axolotl_server.settings.server import LogSettings, MetricsSettings, Telemet
 from tests.docs.metrics import metrics_table
 from tests.docs.pages import EXAMPLES, read_page, region_of
 
-PAGE = "docs/observability.md"
+PAGE = "docs/operate/observability.md"
 
 
 def test_metrics() -> None:

@@ -7,7 +7,7 @@ from axolotl_server.settings.server import ServerSettings
 from tests.docs.pages import read_page, region_of
 from tests.docs.refusals import refusal_messages, refusals_table
 
-PAGE = "docs/behind-a-proxy.md"
+PAGE = "docs/operate/behind-a-proxy.md"
 
 
 async def test_refusals() -> None:

@@ -34,11 +34,11 @@ async def test_approving() -> None:
         renamed = await client.call("rename", {"project": "atlas", "name": "zenith", "trace": "x"})
         assert renamed.text == "atlas is zenith now"
     assert {"zenith", "borealis"} == example.PROJECTS
-    assert f"```text\n{asked[0]}\n```" in read_page("docs/approval.md")
+    assert f"```text\n{asked[0]}\n```" in read_page("docs/operate/approval.md")
     assert asked[1] == 'Rename this project for everyone?\nTool: rename\nproject: "atlas"\nname: "zenith"'
     async with connect(guarded("approving")) as client:
         refused = await client.call("delete", {"project": "zenith", "password": "swordfish"})
-        assert refused.text in read_page("docs/approval.md")
+        assert refused.text in read_page("docs/operate/approval.md")
 
 
 async def test_paying() -> None:

@@ -16,7 +16,7 @@ from tests.docs.tables import described_features, feature_names, revisions_table
 
 def test_settings() -> None:
     """The page lists every setting with its type and default, and says what it means, as the code does."""
-    assert region_of(read_page("docs/settings.md"), "settings") == settings_reference()
+    assert region_of(read_page("docs/operate/settings.md"), "settings") == settings_reference()
 
 
 def test_settings_have_a_meaning() -> None:
@@ -26,7 +26,7 @@ def test_settings_have_a_meaning() -> None:
 
 def test_attributes() -> None:
     """The page about tools explains everything that a tool may say of itself."""
-    page = read_page("docs/tools.md").partition("What a class may set:")[2].partition("\n## ")[0]
+    page = read_page("docs/guide/tools.md").partition("What a class may set:")[2].partition("\n## ")[0]
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
@@ -35,7 +35,7 @@ def test_attributes() -> None:
 
 def test_roles() -> None:
     """The page about containers explains every role that is looked for."""
-    page = read_page("docs/containers.md").partition("## Roles")[2].partition("\n## ")[0]
+    page = read_page("docs/guide/containers.md").partition("## Roles")[2].partition("\n## ")[0]
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
@@ -55,13 +55,13 @@ def test_revisions() -> None:
     """The page about the protocol shows what each revision can express, and no other page shows something else."""
     assert described_features() == feature_names()
     shown = {name: region_of(read_page(name), "revisions") for name in page_names()}
-    assert shown["docs/protocol.md"]
+    assert shown["docs/reference/protocol.md"]
     assert {name for name, region in shown.items() if region not in ("", revisions_table())} == set()
 
 
 async def test_methods() -> None:
     """The table of methods is what a server with everything answers."""
-    assert region_of(read_page("docs/protocol.md"), "methods") == await methods_table()
+    assert region_of(read_page("docs/reference/protocol.md"), "methods") == await methods_table()
 
 
 def test_revisions_of_the_first_page() -> None:
@@ -72,7 +72,7 @@ def test_revisions_of_the_first_page() -> None:
 
 async def test_errors() -> None:
     """The table of errors is what the server answers."""
-    assert region_of(read_page("docs/errors.md"), "errors") == await errors_table()
+    assert region_of(read_page("docs/reference/errors.md"), "errors") == await errors_table()
 
 
 def test_reasons() -> None:
@@ -80,13 +80,13 @@ def test_reasons() -> None:
     code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "axolotl_server").rglob("*.py"))
     code += (ROOT / "axolotl_core" / "errors.py").read_text(encoding="utf-8")
     given = set(re.findall(r'"reason": "([a-z_]+)"', code))
-    rows = re.findall(r"^\| (`[a-z_`, ]+`) \| [^|]+ \| [^|]+ \|$", read_page("docs/errors.md"), re.MULTILINE)
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \| [^|]+ \| [^|]+ \|$", read_page("docs/reference/errors.md"), re.MULTILINE)
     explained = {reason for row in rows for reason in re.findall(r"[a-z_]+", row)}
     assert given - explained == set()
 
 
 def test_benchmarks() -> None:
     """Every benchmark is explained."""
-    page = read_page("docs/performance.md").partition("## How to read them")[2]
+    page = read_page("docs/reference/performance.md").partition("## How to read them")[2]
     explained = re.findall(r"^\| ([a-z0-9 ]+) \|", page, re.MULTILINE)
     assert explained == [scenario.name for scenario in SCENARIOS]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.settings.server import ServerSettings
 from axolotl_server.hosting.worker_settings import for_worker
+from axolotl_server.settings.server import ServerSettings
 from tests.docs.pages import EXAMPLES
 
 

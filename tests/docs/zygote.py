@@ -10,10 +10,10 @@ import sys
 from typing import Any
 
 import axolotl_cli.app
-import axolotl_cli.commands.check
 import axolotl_cli.checking.trial_start
-import axolotl_cli.views.offer
+import axolotl_cli.commands.check
 import axolotl_cli.runtime
+import axolotl_cli.views.offer
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from dependency_injector import containers, providers
 from ledger import book
 from trying import call, reaching
 
-from axolotl_core import ITokenVerifier, InvalidToken, Principal
+from axolotl_core import InvalidToken, ITokenVerifier, Principal
 from axolotl_server import ServerHost, make_app
 
 

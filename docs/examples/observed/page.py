@@ -4,8 +4,7 @@ import sys
 import httpx
 from till import Container
 
-from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.http.assembly import make_app
+from axolotl_server import InProcessClient, ServerHost, make_app
 
 SETTINGS = {"metrics": {"enabled": True}}
 
