@@ -2,7 +2,14 @@
 
 import os
 import sys
+from contextlib import suppress
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Annotated, Any
+
 import typer
+from typer.core import TyperGroup
+
 from axolotl_cli.commands.audit import audit
 from axolotl_cli.commands.auth import auth
 from axolotl_cli.commands.call import call, prompt, read
@@ -16,13 +23,7 @@ from axolotl_cli.commands.policy import policy
 from axolotl_cli.commands.serve import serve
 from axolotl_cli.exit import ExitCode, leave
 from axolotl_cli.text import report_findings
-from contextlib import suppress
-from io import TextIOWrapper
-from pathlib import Path
-from typer.core import TyperGroup
-from typing import Annotated, Any
 
-__all__ = ['app', 'main']
 
 class _Commands(TyperGroup):
     """Reports a wrong configuration line by line, without a traceback."""

@@ -12,7 +12,6 @@ from enum import IntEnum
 from queue import Empty, SimpleQueue
 from typing import Final
 
-__all__ = ['ExitCode', 'grace_seconds', 'guard_ending', 'hasten', 'leave', 'leave_tasks_behind']
 
 class ExitCode(IntEnum):
     """What became of a command."""

@@ -2,15 +2,15 @@
 
 import logging
 import sys
-from axolotl_cli.text import escape_controls, one_line
 from textwrap import indent
 from types import TracebackType
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from axolotl_cli.text import escape_controls, one_line
 
 if TYPE_CHECKING:
     from axolotl_server.settings.server import LogSettings
 
-__all__ = ['LineFormatter', 'set_log_level', 'start_logging']
 
 class LineFormatter(logging.Formatter):
     """Keeps a message on its line, so that no caller can forge another."""

@@ -1,11 +1,10 @@
 """Options of the commands that write a server down for a client."""
 
-import typer
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-__all__ = ['Answers', 'AsJson', 'ClientName', 'EntryName', 'EntryTransport', 'EntryUrl', 'EntryVariables', 'EnvFile', 'FirstTarget', 'Level', 'LogLevel', 'Scope', 'Target', 'TokenVariable', 'ToolSets', 'Transport', 'WithSecrets']
+import typer
 
 Target = Annotated[
     str | None,

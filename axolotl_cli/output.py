@@ -2,16 +2,15 @@
 
 import json
 import sys
-import typer
 from base64 import b64decode
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import typer
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
-from typing import Any
-
-__all__ = ['print_contents', 'print_json', 'seconds', 'show', 'table', 'text_of']
 
 _WIDE = 10_000
 """The width of an output that is no terminal: programs that read lines want them whole."""

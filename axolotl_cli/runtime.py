@@ -5,20 +5,20 @@ import contextlib
 import gc
 import os
 import sys
-from axolotl_cli.exit import grace_seconds, guard_ending, hasten, leave_tasks_behind
-from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.target import Choice
-from axolotl_server.configuration import weigh
-from axolotl_server.host import ServerHost
-from axolotl_server.hosting.container_loading import load_container
-from axolotl_server.hosting.roles import resolve_settings
-from axolotl_server.settings.server import ServerSettings
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-__all__ = ['reserved_output', 'run', 'serving', 'settings_ahead', 'settle', 'with_host']
+from axolotl_cli.exit import grace_seconds, guard_ending, hasten, leave_tasks_behind
+from axolotl_cli.logs import set_log_level, start_logging
+from axolotl_cli.target import Choice
+from axolotl_server.configuration.loading import weigh
+from axolotl_server.host import ServerHost
+from axolotl_server.hosting.container_loading import load_container
+from axolotl_server.hosting.roles import resolve_settings
+from axolotl_server.settings.server import ServerSettings
+
 
 @contextlib.contextmanager
 def reserved_output() -> Iterator[None]:

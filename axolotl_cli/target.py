@@ -1,19 +1,20 @@
 """What a command works on: a container with its settings, chosen by the command line, the environment or a file."""
 
 import os
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.configuration import FileSettings, find_file, load_settings
-from axolotl_server.configuration.environment import EnvFile, read_env_file
-from axolotl_server.host import ServerHost
-from axolotl_server.hosting.container_loading import load_container
-from axolotl_server.settings.server import ServerSettings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from dependency_injector.containers import Container
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ['Choice', 'choose']
+from dependency_injector.containers import Container
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.configuration.environment import EnvFile, read_env_file
+from axolotl_server.configuration.loading import load_settings
+from axolotl_server.configuration.settings_file import FileSettings, find_file
+from axolotl_server.host import ServerHost
+from axolotl_server.hosting.container_loading import load_container
+from axolotl_server.settings.server import ServerSettings
 
 _STARTER: Final = "axolotl_examples.starter:Container"
 _STARTER_HINT: Final = "Name a target, or install what the starter set needs: pip install 'axolotl-mcp[examples]'"

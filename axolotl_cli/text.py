@@ -3,14 +3,13 @@
 import logging
 import re
 import sys
-import typer
 from collections.abc import Mapping, Sequence
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import typer
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
-
-__all__ = ['counted', 'counts_in', 'enumeration', 'escape_controls', 'number', 'one_line', 'report', 'report_findings']
 
 _CONTROLS: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _CONTROLS_WITHIN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")

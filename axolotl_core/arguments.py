@@ -1,14 +1,14 @@
 """Arguments that arrive as text: those of prompts and the variables of resource templates."""
 
-from axolotl_core.errors import ConfigurationError, InvalidArguments
-from axolotl_core.schema import JsonSchema
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
 from typing import Any, Final, Literal, TypeAlias
 
-__all__ = ['NoArguments', 'ParseArguments', 'check_textual', 'explain', 'explain_findings', 'model_parser', 'property_of', 'refusal', 'unknown_argument']
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from axolotl_core.errors import ConfigurationError, InvalidArguments
+from axolotl_core.schema import JsonSchema
 
 ParseArguments: TypeAlias = Callable[[bytes], Any]
 """Validates raw JSON; raises InvalidArguments, or pydantic's ValidationError for `explain` to put into words."""

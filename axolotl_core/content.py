@@ -1,13 +1,13 @@
 """Which kinds of output a tool may have, told by its declared type."""
 
-import msgspec
 import types
-from axolotl_core.protocol.identity import Icon
 from collections.abc import Mapping, Sequence
-from msgspec import UNSET
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
-__all__ = ['APP_EXTENSION', 'APP_MIME_TYPE', 'APP_SCHEME', 'Annotations', 'AppLink', 'AudioContent', 'BLOCKS', 'BlobResource', 'ContentBlock', 'EmbeddedResource', 'ImageContent', 'ResourceLink', 'TextContent', 'TextResource', 'ToolResult', 'app_link', 'is_structured']
+import msgspec
+from msgspec import UNSET
+
+from axolotl_core.protocol.identity import Icon
 
 APP_EXTENSION: Final = "io.modelcontextprotocol/ui"
 APP_MIME_TYPE: Final = "text/html;profile=mcp-app"

@@ -19,11 +19,11 @@ The text of a ProtocolError and of a ToolError is public: it is sent to the clie
 logged with a correlation id, and the client is told that id and nothing else.
 """
 
-from axolotl_core.protocol import codes
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
-__all__ = ['AxolotlError', 'ConfigurationError', 'Declined', 'Forbidden', 'HeaderMismatch', 'InputRequired', 'InternalError', 'InvalidArguments', 'InvalidEnvelope', 'InvalidParams', 'InvalidRequest', 'InvalidToken', 'InvalidToolName', 'MethodNotFound', 'MissingCapability', 'Overloaded', 'ParseError', 'PromptNotFound', 'ProtocolError', 'QuotaExceeded', 'Refused', 'RequestCancelled', 'ResourceNotFound', 'ResultTooLarge', 'ToolCancelled', 'ToolError', 'ToolFailed', 'ToolNotFound', 'ToolTimeout', 'UnsupportedVersion']
+from axolotl_core.protocol import codes
+
 
 class AxolotlError(Exception):
     """The root of the tree."""

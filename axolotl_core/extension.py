@@ -2,12 +2,11 @@
 
 import re
 from abc import ABC
-from axolotl_core.calls.context import ToolContext
-from axolotl_core.errors import ConfigurationError
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-__all__ = ['Extension', 'ExtensionMethod', 'IExtension', 'check_extension']
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.errors import ConfigurationError
 
 ExtensionMethod: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Awaitable[Mapping[str, Any]]]
 """Answers a request: takes its parameters, gives its result."""

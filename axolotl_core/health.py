@@ -2,13 +2,12 @@
 
 import re
 from abc import ABC, abstractmethod
-from axolotl_core.errors import ConfigurationError
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, get_args
 
-__all__ = ['HealthAspect', 'HealthState', 'HealthStatus', 'IHealthCheck', 'OWN_CHECKS', 'check_health_checks']
+from axolotl_core.errors import ConfigurationError
 
 HealthState: TypeAlias = Literal["ok", "degraded", "failed"]
 """Well; well enough to go on; not well enough to take calls."""

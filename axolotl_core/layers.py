@@ -2,13 +2,12 @@
 
 import logging
 from abc import ABC, abstractmethod
-from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.calls.context import ToolContext
-from axolotl_core.features.spec import FeatureSpec
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ['ILayer', 'IOverseer', 'ITask', 'Invoke', 'ToolCall', 'fold', 'run_on_loop']
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.calls.context import ToolContext
+from axolotl_core.features.spec import FeatureSpec
 
 _log = logging.getLogger("axolotl")
 

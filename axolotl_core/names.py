@@ -1,14 +1,14 @@
 """Near misses: which name a caller may have meant."""
 
 from abc import ABC, abstractmethod
-from axolotl_core.errors import ConfigurationError
 from collections.abc import Iterable
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from axolotl_core.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from axolotl_core.tools.tool import ITool
 
-__all__ = ['DefaultNameRule', 'INameRule', 'check_name', 'nearest']
 
 class INameRule(ABC):
     """A form that every tool's name keeps, such as `namespace.method`.

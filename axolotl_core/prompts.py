@@ -1,8 +1,13 @@
 """`@prompt`: a function or a method as a prompt, its arguments read from its signature."""
 
 import inspect
-import msgspec
 from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, overload
+
+import msgspec
+from pydantic import BaseModel
+
 from axolotl_core.arguments import check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent
@@ -10,11 +15,6 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.completion import CompletableFunction, ICompletable
 from axolotl_core.features.feature import check_name_of, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
-from collections.abc import Callable, Mapping, Sequence
-from pydantic import BaseModel
-from typing import Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, overload
-
-__all__ = ['ArgumentsT', 'FunctionPrompt', 'IPrompt', 'PromptMessage', 'PromptOutput', 'PromptResult', 'check_prompt', 'prompt', 'prompt_result', 'prompts_of']
 
 ArgumentsT = TypeVar("ArgumentsT")
 _ROLES: Final = ("user", "assistant")

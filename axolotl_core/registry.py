@@ -1,16 +1,15 @@
 """Registries: every tool and prompt by its name, whatever the case, and every resource by its URI."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from threading import RLock
+from typing import Any, Generic, TypeAlias, TypeVar
+
 from axolotl_core.prompts import IPrompt, check_prompt
 from axolotl_core.resources.resource import IResource, IResourceTemplate, check_resource
 from axolotl_core.schema import JsonSchema
 from axolotl_core.tools.schema_tool import SchemaHandler, SchemaTool
 from axolotl_core.tools.tool import ITool, check_definition
-from collections.abc import Callable, Iterable, Mapping
-from threading import RLock
-from typing import Any, Generic, TypeAlias, TypeVar
-
-__all__ = ['AnyPrompt', 'AnyResource', 'AnyTool', 'ChangeListener', 'PromptRegistry', 'Registry', 'ResourceRegistry', 'ToolRegistry', 'UpdateListener']
 
 ItemT = TypeVar("ItemT")
 

@@ -3,17 +3,16 @@
 import importlib
 import inspect
 import pkgutil
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.function_feature import FunctionFeature
-from axolotl_core.prompts import IPrompt
-from axolotl_core.resources.resource import IResource, IResourceTemplate
-from axolotl_core.tools.tool import ITool
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-__all__ = ['scan', 'scan_prompts', 'scan_resources']
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.function_feature import FunctionFeature
+from axolotl_core.prompts import IPrompt
+from axolotl_core.resources.resource import IResource, IResourceTemplate
+from axolotl_core.tools.tool import ITool
 
 _OPTIONAL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import core_schema
-from typing import Any, Final, TypeAlias
-
-__all__ = ['JsonSchema', 'adapter_of', 'admits_extra', 'closed', 'object_schemas', 'schema_of', 'schemas_of', 'wrapped']
 
 _REMEMBERED: Final = 4096
 

@@ -1,13 +1,14 @@
 """What the processes of a server share about the sessions of clients that use the handshake."""
 
-import msgspec
 from abc import ABC, abstractmethod
-from axolotl_core.errors import AxolotlError
-from axolotl_core.protocol.identity import Implementation
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-__all__ = ['IEventStore', 'ISessionStore', 'KnownSession', 'SessionChange', 'SessionRecord', 'SessionStoreError', 'StoredEvent']
+import msgspec
+
+from axolotl_core.errors import AxolotlError
+from axolotl_core.protocol.identity import Implementation
+
 
 class StoredEvent(NamedTuple):
     """A message as it was kept."""

@@ -8,7 +8,23 @@ import importlib as _importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from axolotl_server.client.client import ACCEPT, Answer, Answering, CANCEL, CallOutcome, Change, DECLINE, InProcessClient, Inquiry, Listening, PromptOutcome, RemoteError, ResourceOutcome, TaskCancelled, UnansweredQuestion, connect
+    from axolotl_server.client.client import InProcessClient, connect
+    from axolotl_server.client.outcomes import (
+        ACCEPT,
+        CANCEL,
+        DECLINE,
+        Answer,
+        Answering,
+        CallOutcome,
+        Change,
+        Inquiry,
+        PromptOutcome,
+        RemoteError,
+        ResourceOutcome,
+        TaskCancelled,
+        UnansweredQuestion,
+    )
+    from axolotl_server.client.requests import Listening
     from axolotl_server.handler import DefaultHandler
     from axolotl_server.host import ServerHost
     from axolotl_server.http.app import HttpApp

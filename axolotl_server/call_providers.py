@@ -6,14 +6,17 @@
 They work inside of `context.enter(factory)` and `context.open(factory)`, and nowhere else.
 """
 
+from typing import Final
+
+from dependency_injector import providers
+
 from axolotl_core.calls.cancellation import CancellationToken, SystemClock
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import current_call
 from axolotl_core.protocol.identity import Principal
-from dependency_injector import providers
-from typing import Final
 
-__all__ = ['call_cancellation', 'call_context', 'call_principal', 'clock']
+__all__ = ["call_cancellation", "call_context", "call_principal", "clock"]
+
 
 def _principal() -> Principal:
     return current_call().principal

@@ -1,7 +1,12 @@
 """The default handler: every message of every transport passes here, and every error leaves here."""
 
 import asyncio
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
+
 import msgspec
+from msgspec import UNSET, Raw
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Declined, InvalidParams, InvalidRequest, MethodNotFound, ParseError, ProtocolError
 from axolotl_core.layers import ITask
@@ -15,11 +20,7 @@ from axolotl_server.messages.params import CancelledParams, read_params
 from axolotl_server.messages.replies import RESULT, error_reply, hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.subscriptions import Subscriptions
-from collections.abc import Coroutine, Iterable, Mapping
-from msgspec import Raw, UNSET
-from typing import Any
 
-__all__ = ['BatchItem', 'DefaultHandler']
 
 class BatchItem:
     """The surroundings of a message of a batch: those of the batch, but an answer of its own."""

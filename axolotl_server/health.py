@@ -2,23 +2,22 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
+
 from axolotl_core.errors import Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
 from axolotl_core.protocol.wire import encode
-from axolotl_server.asgi.http import HttpRefusal, JSON, Receive, Route, Scope, Send, ServeRoute
+from axolotl_server.asgi.http import JSON, HttpRefusal, Receive, Route, Scope, Send, ServeRoute
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.host import ServerHost
 from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.lifecycle.watchdog import Watchdog
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
-from time import monotonic
-from typing import Any, Final, Protocol, TYPE_CHECKING, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
-
-__all__ = ['AuditCheck', 'Finding', 'Health', 'ILimited', 'Lookout', 'OwnConditions', 'Report', 'health_routes', 'make_health']
 
 _SEVERITY: Final[Mapping[HealthState, int]] = {"ok": 0, "degraded": 1, "failed": 2}
 _REASON_CHARACTERS: Final = 200

@@ -3,10 +3,19 @@
 import inspect
 import logging
 import warnings
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from dependency_injector import containers, providers
+
 from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
-from axolotl_server.configuration import FileSettings, Weighed, weigh
+from axolotl_server.configuration.loading import Weighed, weigh
+from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.features.prompts import PromptCatalogue
 from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue
 from axolotl_server.features.tools import ToolCatalogue
@@ -19,19 +28,11 @@ from axolotl_server.lifecycle.watchdog import Watchdog
 from axolotl_server.methods.subscriptions import Listable, Subscriptions
 from axolotl_server.settings.calls import LimitSettings
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dependency_injector import containers, providers
-from functools import partial
-from types import TracebackType
-from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
-
-__all__ = ['ServerHost']
 
 _FINALISING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {

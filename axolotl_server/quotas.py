@@ -2,16 +2,15 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Sequence
+from time import monotonic
+from typing import Final, Literal
+
 from axolotl_core.errors import ConfigurationError, Refused
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
-from collections.abc import Callable, Sequence
-from time import monotonic
-from typing import Final, Literal
-
-__all__ = ['OutageGuard', 'quota_layer', 'quota_rules', 'quota_store']
 
 _log = logging.getLogger("axolotl")
 

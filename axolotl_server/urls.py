@@ -4,8 +4,6 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-__all__ = ['canonical', 'check_url', 'is_loopback']
-
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 

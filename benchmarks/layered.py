@@ -8,7 +8,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import FeatureSpec, ILayer, ITool, Invoke, Principal, ToolAnnotations, ToolCall, ToolContext
+from axolotl_core import FeatureSpec, ILayer, Invoke, ITool, Principal, ToolAnnotations, ToolCall, ToolContext
 from benchmarks.servers.functions import Sum
 
 CALLER = Principal("ada", "acme", frozenset({"payments"}), frozenset({"clerk"}))

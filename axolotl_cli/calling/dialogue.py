@@ -4,11 +4,6 @@ import asyncio
 import os
 import sys
 import threading
-import typer
-from axolotl_cli.text import escape_controls, one_line
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.questions.question import Root
-from axolotl_server.client.client import ACCEPT, Answer, DECLINE, Inquiry
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,7 +11,12 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ['BLANK', 'Dialogue', 'FormField', 'fields_of']
+import typer
+
+from axolotl_cli.text import escape_controls, one_line
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.questions.question import Root
+from axolotl_server.client.outcomes import ACCEPT, DECLINE, Answer, Inquiry
 
 BLANK: Final = object()
 """What a field is that was left out."""

@@ -4,7 +4,12 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
 import typer
+
 from axolotl_cli.calling.dialogue import Dialogue
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.output import print_json
@@ -15,15 +20,10 @@ from axolotl_cli.views.schemas import resolve, sample_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import LOG_LEVEL_KEY
 from axolotl_core.questions.question import Root
-from axolotl_server.client.client import Answer, InProcessClient, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
-from axolotl_server.client.outcomes import EVERYTHING
+from axolotl_server.client.client import InProcessClient
+from axolotl_server.client.outcomes import EVERYTHING, Answer, Inquiry, RemoteError, TaskCancelled, UnansweredQuestion
 from axolotl_server.host import ServerHost
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, TypeAlias
-
-__all__ = ['CommandAnswers', 'Prepare', 'as_text', 'read_arguments', 'read_texts', 'request']
 
 _TEXTS: Final = {"additionalProperties": {"type": "string"}}
 

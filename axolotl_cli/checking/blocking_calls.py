@@ -3,14 +3,13 @@
 import ast
 import inspect
 import textwrap
-from axolotl_core.features.feature import IFeature
-from axolotl_core.prompts import IPrompt
-from axolotl_core.resources.resource import IResource, IResourceTemplate
 from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
-__all__ = ['blocking_calls']
+from axolotl_core.features.feature import IFeature
+from axolotl_core.prompts import IPrompt
+from axolotl_core.resources.resource import IResource, IResourceTemplate
 
 _VERBS: Final = ("delete", "get", "head", "options", "patch", "post", "put", "request")
 _BLOCKING: Final = frozenset(

@@ -1,6 +1,11 @@
 """What is wrong, or could be better, with a container and its settings."""
 
 import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
 from axolotl_cli.checking.blocking_calls import blocking_calls
 from axolotl_cli.views.schemas import resolve
 from axolotl_core.content import app_link
@@ -9,12 +14,6 @@ from axolotl_core.names import nearest
 from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final
-
-__all__ = ['Finding', 'Severity', 'advice_about_prompt', 'advice_about_resource', 'advice_about_tool', 'idle_rules', 'missing_pages', 'stray_overrides']
 
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 

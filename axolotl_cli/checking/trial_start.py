@@ -1,7 +1,22 @@
 """Starting a server on trial: every step is taken, whatever the one before it found."""
 
 import inspect
-from axolotl_cli.checking.findings import Finding, Severity, advice_about_prompt, advice_about_resource, advice_about_tool, idle_rules, missing_pages, stray_overrides
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from dependency_injector import containers, providers
+
+from axolotl_cli.checking.findings import (
+    Finding,
+    Severity,
+    advice_about_prompt,
+    advice_about_resource,
+    advice_about_tool,
+    idle_rules,
+    missing_pages,
+    stray_overrides,
+)
 from axolotl_cli.target import Choice
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import check_extension
@@ -11,19 +26,13 @@ from axolotl_core.prompts import check_prompt
 from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_core.resources.resource import IResource, IResourceTemplate, check_resource
 from axolotl_core.tools.tool import ITool
-from axolotl_server.configuration import load_settings
+from axolotl_server.configuration.loading import load_settings
 from axolotl_server.hosting.assembly import ServerContainer
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.roles import Roles, faults_of, make_roles, resolve_settings
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dependency_injector import containers, providers
-from typing import Any, TypeVar
-
-__all__ = ['Examination']
 
 FeatureT = TypeVar("FeatureT")
 

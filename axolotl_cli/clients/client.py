@@ -2,14 +2,14 @@
 
 import os
 import sys
-from axolotl_cli.options import ClientName, Scope
-from axolotl_core.errors import ConfigurationError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ['CLIENTS', 'Client', 'Places']
+from axolotl_cli.options import ClientName, Scope
+from axolotl_core.errors import ConfigurationError
+
 
 @dataclass(frozen=True, slots=True)
 class Places:

@@ -5,15 +5,14 @@ import os
 import re
 import stat
 import tempfile
-from axolotl_cli.clients.entry import Addition
-from axolotl_core.errors import ConfigurationError
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
-__all__ = ['ClientFile', 'Edit', 'JsonArray', 'JsonEditor', 'JsonMember', 'JsonNode', 'JsonObject', 'JsonScalar', 'NotUnderstood', 'merged', 'parse_json_text', 'write_json']
+from axolotl_cli.clients.entry import Addition
+from axolotl_core.errors import ConfigurationError
 
 T = TypeVar("T")
 

@@ -3,19 +3,18 @@
 import os
 import re
 import sys
-from axolotl_cli.clients.client import Client
-from axolotl_cli.runtime import settings_ahead
-from axolotl_cli.serving.address import address_of
-from axolotl_cli.target import Choice, choose
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.settings.transports import HttpSettings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
-__all__ = ['Addition', 'Wish', 'addition_for', 'check_name', 'forgotten_variables', 'is_secret_url', 'looks_secret', 'over_http', 'over_stdio', 'suggested_name']
+from axolotl_cli.clients.client import Client
+from axolotl_cli.runtime import settings_ahead
+from axolotl_cli.serving.address import address_of
+from axolotl_cli.target import Choice, choose
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.settings.transports import HttpSettings
 
 _NAME: Final = re.compile(
     r"(?:^|_)(?:api_?key|key|keys|token|tokens|secret|secrets|pass|passwd|password|passphrase|pwd|pin|credential|"

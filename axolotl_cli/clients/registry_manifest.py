@@ -1,16 +1,15 @@
 """`server.json`: a server as a registry of the protocol describes it."""
 
 import re
-from axolotl_cli.clients.entry import is_secret_url, looks_secret
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.settings.server import ServerIdentity, ServerSettings
-from axolotl_server.urls import is_loopback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-__all__ = ['Publication', 'SCHEMA', 'ownership_proofs', 'server_manifest']
+from axolotl_cli.clients.entry import is_secret_url, looks_secret
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.settings.server import ServerIdentity, ServerSettings
+from axolotl_server.urls import is_loopback
 
 SCHEMA: Final = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
 

@@ -1,17 +1,17 @@
 """`axolotl audit`: look at the records of calls, and find out whether anybody changed them."""
 
-import typer
-from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import AsJson
 
 if TYPE_CHECKING:
     from axolotl_server.audit.log_reading import Anchor, Report
-
-__all__ = ['audit', 'tail', 'verify']
 
 _PAUSE_SECONDS = 0.2
 _KEY = "AXOLOTL_AUDIT__KEY"
@@ -92,8 +92,7 @@ def _key(file: Path | None) -> str | None:
     import os
 
     from axolotl_core.errors import ConfigurationError
-    from axolotl_server.configuration.secret_files import UnreadableFile
-    from axolotl_server.configuration.secret_files import read_secret
+    from axolotl_server.configuration.secret_files import UnreadableFile, read_secret
 
     named = os.environ.get(f"{_KEY}_FILE") if file is None and _KEY not in os.environ else file
     try:
@@ -125,8 +124,7 @@ def _print_json(log: Path, report: "Report") -> None:
 
 
 def _print_text(log: Path, report: "Report") -> None:
-    from axolotl_cli.text import number
-    from axolotl_cli.text import one_line
+    from axolotl_cli.text import number, one_line
 
     if report.fault is not None:
         kind, place, text = report.fault

@@ -1,11 +1,11 @@
 """`axolotl auth`: keys for clients that come without an authorization server."""
 
 import re
-import typer
-from axolotl_cli.options import AsJson
 from typing import Annotated
 
-__all__ = ['auth', 'hash_key']
+import typer
+
+from axolotl_cli.options import AsJson
 
 _BYTES = 32
 

@@ -1,15 +1,16 @@
 """`axolotl read`: what is behind a URI."""
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
+
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import Answers, AsJson, EnvFile, FirstTarget, ToolSets
-from collections.abc import Mapping
-from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
 
-__all__ = ['call', 'prompt', 'read']
 
 def call(
     target: FirstTarget,
@@ -27,8 +28,7 @@ def call(
 
     The exit code is 1 if the tool answers with an error, 3 if the server refuses the request.
     """
-    from axolotl_cli.calling.request import as_text, read_arguments
-    from axolotl_cli.calling.request import request
+    from axolotl_cli.calling.request import as_text, read_arguments, request
     from axolotl_cli.target import choose
 
     choice = choose(target, toolset, env_file=env_file)
@@ -52,8 +52,7 @@ def _schema_of(host: "ServerHost", name: str) -> Mapping[str, Any]:
 
 
 def _print_result(result: Mapping[str, Any], as_json: bool) -> None:
-    from axolotl_cli.output import text_of
-    from axolotl_cli.output import print_json
+    from axolotl_cli.output import print_json, text_of
 
     if as_json:
         print_json(result)
@@ -80,8 +79,7 @@ def prompt(
 
     The exit code is 3 if the server refuses the request, or the prompt fails.
     """
-    from axolotl_cli.calling.request import as_text, read_texts
-    from axolotl_cli.calling.request import request
+    from axolotl_cli.calling.request import as_text, read_texts, request
     from axolotl_cli.target import choose
 
     choice = choose(target, toolset, env_file=env_file)
@@ -93,8 +91,7 @@ def prompt(
 
 
 def _print_messages(result: Mapping[str, Any], as_json: bool) -> None:
-    from axolotl_cli.output import text_of
-    from axolotl_cli.output import print_json
+    from axolotl_cli.output import print_json, text_of
 
     if as_json:
         print_json(result)
@@ -119,10 +116,8 @@ def read(
 
     The exit code is 3 if there is no such resource, or reading it fails.
     """
-    from axolotl_cli.calling.request import as_text
-    from axolotl_cli.output import print_contents
-    from axolotl_cli.output import print_json
-    from axolotl_cli.calling.request import request
+    from axolotl_cli.calling.request import as_text, request
+    from axolotl_cli.output import print_contents, print_json
     from axolotl_cli.target import choose
 
     choice = choose(target, toolset, env_file=env_file)

@@ -1,18 +1,19 @@
 """`axolotl check`: everything that is wrong, before anyone is served."""
 
-import typer
-from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Annotated, TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.checking.findings import Finding
     from axolotl_cli.checking.trial_start import Examination
     from axolotl_cli.target import Choice
 
-__all__ = ['check']
 
 def check(
     context: typer.Context,
@@ -50,8 +51,7 @@ def _stray_variables(context: typer.Context, choice: "Choice") -> "list[Finding]
 def _examine(choice: "Choice") -> "Examination":
     from axolotl_cli.checking.trial_start import Examination
     from axolotl_cli.logs import start_logging
-    from axolotl_cli.runtime import run
-    from axolotl_cli.runtime import reserved_output
+    from axolotl_cli.runtime import reserved_output, run
 
     examination = Examination(choice)
     with reserved_output():
@@ -73,8 +73,7 @@ def _written(finding: "Finding") -> dict[str, str | None]:
 
 
 def _print_text(target: str, findings: "list[Finding]", counts: Mapping[str, int]) -> None:
-    from axolotl_cli.text import counted, number
-    from axolotl_cli.text import one_line
+    from axolotl_cli.text import counted, number, one_line
 
     errors = sum(finding.severity == "error" for finding in findings)
     for finding in findings:

@@ -1,15 +1,15 @@
 """`axolotl config`: what the settings are, where they come from, and what a file may say."""
 
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
+
 from axolotl_cli.options import AsJson, EnvFile, ToolSets
-from typing import Annotated, Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_cli.target import Choice
     from axolotl_server.configuration.effective import EffectiveValue
     from axolotl_server.host import ServerHost
-
-__all__ = ['config', 'schema', 'show']
 
 config = typer.Typer(name="config", no_args_is_help=True, help="See which settings hold, and what a file may say.")
 

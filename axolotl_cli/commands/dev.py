@@ -1,11 +1,12 @@
 """`axolotl dev`: serve over HTTP, with a console, and take over changes of the code as they are saved."""
 
-import typer
-from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets
 from pathlib import Path
 from typing import Annotated, Any
 
-__all__ = ['dev']
+import typer
+
+from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets
+
 
 def dev(
     target: Target = None,

@@ -1,15 +1,16 @@
 """`axolotl health`: ask a running server whether it may be sent calls."""
 
 import json
-import typer
-from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile
-from axolotl_cli.text import one_line
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-__all__ = ['health']
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import AsJson, EnvFile
+from axolotl_cli.text import one_line
+
 
 def health(
     *,

@@ -2,15 +2,29 @@
 
 import json
 import shlex
-import typer
-from axolotl_cli.options import ClientName, EntryName, EntryTransport, EntryUrl, EntryVariables, EnvFile, Scope, Target, TokenVariable, ToolSets, Transport, WithSecrets
 from pathlib import Path
-from typing import Annotated, TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from axolotl_cli.options import (
+    ClientName,
+    EntryName,
+    EntryTransport,
+    EntryUrl,
+    EntryVariables,
+    EnvFile,
+    Scope,
+    Target,
+    TokenVariable,
+    ToolSets,
+    Transport,
+    WithSecrets,
+)
 
 if TYPE_CHECKING:
     from axolotl_cli.clients.entry import Addition
 
-__all__ = ['client_manifest', 'install', 'manifest', 'registry_manifest']
 
 def install(
     client: Annotated[
@@ -46,8 +60,8 @@ def install(
 
     Everything else in the file stays as it is, comments too, and a copy of it is kept.
     """
-    from axolotl_cli.clients.entry import Wish, addition_for
     from axolotl_cli.clients.client import CLIENTS
+    from axolotl_cli.clients.entry import Wish, addition_for
 
     path = _path(client, scope, config, write)
     by_http = url is not None if transport is None else transport is Transport.HTTP
@@ -81,8 +95,8 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
 
 
 def _write(client: ClientName, path: Path, addition: "Addition", force: bool) -> None:
-    from axolotl_cli.clients.config_file import ClientFile
     from axolotl_cli.clients.client import CLIENTS
+    from axolotl_cli.clients.config_file import ClientFile
 
     file = ClientFile.read(path)
     text = file.with_addition(addition, force=force)
@@ -139,9 +153,9 @@ def client_manifest(
     env_file: EnvFile = None,
 ) -> None:
     """Print how a client starts the server, or where it finds it, as most clients read it."""
+    from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.entry import Wish, addition_for
     from axolotl_cli.options import ClientName
-    from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.output import print_json
 
     by_http = url is not None if transport is None else transport is Transport.HTTP
@@ -189,9 +203,9 @@ def registry_manifest(
     env_file: EnvFile = None,
 ) -> None:
     """Print what a registry of the protocol wants to know; the rest is in the section server of the settings."""
-    from axolotl_cli.runtime import settings_ahead
     from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
     from axolotl_cli.output import print_json
+    from axolotl_cli.runtime import settings_ahead
     from axolotl_cli.target import choose
 
     publication = Publication(name, package or (), argument or (), env or (), url, repository)

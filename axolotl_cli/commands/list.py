@@ -1,15 +1,15 @@
 """`axolotl inspect`: everything that holds for a server, as it would start now."""
 
-from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.views.offer import FeatureDescription, Offer, ResourceDescription, TemplateDescription
     from axolotl_server.host import ServerHost
 
-__all__ = ['inspect', 'list_offer']
 
 def list_offer(
     target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False
@@ -61,8 +61,8 @@ def _arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _print_tables(offer: "Offer") -> None:
-    from axolotl_cli.text import counted
     from axolotl_cli.output import show, table
+    from axolotl_cli.text import counted
 
     ending = ("Tool set", "Runs in", "Timeout")
     sections: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = [

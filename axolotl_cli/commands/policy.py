@@ -1,18 +1,18 @@
 """`axolotl policy`: who may use what, and which rule says so."""
 
-import typer
-from axolotl_cli.exit import ExitCode
-from axolotl_cli.options import AsJson, EnvFile, ToolSets
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Annotated, Any, Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from axolotl_cli.exit import ExitCode
+from axolotl_cli.options import AsJson, EnvFile, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.views.verdict import Verdict
     from axolotl_core.protocol.identity import Principal
     from axolotl_server.host import ServerHost
-
-__all__ = ['AskedKind', 'explain', 'policy']
 
 _DENIED: Final = 1
 

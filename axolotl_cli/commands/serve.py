@@ -1,12 +1,12 @@
 """`axolotl serve`: answer clients until they leave or the process is told to stop."""
 
-import typer
-from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets, Transport
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, Any
 
-__all__ = ['serve']
+import typer
+
+from axolotl_cli.options import EnvFile, Level, LogLevel, Target, ToolSets, Transport
+
 
 def serve(
     target: Target = None,

@@ -4,6 +4,11 @@ import json
 import logging
 import socket
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
 from axolotl_cli.development.report import CallLog, describe_offer, explain
 from axolotl_cli.exit import ExitCode, leave
 from axolotl_cli.logs import set_log_level, start_logging
@@ -18,12 +23,7 @@ from axolotl_server.http.assembly import prepare
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.methods.subscriptions import Listable
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
-from typing import Any
 
-__all__ = ['main']
 
 def main(arguments: list[str]) -> None:
     """Serve; the arguments are the descriptors of the channel, and of the listening socket where there is one."""

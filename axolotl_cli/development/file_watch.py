@@ -1,14 +1,13 @@
 """Which files make a project, and when one of them changes."""
 
-from axolotl_core.errors import ConfigurationError
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from axolotl_core.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from watchfiles import Change
-
-__all__ = ['changes_in', 'project_directories', 'require_watchfiles']
 
 _NAMES: Final = frozenset({".env"})
 _ENDINGS: Final = (".py", ".toml", ".env")

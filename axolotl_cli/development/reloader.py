@@ -5,19 +5,18 @@ import secrets
 import signal
 import socket
 import time
-from axolotl_cli.development.file_watch import changes_in, project_directories, require_watchfiles
-from axolotl_cli.development.report import Report
-from axolotl_cli.serving.worker_process import WorkerProcess
-from axolotl_cli.target import choose
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.urls import is_loopback
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-__all__ = ['DevProcess', 'DevSupervisor', 'serve_while_developing']
+from axolotl_cli.development.file_watch import changes_in, project_directories, require_watchfiles
+from axolotl_cli.development.report import Report
+from axolotl_cli.serving.worker_process import WorkerProcess
+from axolotl_cli.target import choose
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.urls import is_loopback
 
 _UNSAID = "The process ended before it was ready to serve"
 

@@ -4,22 +4,23 @@ import os
 import socket
 import time
 import traceback
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
 import typer
+
 from axolotl_cli.serving.address import url_of
 from axolotl_cli.text import counted, counts_in, enumeration, escape_controls, one_line
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_server.host import ServerHost
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
-from pathlib import Path
-from typing import Any, Final, TYPE_CHECKING
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from axolotl_server.console.journal import CallRecord
 
-__all__ = ['CallLog', 'Report', 'describe_offer', 'explain', 'line_for']
 
 def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
     """Name the server, where it is and all that it offers, with a digest of each list."""

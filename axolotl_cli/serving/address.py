@@ -4,11 +4,10 @@ import errno
 import os
 import socket
 import sys
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.settings.transports import HttpSettings
 from urllib.parse import quote
 
-__all__ = ['address_of', 'is_everywhere', 'listen', 'url_of']
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.settings.transports import HttpSettings
 
 _BACKLOG = 2048
 _ANYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}

@@ -3,7 +3,11 @@
 import logging
 import re
 import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
 import typer
+
 from axolotl_cli.serving.address import is_everywhere
 from axolotl_cli.text import counted, counts_in, enumeration
 from axolotl_cli.views.schemas import sample_arguments
@@ -13,10 +17,6 @@ from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
 from axolotl_server.host import ServerHost
 from axolotl_server.http.assembly import is_authenticated
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
-
-__all__ = ['curl_call', 'invite']
 
 _log = logging.getLogger("axolotl")
 

@@ -1,9 +1,6 @@
 """Asking a running server how it is, with nothing but the standard library: containers do it every few seconds."""
 
 import json
-from axolotl_cli.serving.address import address_of
-from axolotl_cli.target import choose
-from axolotl_core.errors import ConfigurationError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
@@ -11,7 +8,10 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-__all__ = ['DEFAULT_PATH', 'HealthAnswer', 'Unreachable', 'ask_health', 'full_url', 'health_address']
+from axolotl_cli.serving.address import address_of
+from axolotl_cli.target import choose
+from axolotl_core.errors import ConfigurationError
+
 
 def health_address(env_file: Path | None) -> str:
     """Give the URL of the route that tells whether the server is ready.

@@ -1,6 +1,10 @@
 """Serving over HTTP."""
 
 import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.runtime import run, serving, settle
 from axolotl_cli.serving.address import listen, url_of
@@ -11,11 +15,7 @@ from axolotl_server.host import ServerHost
 from axolotl_server.http.assembly import prepare
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.sessions.sessions import load_stores
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
-__all__ = ['serve_over_http']
 
 def serve_over_http(
     target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None

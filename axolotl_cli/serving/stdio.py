@@ -1,7 +1,12 @@
 """Serving over the standard streams."""
 
 import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 import typer
+
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.runtime import run, serving, settle
 from axolotl_cli.target import choose
@@ -10,11 +15,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
 from axolotl_server.transports.stdio import serve_stdio
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
-__all__ = ['serve_over_stdio']
 
 def serve_over_stdio(
     target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None

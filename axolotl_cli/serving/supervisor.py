@@ -6,17 +6,17 @@ import secrets
 import signal
 import socket
 import sys
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
 import typer
+
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.serving.worker_process import WorkerProcess
 from axolotl_cli.target import Choice
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.http_server.fair_acceptor import Board
-from collections.abc import Awaitable, Mapping
-from pathlib import Path
-from typing import Any, Final
-
-__all__ = ['Supervisor', 'serve_by_workers']
 
 _log: Final = logging.getLogger("axolotl")
 

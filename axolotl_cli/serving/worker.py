@@ -4,6 +4,11 @@ import json
 import logging
 import socket
 import sys
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
 from axolotl_cli.exit import ExitCode, leave
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.runtime import run, serving, settle
@@ -19,12 +24,6 @@ from axolotl_server.http_server.fair_acceptor import Board, Place
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.sessions.sessions import load_stores
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Mapping
-from functools import partial
-from pathlib import Path
-from typing import Any, Final
-
-__all__ = ['draining_seconds', 'main', 'read_order']
 
 _LONGEST_ORDER: Final = 2**20
 _log: Final = logging.getLogger("axolotl")

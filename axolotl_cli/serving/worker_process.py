@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
-__all__ = ['Channel', 'Hear', 'WorkerProcess']
-
 Hear: TypeAlias = Callable[[Mapping[str, Any], socket.socket | None], object]
 """Takes a message, and the socket that came along with it."""
 

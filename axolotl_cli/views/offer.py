@@ -1,5 +1,14 @@
 """A server on a page, for people."""
 
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
 from axolotl_cli.output import seconds, show
 from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
@@ -10,15 +19,7 @@ from axolotl_core.schema import JsonSchema
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.roles import FeatureSet
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
-from typing import Any
 
-__all__ = ['FeatureDescription', 'Offer', 'PromptDescription', 'ResourceDescription', 'TemplateDescription', 'ToolDescription', 'describe', 'print_portrait']
 
 @dataclass(frozen=True, slots=True)
 class FeatureDescription:

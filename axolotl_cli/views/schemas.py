@@ -1,12 +1,11 @@
 """Arguments to try a tool with, and answers to a form, made from their schemas."""
 
 import json
-from axolotl_core.features.spec import ToolSpec
-from axolotl_core.protocol.wire import encode
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-__all__ = ['Line', 'outline', 'resolve', 'sample_arguments', 'sample_of']
+from axolotl_core.features.spec import ToolSpec
+from axolotl_core.protocol.wire import encode
 
 Line = tuple[str, str, str]
 """The name of a value, its type, and what is said about it."""

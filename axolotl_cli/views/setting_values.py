@@ -2,25 +2,26 @@
 
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
 import typer
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
 from axolotl_cli.output import show
 from axolotl_cli.text import number, one_line
 from axolotl_server.configuration.effective import EffectiveValue, effective_values, masked
 from axolotl_server.configuration.sourced_values import DEFAULT, TOOL
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.calls import ToolOverrides
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from rich import box
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
-from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_cli.target import Choice
 
-__all__ = ['print_values', 'stray_variables', 'values_of', 'written']
 
 def values_of(host: ServerHost) -> list[EffectiveValue]:
     """List all settings of a started server, and what its tools say themselves where nobody else does."""

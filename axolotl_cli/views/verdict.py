@@ -1,15 +1,15 @@
 """What the policy of a server says about one principal and one feature, with all that it looked at."""
 
+from dataclasses import dataclass
+from typing import Any
+
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import nearest
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.authorization import Authorization
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
-from dataclasses import dataclass
-from typing import Any
 
-__all__ = ['ExaminedRule', 'Verdict', 'reach_verdict']
 
 @dataclass(frozen=True, slots=True)
 class ExaminedRule:

@@ -1,15 +1,15 @@
 """The time, as something that a test can replace."""
 
 import logging
-import msgspec
 import time
 from abc import ABC, abstractmethod
-from axolotl_core.errors import ToolCancelled
 from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 
-__all__ = ['CancelReason', 'CancellationToken', 'IClock', 'SystemClock']
+import msgspec
+
+from axolotl_core.errors import ToolCancelled
 
 _log = logging.getLogger("axolotl")
 

@@ -1,21 +1,30 @@
 """What a tool learns about the call it answers, and how it speaks while it works."""
 
-import msgspec
 import time
-from axolotl_core.calls.cancellation import CancelReason, CancellationToken
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from functools import partial
+from typing import Any, Protocol, TypeVar, Unpack, overload
+
+import msgspec
+from pydantic import BaseModel
+
+from axolotl_core.calls.cancellation import CancellationToken, CancelReason
 from axolotl_core.calls.scope import CallScope, Scoped
 from axolotl_core.errors import MissingCapability
 from axolotl_core.protocol.identity import ANONYMOUS, Implementation, Principal, RequestId
 from axolotl_core.protocol.messages import LogLevel, TraceContext
-from axolotl_core.questions.question import Question, Root, form_question, read_form, read_roots, read_url, roots_question, url_question
+from axolotl_core.questions.question import (
+    Question,
+    Root,
+    form_question,
+    read_form,
+    read_roots,
+    read_url,
+    roots_question,
+    url_question,
+)
 from axolotl_core.questions.sampling import Sample, SamplingMessage, SamplingOptions, read_sample, sampling_question
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from functools import partial
-from pydantic import BaseModel
-from typing import Any, Protocol, TYPE_CHECKING, TypeVar, Unpack, overload
-
-__all__ = ['ICaller', 'NOBODY', 'ToolContext']
 
 AnswerT = TypeVar("AnswerT")
 

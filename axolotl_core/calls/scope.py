@@ -1,17 +1,16 @@
 """What lives as long as one call: made when its code first asks for it, finalised after the answer."""
 
 import inspect
-from axolotl_core.errors import ToolCancelled
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Any, Final, NamedTuple, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from axolotl_core.errors import ToolCancelled
 
 if TYPE_CHECKING:
     from axolotl_core.calls.context import ToolContext
-
-__all__ = ['CallScope', 'Entered', 'Scoped', 'current_call']
 
 Scoped: TypeAlias = Callable[[], Any]
 """Makes something for one call, such as a `provider` of a container; what is a context manager is entered."""

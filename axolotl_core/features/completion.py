@@ -1,16 +1,15 @@
 """Functions as prompts and resource templates, whose arguments other functions complete."""
 
 import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
+
 from axolotl_core.arguments import ParseArguments, model_parser, property_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.function_feature import FunctionFeature, parameters_schema
 from axolotl_core.schema import JsonSchema, admits_extra, schema_of
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
-
-__all__ = ['CompletableFunction', 'Completer', 'Completion', 'CompletionOutput', 'ICompletable', 'MAX_VALUES', 'bound_to', 'check_completer', 'choices_in', 'completion_of', 'run_completer']
 
 MAX_VALUES: Final = 100
 """How many suggestions the protocol lets one answer hold."""

@@ -2,14 +2,13 @@
 
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
+
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Icon
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
-
-__all__ = ['Execution', 'IFeature', 'Kind', 'check_name_of', 'open_parameters', 'type_arguments']
 
 Execution: TypeAlias = Literal["loop", "thread", "process"]
 """Where a feature's code runs: on the event loop, in a worker thread, or in a worker process that can be ended."""

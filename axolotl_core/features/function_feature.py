@@ -2,23 +2,38 @@
 
 import importlib
 import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from copy import copy, deepcopy
+from dataclasses import dataclass
+from functools import partial
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Final,
+    Generic,
+    Literal,
+    ParamSpec,
+    Self,
+    TypedDict,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
 import msgspec
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined, to_jsonable_python
+
 from axolotl_core.arguments import ParseArguments, explain_findings, refusal, unknown_argument
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.feature import Execution, IFeature
 from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of, schemas_of
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from copy import copy, deepcopy
-from dataclasses import dataclass
-from functools import partial
-from pydantic import TypeAdapter, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined, to_jsonable_python
-from typing import Annotated, Any, ClassVar, Final, Generic, Literal, ParamSpec, Self, TypeVar, TypedDict, cast, get_args, get_origin, get_type_hints
-
-__all__ = ['FeatureOptions', 'FunctionFeature', 'Parameter', 'Signature', 'buffer', 'buffered_type', 'check_function', 'check_options', 'features_of', 'is_method', 'parameters_parser', 'parameters_schema']
 
 _MUTABLE: Final = (list, dict, set, bytearray)
 """Defaults of these types are copied for each call, as pydantic does for the fields of a model."""

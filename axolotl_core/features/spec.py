@@ -1,17 +1,16 @@
 """A feature as the server runs it: its description and its effective limits, fixed when it is bound."""
 
 import re
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.schema import JsonSchema
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.schema import JsonSchema
 
 if TYPE_CHECKING:
     from axolotl_core.features.feature import Execution, IFeature, Kind
     from axolotl_core.tools.tool import ITool
-
-__all__ = ['FeatureSpec', 'HeaderParameter', 'Limits', 'ToolSpec', 'header_parameters']
 
 _KEYWORD = "x-mcp-header"
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")

@@ -1,12 +1,11 @@
 """Who sends a request: the port that makes a principal of a bearer token."""
 
 from abc import ABC, abstractmethod
-from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.protocol.identity import Principal
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-__all__ = ['Decision', 'IAuthorizer', 'ITokenVerifier', 'because_of', 'decision_behind']
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.protocol.identity import Principal
 
 ErrorT = TypeVar("ErrorT", bound=BaseException)
 

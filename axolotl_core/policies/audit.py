@@ -1,12 +1,12 @@
 """What is recorded of calls, and the ports of what keeps the records."""
 
-import msgspec
 from abc import ABC, abstractmethod
-from axolotl_core.features.feature import Kind
 from collections.abc import Awaitable
 from typing import Literal, TypeAlias
 
-__all__ = ['AuditEvent', 'AuditRecord', 'IAuditSink', 'IAuditTrail', 'Outcome', 'Sensitive']
+import msgspec
+
+from axolotl_core.features.feature import Kind
 
 AuditEvent: TypeAlias = Literal["start", "end", "gap"]
 """`start` comes before the code of a tool that may destroy something, `end` when a call has ended however it did, `gap`

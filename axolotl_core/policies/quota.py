@@ -1,9 +1,6 @@
 """How much callers may use: the rules, and the port of the store that keeps count."""
 
 from abc import ABC, abstractmethod
-from axolotl_core.errors import AxolotlError, ConfigurationError
-from axolotl_core.features.feature import Kind
-from axolotl_core.features.spec import FeatureSpec
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -11,7 +8,9 @@ from fractions import Fraction
 from math import ceil, floor, isfinite
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ['BucketCharge', 'Charge', 'Claim', 'Dimension', 'IQuotaStore', 'QuotaRefusal', 'QuotaRule', 'QuotaStoreError', 'RateLimit', 'State', 'Window', 'WindowCharge', 'WindowLimit']
+from axolotl_core.errors import AxolotlError, ConfigurationError
+from axolotl_core.features.feature import Kind
+from axolotl_core.features.spec import FeatureSpec
 
 State: TypeAlias = tuple[int, int]
 """What a store keeps under a key: an amount, and the moment or the number of the window that it belongs to."""

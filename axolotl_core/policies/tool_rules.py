@@ -1,16 +1,16 @@
 """Upstreams that fail: when a tool is run again, and when it is left alone for a while."""
 
 from abc import ABC, abstractmethod
-from axolotl_core.errors import AxolotlError, ConfigurationError, ProtocolError, Refused, ToolError
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final, Literal, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from axolotl_core.errors import AxolotlError, ConfigurationError, ProtocolError, Refused, ToolError
 
 if TYPE_CHECKING:
     from axolotl_core.tools.tool import ITool
 
-__all__ = ['Approval', 'Breaker', 'BreakerState', 'CannotAskForApproval', 'Claim', 'IResultStore', 'Idempotency', 'NotApproved', 'ResultStoreError', 'Retry', 'retry_hazards']
 
 @dataclass(frozen=True, slots=True)
 class Approval:

@@ -1,10 +1,9 @@
 """Who speaks: implementations, icons and principals."""
 
-import msgspec
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-__all__ = ['ANONYMOUS', 'Icon', 'Implementation', 'Principal', 'RequestId']
+import msgspec
 
 RequestId: TypeAlias = int | str
 """What pairs a reply with its request; `1` and `"1"` are two ids."""

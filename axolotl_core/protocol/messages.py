@@ -1,15 +1,15 @@
 """Where a request stands in a distributed trace, by the W3C's formats."""
 
-import msgspec
 import re
 from array import array
-from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
-from axolotl_core.protocol.identity import RequestId
 from itertools import accumulate
-from msgspec import Meta, Raw, UNSET, UnsetType
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
-__all__ = ['CLIENT_CAPABILITIES_KEY', 'CLIENT_INFO_KEY', 'Head', 'LEVELS', 'LOG_LEVEL_KEY', 'LogLevel', 'MAX_DEPTH', 'MAX_NAME_LENGTH', 'PROTOCOL_VERSION_KEY', 'Params', 'RequestMeta', 'TraceContext', 'diagnose', 'explain_shape', 'reaches', 'read_head', 'read_trace', 'usable_id']
+import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
+from axolotl_core.protocol.identity import RequestId
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)

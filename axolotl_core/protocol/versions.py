@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ['HANDSHAKE_REVISIONS', 'LATEST_HANDSHAKE_REVISION', 'LATEST_STATELESS_REVISION', 'REVISIONS', 'Revision', 'STATELESS_REVISIONS']
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Revision:

@@ -2,14 +2,14 @@
 
 import base64
 import binascii
-import msgspec
-import pydantic_core
-from axolotl_core.errors import InvalidParams, ProtocolError
-from axolotl_core.protocol.identity import RequestId
 from collections.abc import Mapping
 from typing import Any, Final
 
-__all__ = ['canonical_json', 'decode_cursor', 'decode_exactly', 'encode', 'encode_cursor', 'error_message', 'json_text', 'log_text', 'notification', 'request_message']
+import msgspec
+import pydantic_core
+
+from axolotl_core.errors import InvalidParams, ProtocolError
+from axolotl_core.protocol.identity import RequestId
 
 decode_exactly: Final[Any] = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
 """Decodes JSON; a number with a fraction or an exponent stays as it was written: as a float it could equal another."""

@@ -1,15 +1,15 @@
 """The schema of a form: a pydantic model, flattened to what the protocol lets a server ask a user."""
 
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.schema import JsonSchema, schema_of
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pydantic import BaseModel, GetJsonSchemaHandler
-from pydantic_core import CoreSchema
 from typing import Any, Final, NoReturn
 
-__all__ = ['Form', 'Titles', 'form_of']
+from pydantic import BaseModel, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.schema import JsonSchema, schema_of
 
 _REMEMBERED: Final = 1024
 _FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})

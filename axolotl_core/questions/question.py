@@ -1,19 +1,19 @@
 """Asking a client which directories its user works in."""
 
-import msgspec
 import re
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
+
 from axolotl_core.arguments import explain_findings
 from axolotl_core.errors import Declined, InputRequired
 from axolotl_core.questions.form_schema import form_of
 from axolotl_core.schema import JsonSchema
-from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
-from pydantic import BaseModel, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
-from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
-
-__all__ = ['InvalidAnswer', 'Question', 'Root', 'form_question', 'invalid_answer', 'invalid_shape', 'only_asks', 'read_form', 'read_roots', 'read_url', 'roots_question', 'url_question']
 
 _SHOWN_PROBLEMS: Final = 10
 _QUOTED_VALUE: Final = re.compile(r"(Invalid (?:enum )?value) .*", re.DOTALL)

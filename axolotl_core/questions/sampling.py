@@ -1,17 +1,18 @@
 """Asking the client's model."""
 
-import msgspec
-from axolotl_core.content import AudioContent, BLOCKS, ContentBlock, ImageContent, TextContent
-from axolotl_core.questions.question import Question, invalid_shape
-from axolotl_core.schema import JsonSchema, schema_of
 from collections.abc import Mapping, Sequence
 from math import isfinite
+from typing import Any, Final, Literal, Protocol, Required, TypeAlias, TypedDict
+
+import msgspec
 from msgspec import UNSET
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
-from typing import Any, Final, Literal, Protocol, Required, TypeAlias, TypedDict
 
-__all__ = ['ISamplingTool', 'IncludeContext', 'ModelPreferences', 'Role', 'Sample', 'SampleBlock', 'SamplingBlock', 'SamplingMessage', 'SamplingOptions', 'SamplingTool', 'ToolChoice', 'ToolOutcome', 'ToolUse', 'check_conversation', 'read_sample', 'sampling_question', 'written_messages', 'written_tools']
+from axolotl_core.content import BLOCKS, AudioContent, ContentBlock, ImageContent, TextContent
+from axolotl_core.questions.question import Question, invalid_shape
+from axolotl_core.schema import JsonSchema, schema_of
+
 
 class ISamplingTool(Protocol):
     """A tool as a model needs to know it; every `ITool` is one."""

@@ -1,9 +1,15 @@
 """`@resource`: a function or a method as a resource, or as a template of resources if its URI has variables."""
 
 import inspect
-import msgspec
 import re
 from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
+from urllib.parse import unquote
+
+import msgspec
+from pydantic import BaseModel
+
 from axolotl_core.arguments import NoArguments, ParseArguments, check_textual
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
@@ -13,15 +19,9 @@ from axolotl_core.features.feature import IFeature, check_name_of, open_paramete
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.schema import JsonSchema
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from pydantic import BaseModel
-from typing import Any, Final, Generic, Literal, ParamSpec, TYPE_CHECKING, TypeAlias, TypeVar, Unpack
-from urllib.parse import unquote
 
 if TYPE_CHECKING:
     from axolotl_core.resources.uri_template import UriTemplate
-
-__all__ = ['CacheHint', 'FunctionResource', 'FunctionResourceTemplate', 'IResource', 'IResourceTemplate', 'ResourceContents', 'ResourceOptions', 'ResourceOutput', 'Screenable', 'VariablesT', 'check_resource', 'contents_of', 'resource', 'resources_of', 'screen']
 
 VariablesT = TypeVar("VariablesT")
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import unquote
 
-__all__ = ['Atom', 'Form', 'Literal', 'Slot', 'UriValues', 'Variable', 'captured', 'pattern_of']
-
 UriValues: TypeAlias = dict[str, str | list[str]]
 
 

@@ -1,17 +1,16 @@
 """URI templates (RFC 6570), also read backwards: which values a URI was made of."""
 
 import re
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.resources.uri_matching import Atom, Form, Literal, Slot, UriValues, Variable, captured, pattern_of
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.resources.uri_matching import Atom, Form, Literal, Slot, UriValues, Variable, captured, pattern_of
+
 if TYPE_CHECKING:
     from uritemplate.variable import URIVariable
-
-__all__ = ['UriTemplate', 'UriValue', 'has_variables']
 
 UriValue: TypeAlias = str | int | float | Sequence[str] | None
 

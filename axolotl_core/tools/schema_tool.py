@@ -1,20 +1,20 @@
 """Tools made of a raw JSON Schema and a handler."""
 
 import inspect
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
 import pydantic_core
+
 from axolotl_core.arguments import ParseArguments, refusal
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError, InvalidArguments
 from axolotl_core.features.feature import Execution
 from axolotl_core.schema import JsonSchema
 from axolotl_core.tools.tool import ITool
-from collections.abc import Awaitable, Callable
-from typing import Any, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import jsonschema_rs
-
-__all__ = ['SchemaHandler', 'SchemaTool', 'compile_schema']
 
 _SHOWN_ENDS = 100
 

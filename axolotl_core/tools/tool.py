@@ -1,21 +1,42 @@
 """Tools that produce their answer piece by piece; the pieces are buffered into one result."""
 
 import inspect
-import msgspec
 from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable
+from typing import (
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    get_origin,
+    overload,
+)
+
+import msgspec
+from pydantic import BaseModel, TypeAdapter
+
 from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.feature import IFeature, check_name_of, open_parameters, type_arguments
-from axolotl_core.features.function_feature import FeatureOptions, FunctionFeature, buffer, buffered_type, check_function, check_options, features_of, is_method, parameters_schema
+from axolotl_core.features.function_feature import (
+    FeatureOptions,
+    FunctionFeature,
+    buffer,
+    buffered_type,
+    check_function,
+    check_options,
+    features_of,
+    is_method,
+    parameters_schema,
+)
 from axolotl_core.policies.tool_rules import Approval, Breaker, Idempotency, Retry
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of
-from collections.abc import AsyncIterator, Callable
-from pydantic import BaseModel, TypeAdapter
-from typing import Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, get_args, get_origin, overload
-
-__all__ = ['FunctionTool', 'IStreamTool', 'ITool', 'InputT', 'OutputT', 'TaskSupport', 'ToolAnnotations', 'ToolOptions', 'check_definition', 'tool', 'tools_of']
 
 TaskSupport: TypeAlias = Literal["forbidden", "optional", "required"]
 

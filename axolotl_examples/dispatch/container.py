@@ -6,8 +6,6 @@ from dependency_injector import containers, providers
 
 from axolotl_core import ToolRegistry
 
-__all__ = ["SETTINGS", "Container"]
-
 SETTINGS: Final[dict[str, Any]] = {
     "server": {"name": "axolotl-dispatch", "title": "Axolotl dispatch"},
     "protocol": {"unknown_tool": "method_not_found"},  # -32601, in the newest revision too

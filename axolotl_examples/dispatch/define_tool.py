@@ -5,8 +5,6 @@ from pydantic import BaseModel, Field
 from axolotl_core import ITool, ToolContext
 from axolotl_examples.dispatch.template_tools import TemplateTools
 
-__all__ = ["DefineTool", "Definition"]
-
 
 class Definition(BaseModel):
     """A tool to be."""

@@ -5,8 +5,6 @@ from pydantic import BaseModel, Field
 from axolotl_core import ITool, ToolAnnotations, ToolContext
 from axolotl_examples.dispatch.template_tools import TemplateTools
 
-__all__ = ["Removal", "RemoveTool"]
-
 
 class Removal(BaseModel):
     """Which tool is to go."""

@@ -5,8 +5,6 @@ from typing import Any
 
 from axolotl_core import ToolError, ToolRegistry
 
-__all__ = ["TemplateTools"]
-
 
 class TemplateTools:
     """Registers tools that fill the gaps of a text, and removes those again, but no others."""

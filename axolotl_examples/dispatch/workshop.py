@@ -8,8 +8,6 @@ from axolotl_examples.dispatch.define_tool import DefineTool
 from axolotl_examples.dispatch.remove_tool import RemoveTool
 from axolotl_examples.dispatch.template_tools import TemplateTools
 
-__all__ = ["Workshop"]
-
 
 class Workshop(containers.DeclarativeContainer):
     """The registry is a service like any other: the server serves it, the tools change it."""

@@ -10,8 +10,6 @@ from axolotl_examples.hub.repository import open_conversations
 from axolotl_examples.hub.responder import CourteousResponder
 from axolotl_examples.hub.settings import HubSettings
 
-__all__ = ["Container"]
-
 
 class Container(containers.DeclarativeContainer):
     """Two activations under their namespaces, and the rule that every name has one."""

@@ -10,8 +10,6 @@ from axolotl_examples.hub.repository import IConversations
 from axolotl_examples.hub.responder import IResponder
 from axolotl_examples.hub.turn import Turn
 
-__all__ = ["Conversation"]
-
 SessionName = Annotated[
     str, Field(description="The name of the session.", min_length=1, max_length=64, examples=["my-session"])
 ]

@@ -7,8 +7,6 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ToolAnnotations, ToolError, ToolRegistry, tool
 
-__all__ = ["Directory", "Method"]
-
 Namespace = Annotated[str, Field(description="The namespace to look into.", examples=["conversation"])]
 
 

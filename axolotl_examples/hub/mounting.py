@@ -5,8 +5,6 @@ from typing import Any
 
 from axolotl_core import FunctionTool, INameRule, tools_of
 
-__all__ = ["NamespacedNames", "mount"]
-
 
 def mount(namespace: str, activation: object) -> tuple[FunctionTool[..., Any], ...]:
     """Give the `@tool` methods of an object names of the form `namespace.method`."""

@@ -8,8 +8,6 @@ from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from axolotl_examples.hub.turn import Turn
 
-__all__ = ["IConversations", "SqliteConversations", "open_conversations"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 

@@ -7,8 +7,6 @@ from typing import Protocol
 
 from axolotl_examples.hub.turn import Turn
 
-__all__ = ["CourteousResponder", "IResponder"]
-
 
 class IResponder(Protocol):
     """Answers piece by piece."""

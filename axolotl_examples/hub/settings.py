@@ -2,8 +2,6 @@
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["HubSettings"]
-
 
 class HubSettings(BaseSettings):
     """The settings of the hub itself; those of the server are Axolotl's."""

@@ -4,8 +4,6 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["Turn"]
-
 
 class Turn(BaseModel):
     """Something that one side said."""

@@ -8,8 +8,6 @@ from axolotl_examples.keyword_search.searcher import KeywordSearcher
 from axolotl_examples.keyword_search.settings import SearchSettings
 from axolotl_examples.keyword_search.tool import KeywordSearch
 
-__all__ = ["Container"]
-
 
 class Container(containers.DeclarativeContainer):
     """The search tool; override `search_settings` to say which directories it may read."""

@@ -5,8 +5,6 @@ import os
 from operator import attrgetter
 from typing import Final
 
-__all__ = ["Directory"]
-
 _BY_NAME: Final = attrgetter("name")
 _ANCHORED: Final = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 

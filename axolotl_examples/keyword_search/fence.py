@@ -8,8 +8,6 @@ from pathlib import Path
 
 from axolotl_core import ToolError
 
-__all__ = ["Fence", "SearchRoot"]
-
 
 @dataclass(frozen=True)
 class SearchRoot:

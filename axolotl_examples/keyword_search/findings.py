@@ -5,8 +5,6 @@ from itertools import islice
 
 from axolotl_examples.keyword_search.models import FileMatches, LineMatch
 
-__all__ = ["Findings"]
-
 
 class Findings:
     """Collects matches up to a limit, and learns whether there are more."""

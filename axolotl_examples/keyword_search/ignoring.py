@@ -4,8 +4,6 @@ from axolotl_examples.keyword_search.directory import Directory
 from axolotl_examples.keyword_search.patterns import PatternRules, parse_pattern
 from axolotl_examples.keyword_search.reader import FileReader
 
-__all__ = ["IgnoreFiles", "IgnoreRules"]
-
 
 class IgnoreRules:
     """The rules that hold in a directory: those of its own .gitignore file, then those of the files above it."""

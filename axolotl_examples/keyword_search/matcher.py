@@ -5,8 +5,6 @@ from collections.abc import Iterator
 
 from axolotl_examples.keyword_search.models import KeywordQuery, LineMatch
 
-__all__ = ["KeywordMatcher"]
-
 
 class KeywordMatcher:
     """Finds one keyword in many files."""

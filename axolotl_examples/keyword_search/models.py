@@ -5,8 +5,6 @@ from typing import Annotated
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-__all__ = ["FileMatches", "KeywordQuery", "LineMatch", "SearchReport", "SkippedFiles", "UnreadablePath"]
-
 Glob = Annotated[str, Field(min_length=1, max_length=256)]
 GivenPath = Annotated[str, Field(min_length=1, max_length=4096)]
 

@@ -6,8 +6,6 @@ from typing import Final, NamedTuple
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-__all__ = ["PatternRule", "PatternRules", "parse_pattern"]
-
 _MAX_LEAPS: Final = 2
 _ANY: Final = "[^/]"
 _STARS: Final = re.compile(r"(?:\[\^/\]\*)+")

@@ -4,8 +4,6 @@ import time
 
 from axolotl_core import ToolContext
 
-__all__ = ["Pulse"]
-
 
 class Pulse:
     """Counts steps; it stops a search that nobody waits for, and reports progress now and then."""

@@ -7,8 +7,6 @@ from typing import Final
 from axolotl_examples.keyword_search.directory import Directory
 from axolotl_examples.keyword_search.tally import SkipReason
 
-__all__ = ["FileReader"]
-
 _EXAMINED_BYTES: Final = 8192
 
 

@@ -16,8 +16,6 @@ from axolotl_examples.keyword_search.settings import SearchSettings
 from axolotl_examples.keyword_search.tally import Tally
 from axolotl_examples.keyword_search.walk import FoundFile, TreeWalk
 
-__all__ = ["KeywordSearcher"]
-
 
 class KeywordSearcher:
     """Searches trees, one file after the other; it blocks, so it belongs into a worker thread."""

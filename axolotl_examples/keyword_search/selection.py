@@ -5,8 +5,6 @@ from collections.abc import Iterable, Iterator
 from axolotl_core import ToolError
 from axolotl_examples.keyword_search.patterns import PatternRule, PatternRules, parse_pattern
 
-__all__ = ["Selection"]
-
 
 class Selection:
     """The patterns of one search; paths are relative to its root."""

@@ -5,8 +5,6 @@ from pathlib import Path
 from pydantic import DirectoryPath, Field, NonNegativeFloat, PositiveInt
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["SearchSettings"]
-
 
 class SearchSettings(BaseSettings):
     """Where the search may look and how much it may do; read from the environment, as `KEYWORD_SEARCH_MAX_DEPTH=8`."""

@@ -6,8 +6,6 @@ from typing import Final
 
 from axolotl_examples.keyword_search.models import SkippedFiles, UnreadablePath
 
-__all__ = ["SkipReason", "Tally"]
-
 _LISTED_PATHS: Final = 20
 
 

@@ -5,8 +5,6 @@ from axolotl_examples.keyword_search.fence import Fence
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
 from axolotl_examples.keyword_search.searcher import KeywordSearcher
 
-__all__ = ["KeywordSearch"]
-
 
 class KeywordSearch(ITool[KeywordQuery, SearchReport]):
     """Finds a keyword in the files of directory trees."""

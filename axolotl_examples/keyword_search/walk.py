@@ -12,8 +12,6 @@ from axolotl_examples.keyword_search.pulse import Pulse
 from axolotl_examples.keyword_search.selection import Selection
 from axolotl_examples.keyword_search.tally import SkipReason, Tally
 
-__all__ = ["FoundFile", "TreeWalk"]
-
 
 class FoundFile(NamedTuple):
     """A file to search; its directory stays open until the walk goes on."""

@@ -7,8 +7,6 @@ from typing import Any, Protocol
 
 from axolotl_core import FeatureSpec, ILayer, Invoke, ToolCall, ToolError
 
-__all__ = ["CallLogLayer", "ICallLog", "LoggedCall", "LoggingCallLog"]
-
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:

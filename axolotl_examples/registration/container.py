@@ -12,8 +12,6 @@ from axolotl_examples.registration.call_log import CallLogLayer, LoggingCallLog
 from axolotl_examples.registration.echo import Echo
 from axolotl_examples.registration.lookup import FindTool, ToolNames
 
-__all__ = ["Container", "build_registry"]
-
 
 def build_registry(echo: Echo, scanned: Iterable[ITool[Any, Any]]) -> ToolRegistry:
     """Fill a registry: one tool by hand, the others at once."""

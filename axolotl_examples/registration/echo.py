@@ -4,8 +4,6 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ITool, ToolContext
 
-__all__ = ["Echo", "EchoInput"]
-
 
 class EchoInput(BaseModel):
     text: str = Field(description="要回显的内容")

@@ -4,8 +4,6 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolRegistry
 
-__all__ = ["FindTool", "FoundTool", "ToolName", "ToolNames"]
-
 
 class ToolName(BaseModel):
     name: str = Field(description="工具名称，不区分大小写", examples=["Echo"])

@@ -9,8 +9,6 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ITool, ToolAnnotations, ToolContext, ToolError
 
-__all__ = ["Calculate", "Calculation", "Operation", "Outcome"]
-
 
 class Operation(StrEnum):
     """How two numbers are combined."""

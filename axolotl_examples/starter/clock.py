@@ -3,8 +3,6 @@
 from datetime import UTC, datetime
 from typing import Protocol
 
-__all__ = ["IClock", "SystemClock"]
-
 
 class IClock(Protocol):
     """Tells the time."""

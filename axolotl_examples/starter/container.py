@@ -9,8 +9,6 @@ from axolotl_examples.starter.current_time import CurrentTime
 from axolotl_examples.starter.echo import Echo
 from axolotl_examples.starter.text_statistics import TextStatistics
 
-__all__ = ["Container"]
-
 
 class Container(containers.DeclarativeContainer):
     """Four small tools with the services they use, and two systems that are tool sets of their own."""

@@ -8,8 +8,6 @@ from pydantic import BaseModel, Field
 from axolotl_core import ITool, ToolAnnotations, ToolContext, ToolError
 from axolotl_examples.starter.clock import IClock
 
-__all__ = ["CurrentTime", "Moment", "Place"]
-
 
 class Place(BaseModel):
     """Where the time is wanted."""

@@ -4,8 +4,6 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ITool, ToolAnnotations, ToolContext
 
-__all__ = ["Manuscript", "Statistics", "TextStatistics"]
-
 
 class Manuscript(BaseModel):
     """What to count."""

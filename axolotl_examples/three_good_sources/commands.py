@@ -12,8 +12,6 @@ from axolotl_examples.three_good_sources.configuration import Configuration
 from axolotl_examples.three_good_sources.loading import RegistryFile, UntrustedRegistry, load_registry, signature_file
 from axolotl_examples.three_good_sources.signing import make_key_pair, public_key_file, sign_registry
 
-__all__ = ["app", "main"]
-
 _UNTRUSTED: Final = 1
 _UNUSABLE: Final = 2
 

@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from axolotl_core import ConfigurationError
 from axolotl_examples.three_good_sources.findings import findings_of
 
-__all__ = ["Configuration"]
-
 _PREFIX: Final = "THREE_GOOD_SOURCES_"
 _PACKAGE: Final = Path(__file__).parent
 

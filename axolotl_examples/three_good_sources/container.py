@@ -7,8 +7,6 @@ from axolotl_examples.three_good_sources.loading import load_registry
 from axolotl_examples.three_good_sources.matcher import FuzzyMatcher
 from axolotl_examples.three_good_sources.tools import GetEndorsements, GetProvenance, GetSources, ListCategories
 
-__all__ = ["Container"]
-
 
 class Container(containers.DeclarativeContainer):
     """Four tools over a registry that is verified before anything is served."""

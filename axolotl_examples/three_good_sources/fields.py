@@ -9,8 +9,6 @@ from pydantic_core import PydanticCustomError
 
 from axolotl_examples.three_good_sources.keys import PublicKey
 
-__all__ = ["HttpsUrl", "Keyword", "Line", "PublicKeyText", "Slug", "Version"]
-
 _MARKDOWN: Final = re.compile(r"`|\*\*|__|\]\(|^(?:#|>|[-*] )")
 _SLUG: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _WORD: Final = re.compile(r"[a-z0-9]+")

@@ -5,8 +5,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-__all__ = ["findings_of"]
-
 
 def findings_of(error: ValidationError) -> Iterator[str]:
     """Rewrite pydantic's findings as `categories[3].sources[1].url: what is wrong`."""

@@ -9,8 +9,6 @@ from typing import Final
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-__all__ = ["PublicKey", "Signature"]
-
 _KEY_BYTES: Final = 32
 _SIGNATURE_BYTES: Final = 64
 

@@ -15,17 +15,6 @@ from axolotl_examples.three_good_sources.keys import PublicKey, Signature
 from axolotl_examples.three_good_sources.registry import Registry
 from axolotl_examples.three_good_sources.rules import faults_of
 
-__all__ = [
-    "RegistryFile",
-    "Seal",
-    "UntrustedRegistry",
-    "load_registry",
-    "parse_registry",
-    "read_file",
-    "read_public_key",
-    "signature_file",
-]
-
 
 class UntrustedRegistry(ConfigurationError):
     """The registry is not what the trusted curator signed."""

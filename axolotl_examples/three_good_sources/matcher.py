@@ -8,8 +8,6 @@ from axolotl_examples.three_good_sources.reading import Reading
 from axolotl_examples.three_good_sources.registry import Category, Registry
 from axolotl_examples.three_good_sources.words import STOP_WORDS, words_of
 
-__all__ = ["BelowThreshold", "EmptyQuery", "FuzzyMatcher", "IMatcher", "Match", "MatchError", "QueryAllStopWords"]
-
 
 @dataclass(frozen=True, slots=True)
 class Match:

@@ -8,8 +8,6 @@ from typing import Final, NamedTuple
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-__all__ = ["Likeness", "Reading"]
-
 _SAME_WORD: Final = 0.82
 """One wrong letter in six still makes the same word; a word of five letters or less must be right."""
 

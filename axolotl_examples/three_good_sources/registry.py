@@ -7,8 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from axolotl_examples.three_good_sources.fields import HttpsUrl, Keyword, Line, PublicKeyText, Slug, Version
 
-__all__ = ["Category", "Curator", "Endorsement", "Registry", "Source", "SourceType"]
-
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)

@@ -6,8 +6,6 @@ from typing import Final
 from axolotl_examples.three_good_sources.registry import Category, Registry
 from axolotl_examples.three_good_sources.words import STOP_WORDS, words_of
 
-__all__ = ["faults_of"]
-
 _SOURCES: Final = 3
 
 

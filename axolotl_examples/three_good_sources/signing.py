@@ -15,8 +15,6 @@ from axolotl_core import ConfigurationError
 from axolotl_examples.three_good_sources.keys import PublicKey, Signature
 from axolotl_examples.three_good_sources.loading import parse_registry, read_file, signature_file
 
-__all__ = ["make_key_pair", "public_key_file", "sign_registry"]
-
 
 def make_key_pair(path: Path) -> PublicKey:
     """Write a new private key that only its owner may read, and the public key beside it.

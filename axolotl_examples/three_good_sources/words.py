@@ -4,8 +4,6 @@ import re
 import unicodedata
 from typing import Final
 
-__all__ = ["STOP_WORDS", "words_of"]
-
 _WORD: Final = re.compile(r"[^\W_]+")
 
 # fmt: off

@@ -1,12 +1,11 @@
 """GET: a stream for what the server says unasked, or the rest of one that broke off."""
 
 import asyncio
-from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Receive, Send
-from axolotl_server.messages.flow_control import Backlog, is_losable
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ['EventStream', 'KEEP_ALIVE', 'endpoint', 'event', 'priming', 'retry', 'until_client_leaves']
+from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Receive, Send
+from axolotl_server.messages.flow_control import Backlog, is_losable
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 """A comment, which clients ignore and proxies see."""

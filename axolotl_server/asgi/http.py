@@ -1,13 +1,12 @@
 """What an application has around its endpoint: who may enter, and what is served beside it."""
 
-from axolotl_core.errors import InvalidRequest
-from axolotl_core.protocol.identity import Principal
-from axolotl_core.protocol.wire import error_message
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ['EVENT_STREAM_HEADERS', 'Headers', 'HttpRefusal', 'IGate', 'JSON', 'Message', 'Premises', 'Receive', 'Route', 'Scope', 'Send', 'ServeRoute', 'read_rest', 'send_empty', 'send_json', 'send_refusal']
+from axolotl_core.errors import InvalidRequest
+from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.wire import error_message
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Message: TypeAlias = MutableMapping[str, Any]

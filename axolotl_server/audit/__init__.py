@@ -1,3 +1,1 @@
 """Records of calls: what they say, where they are kept, and how one knows that nobody changed them."""
-
-__all__: list[str] = []

@@ -1,6 +1,11 @@
 """The audit of a server, made of its settings and of the sinks that its container brings."""
 
 import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
 from axolotl_core.layers import ILayer
 from axolotl_core.policies.audit import IAuditSink
 from axolotl_server.audit.chain import Hashing
@@ -10,12 +15,6 @@ from axolotl_server.audit.sinks import BufferedSink, DirectSink, GroupSink, Stde
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import Final
-
-__all__ = ['Audit', 'make_audit']
 
 _IDS_AT_ONCE: Final = 256
 

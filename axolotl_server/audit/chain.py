@@ -10,8 +10,6 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ['Chain', 'GENESIS', 'Hash', 'Hashing', 'Link', 'read_link']
-
 Hash: TypeAlias = Callable[[bytes], str]
 """Gives the hash of some bytes in hexadecimal digits."""
 

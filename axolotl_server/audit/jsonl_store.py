@@ -1,6 +1,11 @@
 """Records as lines of a file; a full file makes way for the next one, which goes on with the chain."""
 
 import os
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
@@ -8,12 +13,6 @@ from axolotl_server.audit.log_files import LogLock, previous_segments, segment_p
 from axolotl_server.audit.records import encode_note, encode_record, timestamp
 from axolotl_server.audit.recovery import Recovered, Unfinished, glance, recover
 from axolotl_server.audit.sinks import IRecordStore
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
-from pathlib import Path
-from typing import Any, Final
-
-__all__ = ['JsonlStore']
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)

@@ -3,11 +3,11 @@
 import fcntl
 import os
 import re
-from axolotl_core.errors import ConfigurationError
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ['LogLock', 'Segment', 'previous_segments', 'segment_path', 'sync_directory']
+from axolotl_core.errors import ConfigurationError
+
 
 class Segment(NamedTuple):
     """A file that is full."""

@@ -2,10 +2,6 @@
 
 import os
 import sqlite3
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.audit.chain import GENESIS, Hashing, Link, read_link
-from axolotl_server.audit.log_files import previous_segments
-from axolotl_server.audit.recovery import Start, Unfinished, glance
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -13,7 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 
-__all__ = ['Anchor', 'Fault', 'FaultKind', 'LogLine', 'Report', 'follow', 'last_lines', 'lines_of', 'verify']
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.audit.chain import GENESIS, Hashing, Link, read_link
+from axolotl_server.audit.log_files import previous_segments
+from axolotl_server.audit.recovery import Start, Unfinished, glance
 
 _SQLITE_HEAD: Final = b"SQLite format 3\0"
 _LONGEST_LINE: Final = 32 * 1024 * 1024

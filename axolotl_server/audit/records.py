@@ -1,7 +1,13 @@
 """From a call to its record."""
 
-import msgspec
 import re
+from collections.abc import Callable
+from time import gmtime, strftime, time_ns
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw
+
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.audit import AuditEvent, AuditRecord
@@ -10,12 +16,6 @@ from axolotl_server.audit.chain import Hashing
 from axolotl_server.layers.audit import Describe
 from axolotl_server.layers.call_ending import Ending
 from axolotl_server.messages.request import Request
-from collections.abc import Callable
-from msgspec import Raw, UNSET
-from time import gmtime, strftime, time_ns
-from typing import Any, Final, TypeAlias
-
-__all__ = ['Redact', 'describer', 'encode_note', 'encode_record', 'timestamp']
 
 _NANOSECONDS: Final = 1_000_000_000
 

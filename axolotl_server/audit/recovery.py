@@ -1,22 +1,23 @@
 """The end of a log as the last process left it."""
 
 import logging
-import msgspec
 import os
 import shutil
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.feature import Kind
-from axolotl_core.policies.audit import AuditRecord
-from axolotl_server.audit.chain import Chain, Hash, read_link
-from axolotl_server.audit.log_files import previous_segments
-from axolotl_server.audit.records import timestamp
 from dataclasses import dataclass, field
 from hashlib import file_digest
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-__all__ = ['Glance', 'Recovered', 'Repair', 'Start', 'Unfinished', 'check_last', 'glance', 'recover']
+import msgspec
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.feature import Kind
+from axolotl_core.policies.audit import AuditRecord
+from axolotl_server.audit.chain import Chain, Hash, read_link
+from axolotl_server.audit.log_files import previous_segments
+from axolotl_server.audit.records import timestamp
+
 
 class Start(msgspec.Struct, frozen=True, omit_defaults=True):
     """What is known of a call that began."""

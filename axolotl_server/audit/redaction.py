@@ -3,21 +3,36 @@
 import collections
 import dataclasses
 import inspect
+from collections import abc
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Required,
+    TypeAlias,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
+
 import msgspec
+from pydantic import AliasChoices, AliasPath, BaseModel, JsonValue, RootModel, Secret, SecretBytes, SecretStr
+from pydantic.fields import FieldInfo
+
 from axolotl_core.features.function_feature import FunctionFeature, Signature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.policies.audit import Sensitive
 from axolotl_core.protocol.wire import decode_exactly
 from axolotl_server.audit.records import Redact
-from collections import abc
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from pydantic import AliasChoices, AliasPath, BaseModel, JsonValue, RootModel, Secret, SecretBytes, SecretStr
-from pydantic.fields import FieldInfo
-from types import UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired, Required, TypeAlias, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-__all__ = ['Shape', 'ShapeReader', 'Shapes', 'TypedFields', 'nothing_shown', 'redactor', 'shown', 'typed_fields']
 
 class TypedFields(NamedTuple):
     """Names with types, a name for every way to write a field; or the one type that a class stands for."""

@@ -5,13 +5,13 @@ import logging
 import os
 import threading
 from abc import ABC, abstractmethod
-from axolotl_core.policies.audit import AuditRecord, IAuditSink
-from axolotl_server.audit.records import encode_record
 from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-__all__ = ['BufferedSink', 'DirectSink', 'GroupSink', 'IRecordStore', 'StderrSink']
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
+from axolotl_server.audit.records import encode_record
+
 
 class IRecordStore(ABC):
     """Keeps records in a chain; spoken to by one thread at a time."""

@@ -1,8 +1,14 @@
 """Records as rows of a SQLite database: the same lines, with columns to search by."""
 
-import msgspec
 import os
 import sqlite3
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
@@ -10,12 +16,6 @@ from axolotl_server.audit.log_files import LogLock
 from axolotl_server.audit.records import encode_note, encode_record, timestamp
 from axolotl_server.audit.recovery import Start, Unfinished, check_last, glance
 from axolotl_server.audit.sinks import IRecordStore
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
-from pathlib import Path
-from typing import Final
-
-__all__ = ['SqliteStore']
 
 _COLUMNS: Final = ("time", "event", "call_id", "kind", "name", "subject", "tenant", "outcome", "reason", "trace_id")
 """Computed from the line wherever they are asked for, so that they cannot differ from it."""

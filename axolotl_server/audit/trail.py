@@ -2,15 +2,14 @@
 
 import asyncio
 import logging
-from axolotl_core.errors import ConfigurationError, Refused, ToolError
-from axolotl_core.policies.audit import AuditRecord, IAuditSink, IAuditTrail
-from axolotl_server.audit.records import timestamp
-from axolotl_server.settings.policies import OnFailure
 from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Final
 
-__all__ = ['AuditTrail', 'GuardedSink']
+from axolotl_core.errors import ConfigurationError, Refused, ToolError
+from axolotl_core.policies.audit import AuditRecord, IAuditSink, IAuditTrail
+from axolotl_server.audit.records import timestamp
+from axolotl_server.settings.policies import OnFailure
 
 _LOGGED_EVERY_SECONDS: Final = 10.0
 

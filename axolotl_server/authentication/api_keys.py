@@ -1,14 +1,14 @@
 """Keys that an operator gave out, and of which the server knows only the digests."""
 
-from axolotl_core.errors import InvalidToken
-from axolotl_core.policies.access import ITokenVerifier
-from axolotl_core.protocol.identity import Principal
-from axolotl_server.settings.authentication import ApiKeySettings
 from collections.abc import Mapping
 from hashlib import sha256
 from hmac import compare_digest
 
-__all__ = ['ApiKeyVerifier', 'hash_key']
+from axolotl_core.errors import InvalidToken
+from axolotl_core.policies.access import ITokenVerifier
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.settings.authentication import ApiKeySettings
+
 
 class ApiKeyVerifier(ITokenVerifier):
     """Knows keys by their digests; what is no key is left to another verifier, if there is one."""

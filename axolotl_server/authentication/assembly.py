@@ -1,5 +1,8 @@
 """The gate that a server's settings and its container ask for."""
 
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server.authentication.api_keys import ApiKeyVerifier
@@ -7,13 +10,9 @@ from axolotl_server.authentication.bounded_verifier import BoundedVerifier
 from axolotl_server.authentication.fetcher import LateFetcher
 from axolotl_server.authentication.gate import BearerGate, Challenges, TokenCache, metadata_url
 from axolotl_server.settings.authentication import AuthSettings
-from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.authentication.jwt_verifier import IKeys
-
-__all__ = ['MadeGate', 'make_gate']
 
 _EXTRA: Final = "needs the extra auth: pip install 'axolotl-mcp[auth]'"
 _ASKED_AT_ONCE: Final = 20
@@ -105,8 +104,7 @@ def _signatures(settings: AuthSettings) -> _Made:
 
 
 def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[], Awaitable[None]]]":
-    from axolotl_server.authentication.signing_keys import KeySet
-    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileOfKeys, PageOfKeys
+    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileOfKeys, KeySet, PageOfKeys
 
     ages = settings.jwks_cache_seconds, settings.jwks_refresh_seconds
     if settings.jwks_file is not None:

@@ -3,13 +3,12 @@
 import asyncio
 import logging
 import traceback
+
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.fetcher import Unavailable
 from axolotl_server.messages.flow_control import TokenBucket
-
-__all__ = ['BoundedVerifier']
 
 _LINES_PER_SECOND = 5.0
 

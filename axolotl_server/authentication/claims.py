@@ -1,13 +1,12 @@
 """From what a token says to the principal that tools, policy and audit know."""
 
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
 from axolotl_core.errors import InvalidToken
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.urls import canonical
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
-
-__all__ = ['ClaimReader']
 
 _LONGEST_NAME: Final = 1000
 _MOST_WORDS: Final = 1000

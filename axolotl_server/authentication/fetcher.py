@@ -1,15 +1,16 @@
 """Asking an issuer over HTTP: one deadline, so many bytes, and nowhere else than where it was sent."""
 
 import asyncio
-import httpx
-import msgspec
 import ssl
-from axolotl_server.urls import check_url, is_loopback
 from importlib.util import find_spec
-from typing import Any, Protocol, TYPE_CHECKING
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-__all__ = ['Fetcher', 'IFetcher', 'LateFetcher', 'Unavailable']
+import httpx
+import msgspec
+
+from axolotl_server.urls import check_url, is_loopback
+
 
 class Unavailable(Exception):
     """What a token is judged by cannot be had; the text is for the log and holds no secret."""
@@ -74,7 +75,6 @@ class LateFetcher:
         return self._fetcher
 
     def _load(self) -> "Fetcher":
-
 
         timeout_seconds, max_bytes, max_connections = self._limits
         return Fetcher(timeout_seconds, max_bytes, max_connections=max_connections)

@@ -3,6 +3,13 @@
 import logging
 import re
 import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
+from math import inf, isfinite
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
@@ -13,14 +20,6 @@ from axolotl_server.messages.flow_control import TokenBucket
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import canonical
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
-from math import inf, isfinite
-from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
-
-__all__ = ['BearerGate', 'Challenges', 'MalformedCredentials', 'TokenCache', 'bearer_token', 'metadata_routes', 'metadata_url']
 
 _BEARER: Final = re.compile(rb"bearer(?: +(?P<token>[A-Za-z0-9._~+/-]+=*)?)?", re.IGNORECASE)
 _SCHEME: Final = re.compile(rb"(?P<scheme>[!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: .*)?", re.DOTALL)

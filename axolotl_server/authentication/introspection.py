@@ -2,12 +2,6 @@
 
 import asyncio
 import time
-from axolotl_core.errors import InvalidToken
-from axolotl_core.policies.access import ITokenVerifier
-from axolotl_core.protocol.identity import Principal
-from axolotl_server.authentication.claims import ClaimReader
-from axolotl_server.authentication.fetcher import IFetcher, Unavailable
-from axolotl_server.settings.authentication import AuthSettings
 from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -15,7 +9,12 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import quote
 
-__all__ = ['IntrospectionVerifier']
+from axolotl_core.errors import InvalidToken
+from axolotl_core.policies.access import ITokenVerifier
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.authentication.claims import ClaimReader
+from axolotl_server.authentication.fetcher import IFetcher, Unavailable
+from axolotl_server.settings.authentication import AuthSettings
 
 _MOST_REFUSED: Final = 1000
 _REFUSED_SECONDS: Final = 5.0

@@ -1,16 +1,22 @@
 """Tokens that their issuer has signed."""
 
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+from jwt import PyJWK, PyJWT, PyJWTError, get_unverified_header
+from jwt.exceptions import (
+    ExpiredSignatureError,
+    ImmatureSignatureError,
+    InvalidAlgorithmError,
+    InvalidSignatureError,
+    MissingRequiredClaimError,
+)
+
 from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.claims import ClaimReader
 from axolotl_server.settings.authentication import AuthSettings
-from collections.abc import Mapping
-from jwt import PyJWK, PyJWT, PyJWTError, get_unverified_header
-from jwt.exceptions import ExpiredSignatureError, ImmatureSignatureError, InvalidAlgorithmError, InvalidSignatureError, MissingRequiredClaimError
-from typing import Any, Final, Protocol
-
-__all__ = ['IKeys', 'JwtVerifier', 'SharedSecret']
 
 _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
     (ExpiredSignatureError, "the token has expired"),

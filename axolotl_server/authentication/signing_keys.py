@@ -2,18 +2,19 @@
 
 import asyncio
 import logging
-import msgspec
 import time
-from axolotl_core.errors import ConfigurationError, InvalidToken
-from axolotl_server.authentication.fetcher import IFetcher, Unavailable
-from axolotl_server.urls import canonical, check_url
 from collections.abc import Callable
-from jwt import PyJWK, PyJWTError
 from pathlib import Path
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-__all__ = ['DiscoveredKeys', 'FileOfKeys', 'IKeySource', 'KeySet', 'PageOfKeys']
+import msgspec
+from jwt import PyJWK, PyJWTError
+
+from axolotl_core.errors import ConfigurationError, InvalidToken
+from axolotl_server.authentication.fetcher import IFetcher, Unavailable
+from axolotl_server.urls import canonical, check_url
+
 
 class IKeySource(Protocol):
     """Gives the JWK Set of an issuer as it is now."""

@@ -3,7 +3,21 @@
 import asyncio
 import logging
 import secrets
-from axolotl_core.errors import ConfigurationError, Forbidden, InternalError, InvalidParams, MethodNotFound, PromptNotFound, ProtocolError, ResourceNotFound, ToolNotFound
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+from axolotl_core.errors import (
+    ConfigurationError,
+    Forbidden,
+    InternalError,
+    InvalidParams,
+    MethodNotFound,
+    PromptNotFound,
+    ProtocolError,
+    ResourceNotFound,
+    ToolNotFound,
+)
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import Decision, IAuthorizer, because_of
@@ -11,11 +25,6 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.features.completion import Completing
 from axolotl_server.settings.policies import AuthorizationSettings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
-
-__all__ = ['Authorization', 'BoundedAuthorizer', 'Denial', 'Lacking', 'Undecided', 'authorization_of', 'forbidden', 'subject_of']
 
 _log = logging.getLogger("axolotl")
 

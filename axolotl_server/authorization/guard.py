@@ -1,6 +1,11 @@
 """Which resources a principal may hear of."""
 
 import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec import UNSET
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ToolError
 from axolotl_core.features.spec import FeatureSpec
@@ -13,11 +18,7 @@ from axolotl_server.eras.era import Method, Methods
 from axolotl_server.features.request_target import Door, Doors, Sought
 from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.messages.request import Request
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from msgspec import UNSET
 
-__all__ = ['Guard', 'ResourceWatch']
 
 class Guard:
     """Asks who may use a feature before the method that was asked for looks at the request."""

@@ -1,17 +1,16 @@
 """The ready policy: rules from the settings."""
 
 import re
-from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.policies.access import Decision, IAuthorizer
-from axolotl_core.protocol.identity import ANONYMOUS, Principal
-from axolotl_core.tools.tool import ITool, ToolAnnotations
-from axolotl_server.settings.policies import AuthorizationRule, AuthorizationSettings, What, Who
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from fnmatch import translate
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
-__all__ = ['Condition', 'DefaultAuthorizer', 'Examined', 'what_conditions', 'who_conditions']
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
+from axolotl_core.tools.tool import ITool, ToolAnnotations
+from axolotl_server.settings.policies import AuthorizationRule, AuthorizationSettings, What, Who
 
 ItemT = TypeVar("ItemT")
 

@@ -1,6 +1,13 @@
 """A feature made ready to be called: its effective limits, its folded layers and what writes its results."""
 
 import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from msgspec import UNSET
+from pydantic import BaseModel
+
 from axolotl_core.content import BLOCKS, ContentBlock, TextContent, ToolResult, is_structured
 from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.features.feature import IFeature, Kind
@@ -13,13 +20,6 @@ from axolotl_server.eras.presentation import content_for
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import ToolOverrides, ToolsetOverrides
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from msgspec import UNSET
-from pydantic import BaseModel
-from typing import Any, Generic, TYPE_CHECKING, TypeAlias, TypeVar
-
-__all__ = ['Binder', 'Binding', 'EncodeOutput', 'Runners', 'ToolBinding', 'encode_anything', 'encode_error', 'result_encoder']
 
 _EncodeResult: TypeAlias = Callable[[Any, Request], bytes]
 

@@ -4,9 +4,28 @@ import asyncio
 import contextvars
 import logging
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Final
+
+from msgspec import UNSET
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.scope import Entered
-from axolotl_core.errors import InternalError, InvalidArguments, InvalidParams, InvalidRequest, Overloaded, ProtocolError, RequestCancelled, ResultTooLarge, ToolCancelled, ToolError
+from axolotl_core.errors import (
+    InternalError,
+    InvalidArguments,
+    InvalidParams,
+    InvalidRequest,
+    Overloaded,
+    ProtocolError,
+    RequestCancelled,
+    ResultTooLarge,
+    ToolCancelled,
+    ToolError,
+)
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
@@ -17,14 +36,6 @@ from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.replies import RESULT, describe_stop, error_reply, hide
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import withdraw
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
-from msgspec import UNSET
-from typing import Final
-
-__all__ = ['ErrorTelling', 'Finalising', 'InFlight', 'Invocation']
 
 _THREADS: Final = 128
 """One that leaves something may have to wait for a thread that was left behind, and must not keep others waiting."""

@@ -1,18 +1,25 @@
 """A client in the same process: the real pipeline without a wire, for tests and the command line."""
 
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dependency_injector import containers
+
 from axolotl_core.features.completion import Completion
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
-from axolotl_server.client.outcomes import ACCEPT, Answer, Answering, CANCEL, CallOutcome, Change, DECLINE, EVERYTHING, Inquiry, PromptOutcome, RemoteError, ResourceOutcome, TaskCancelled, UnansweredQuestion
+from axolotl_server.client.outcomes import (
+    EVERYTHING,
+    Answering,
+    CallOutcome,
+    PromptOutcome,
+    ResourceOutcome,
+)
 from axolotl_server.client.requests import Listening, OnTold, Requests, is_asking, is_task, unanswered
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
 from axolotl_server.methods.subscriptions import Listable
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
-from dependency_injector import containers
-from typing import Any
 
-__all__ = ['InProcessClient', 'connect']
 
 class InProcessClient:
     """Speaks the stateless revision to a handler; any number of requests may run at once.

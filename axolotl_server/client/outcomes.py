@@ -1,19 +1,19 @@
 """What a server told the client in the same process."""
 
 import inspect
-import msgspec
-from axolotl_core.questions.question import Root
-from axolotl_core.resources.resource import CacheHint
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, Union
+
+import msgspec
 from pydantic import BaseModel
-from typing import Any, Final, TYPE_CHECKING, TypeAlias, Union
+
+from axolotl_core.questions.question import Root
+from axolotl_core.resources.resource import CacheHint
 
 if TYPE_CHECKING:
     from axolotl_core.questions.sampling import Sample
-
-__all__ = ['ACCEPT', 'Answer', 'Answering', 'CANCEL', 'CallOutcome', 'Change', 'DECLINE', 'EVERYTHING', 'Inquiry', 'PromptOutcome', 'RemoteError', 'ResourceOutcome', 'TaskCancelled', 'UnansweredQuestion', 'answers_to']
 
 ACCEPT: Final[Mapping[str, Any]] = {"action": "accept"}
 """The answer of a user who agrees to open a page."""

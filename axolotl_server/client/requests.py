@@ -2,7 +2,12 @@
 
 import asyncio
 import itertools
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeAlias
+
 import msgspec
+
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
@@ -10,11 +15,7 @@ from axolotl_core.protocol.wire import notification, request_message
 from axolotl_server.client.outcomes import Answering, Change, RemoteError, TaskCancelled, UnansweredQuestion, answers_to
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.transports.stream_exchange import StreamPeer
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, TypeAlias
 
-__all__ = ['Conversation', 'Listening', 'OnTold', 'Requests', 'is_asking', 'is_task', 'unanswered']
 
 class Conversation:
     """A request with a stream of its own, as over HTTP: whatever arrives is about this request."""

@@ -1,17 +1,17 @@
 """Every setting that holds, one by one, with where it came from; secrets are masked."""
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic import BaseModel, SecretBytes, SecretStr
+from pydantic_core import to_jsonable_python
+
 from axolotl_server.configuration.loading import Weighed
 from axolotl_server.configuration.settings_shape import below, fields_of
 from axolotl_server.configuration.sourced_values import DEFAULT, Keys, Origin
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from pydantic import BaseModel, SecretBytes, SecretStr
-from pydantic_core import to_jsonable_python
-from typing import Any, Final
-
-__all__ = ['EffectiveValue', 'MASK', 'effective_values', 'masked']
 
 MASK: Final = "********"
 _PASSWORD: Final = re.compile(r"(?<=://)([^/?#\s@:]*):[^/?#\s@]+(?=@)")

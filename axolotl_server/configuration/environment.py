@@ -1,24 +1,24 @@
 """Variables as settings: `AXOLOTL_HTTP__PORT` is `http.port`."""
 
 import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from pydantic import BaseModel
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
 from axolotl_server.configuration.secret_files import UnreadableFile, read_small
 from axolotl_server.configuration.settings_shape import fields_of, keys_of, tables_in
 from axolotl_server.configuration.sourced_values import Layer, Locate, Origin, Tree, file_name, merge, tree_of
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from io import StringIO
-from pathlib import Path
-from pydantic import BaseModel
-from typing import Any, Final, TYPE_CHECKING, TypeAlias, cast
 
 if TYPE_CHECKING:
     from dotenv.parser import Binding
     from pydantic_settings import BaseSettings, EnvSettingsSource
-
-__all__ = ['EnvFile', 'Where', 'read_env_file', 'read_variables', 'unknown_variables']
 
 _PREFIX: Final = "AXOLOTL_"
 _MAX_BYTES: Final = 1024 * 1024

@@ -3,15 +3,16 @@
 import ast
 import inspect
 import sys
-from axolotl_server.configuration.settings_shape import SecretForm, secret_form
-from axolotl_server.settings.server import ServerSettings
 from functools import cache
+from typing import Any, Final
+
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
-from typing import Any, Final
 
-__all__ = ['file_schema', 'meanings_of']
+from axolotl_server.configuration.settings_shape import SecretForm, secret_form
+from axolotl_server.settings.server import ServerSettings
+
 
 def meanings_of(model: type[BaseModel]) -> dict[str, str]:
     """Read what is written below each field of a model, or of one that it derives from.

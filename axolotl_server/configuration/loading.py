@@ -1,19 +1,30 @@
 """Weighing all sources: what holds, and who said it."""
 
 import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final
+
+from pydantic import ValidationError
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import read_variables
 from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files
 from axolotl_server.configuration.settings_file import FileSettings
-from axolotl_server.configuration.sourced_values import CONTAINER, DEFAULT, Keys, Layer, Origin, Said, Tree, merge, reach, tree_of
+from axolotl_server.configuration.sourced_values import (
+    CONTAINER,
+    DEFAULT,
+    Keys,
+    Layer,
+    Origin,
+    Said,
+    Tree,
+    merge,
+    reach,
+    tree_of,
+)
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from pydantic import ValidationError
-from typing import Any, Final
-
-__all__ = ['Weighed', 'load_settings', 'weigh']
 
 _FLAGS: Final[Mapping[Keys, str]] = {
     ("http", "host"): "--host",

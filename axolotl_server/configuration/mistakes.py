@@ -1,15 +1,15 @@
 """What is said about settings that are wrong: the place, the problem, the nearest right key, and who said it."""
 
+from collections.abc import Iterable
+from typing import Any, Final
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
 from axolotl_core.names import nearest
 from axolotl_server.configuration.settings_shape import below, fields_of, keys_of
 from axolotl_server.configuration.sourced_values import Keys, Layer, Said, Tree, leaves, reach
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Iterable
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
-from typing import Any, Final
-
-__all__ = ['describe']
 
 _MOST_ORIGINS: Final = 4
 _UNKNOWN: Final = "extra_forbidden"

@@ -3,15 +3,15 @@
 import json
 import os
 import stat
-from axolotl_server.configuration.settings_shape import SecretForm, below, fields_of, secret_form
-from axolotl_server.configuration.sourced_values import Keys, Said, Tree, leaves, tree_of
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ['SecretFile', 'UnreadableFile', 'find_secret_files', 'read_secret', 'read_small']
+from axolotl_server.configuration.settings_shape import SecretForm, below, fields_of, secret_form
+from axolotl_server.configuration.sourced_values import Keys, Said, Tree, leaves, tree_of
+
 
 class UnreadableFile(Exception):
     """A file cannot be read; the text says why, and nothing of what is in it."""

@@ -1,15 +1,14 @@
 """The settings file: `axolotl.toml`, or a table of `pyproject.toml`."""
 
 import tomllib
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.sourced_values import Keys, Layer, Origin, file_name
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ['FileSettings', 'find_file']
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.configuration.environment import EnvFile
+from axolotl_server.configuration.sourced_values import Keys, Layer, Origin, file_name
 
 _PROJECT_TABLE = ("tool", "axolotl")
 

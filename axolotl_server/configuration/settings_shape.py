@@ -1,12 +1,11 @@
 """What may stand where in the settings, as the models have it."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pydantic import BaseModel, SecretStr
-from pydantic.fields import FieldInfo
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-__all__ = ['SecretForm', 'below', 'fields_of', 'keys_of', 'secret_form', 'tables_in']
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
 
 SecretForm: TypeAlias = Literal["one", "many"]
 

@@ -6,7 +6,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias, Union
 
-__all__ = ['CONTAINER', 'DEFAULT', 'Keys', 'Layer', 'Locate', 'Origin', 'Said', 'TOOL', 'Tree', 'file_name', 'leaves', 'merge', 'reach', 'tree_of']
 
 class Layer(StrEnum):
     """Who can say something about a setting; each beats all below it."""

@@ -1,13 +1,13 @@
 """The lines of a TOML file that say something; the parser of the standard library does not tell them."""
 
 import tomllib
-from axolotl_server.configuration.sourced_values import Keys
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ['line_of', 'lines_of']
+from axolotl_server.configuration.sourced_values import Keys
+
 
 def line_of(path: Path, keys: Keys) -> int | None:
     """Find the line where a key stands, or the table that it would stand in; None if the file does not tell."""

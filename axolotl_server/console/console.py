@@ -2,6 +2,10 @@
 
 import asyncio
 import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.event_stream import EventStream
@@ -9,11 +13,6 @@ from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.console.journal import CallRecord, Journal, Observer
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import is_loopback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final
-
-__all__ = ['CONSOLE_PATH', 'Console', 'Feed', 'make_console']
 
 _SECONDS_BETWEEN_BUNDLES: Final = 0.1
 _MOST_PENDING: Final = 1000

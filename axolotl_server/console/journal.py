@@ -1,8 +1,16 @@
 """What sees every request: around the methods of all revisions, and around the code of every feature."""
 
-import msgspec
 import re
 import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.protocol.identity import Implementation
@@ -10,14 +18,7 @@ from axolotl_server.audit.redaction import redactor
 from axolotl_server.eras.era import Method, Methods
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.messages.request import Request
-from collections import deque
-from collections.abc import Callable, Iterator
-from functools import partial
-from itertools import count
-from msgspec import UNSET
-from typing import Any, Final, TypeAlias
 
-__all__ = ['CallRecord', 'Entry', 'Journal', 'Listener', 'Observer', 'client_in_handshake']
 
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One request, running or ended; the words of its caller are not in it, save where arguments are to be shown."""

@@ -2,6 +2,13 @@
 
 import asyncio
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, Final, NamedTuple
+
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.quota import QuotaRule
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
@@ -18,14 +25,6 @@ from axolotl_server.quotas import quota_rules
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.urls import is_loopback
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
-from hashlib import sha256
-from importlib.resources import files
-from typing import Any, Final, NamedTuple
-
-__all__ = ['Asset', 'CONSOLE_HEADER', 'ConsoleRoutes', 'PAGE_HEADERS', 'check_local', 'check_page_of_ours', 'describe_server', 'describe_sessions', 'load_assets']
 
 CONSOLE_HEADER: Final = b"x-axolotl-console"
 """What the page sends with every request for data; a page of somebody else cannot, without being refused first."""

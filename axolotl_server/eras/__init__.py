@@ -1,3 +1,1 @@
 """The generations of the protocol, behind one interface."""
-
-__all__: list[str] = []

@@ -1,22 +1,27 @@
 """Which generation a message belongs to, decided for each message."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from msgspec import UNSET
+
 from axolotl_core.errors import ProtocolError
 from axolotl_core.protocol.messages import Head
-from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION, Revision
+from axolotl_core.protocol.versions import (
+    HANDSHAKE_REVISIONS,
+    LATEST_HANDSHAKE_REVISION,
+    LATEST_STATELESS_REVISION,
+    Revision,
+)
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.settings.calls import ProtocolSettings
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from msgspec import UNSET
-from typing import Any, ClassVar, Final, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from axolotl_core.layers import ToolCall
     from axolotl_server.messages.request import Request
     from axolotl_server.questions.asking import IAsking
-
-__all__ = ['Eras', 'HANDSHAKE_VERSIONS', 'IEra', 'Method', 'Methods']
 
 Method: TypeAlias = Callable[["Request"], Awaitable[bytes | None]]
 """Answers a request with the bytes of its result, or with None if there is nothing to answer."""

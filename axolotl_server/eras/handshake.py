@@ -1,6 +1,17 @@
 """The revisions with a handshake: state belongs to the connection."""
 
-from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, MissingCapability, ParseError, ProtocolError, ToolNotFound
+from collections.abc import Mapping
+from typing import Any
+
+from axolotl_core.errors import (
+    InvalidEnvelope,
+    InvalidParams,
+    InvalidRequest,
+    MissingCapability,
+    ParseError,
+    ProtocolError,
+    ToolNotFound,
+)
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
@@ -11,10 +22,6 @@ from axolotl_server.eras.era import IEra, Methods
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import IAsking
 from axolotl_server.settings.calls import ProtocolSettings
-from collections.abc import Mapping
-from typing import Any
-
-__all__ = ['LegacyEra']
 
 _ANY_TIME = frozenset({"initialize", "ping"})
 

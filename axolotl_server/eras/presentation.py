@@ -1,8 +1,24 @@
 """Tools, prompts and resources as their lists show them to a peer of some revision."""
 
+from typing import Any
+
 import msgspec
+
 from axolotl_core.arguments import property_of
-from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, AudioContent, BLOCKS, BlobResource, ContentBlock, EmbeddedResource, ResourceLink, TextContent, TextResource, app_link
+from axolotl_core.content import (
+    APP_MIME_TYPE,
+    APP_SCHEME,
+    BLOCKS,
+    Annotations,
+    AudioContent,
+    BlobResource,
+    ContentBlock,
+    EmbeddedResource,
+    ResourceLink,
+    TextContent,
+    TextResource,
+    app_link,
+)
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.versions import Revision
@@ -10,9 +26,7 @@ from axolotl_core.registry import AnyPrompt, AnyResource
 from axolotl_core.resources.resource import IResource
 from axolotl_core.schema import JsonSchema, wrapped
 from axolotl_core.tools.tool import ToolAnnotations
-from typing import Any
 
-__all__ = ['annotations_for', 'content_for', 'contents_for', 'prompt_definition', 'resource_definition', 'tool_definition']
 
 def content_for(block: ContentBlock, revision: Revision) -> ContentBlock:
     """Give the form of a content block that a peer of this revision understands.

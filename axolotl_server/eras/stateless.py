@@ -2,26 +2,38 @@
 
 import base64
 import binascii
-import msgspec
 import re
-from axolotl_core.errors import HeaderMismatch, InvalidEnvelope, InvalidParams, InvalidRequest, MethodNotFound, MissingCapability, ParseError, ProtocolError, ResourceNotFound, ToolNotFound, UnsupportedVersion
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from axolotl_core.errors import (
+    HeaderMismatch,
+    InvalidEnvelope,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    MissingCapability,
+    ParseError,
+    ProtocolError,
+    ResourceNotFound,
+    ToolNotFound,
+    UnsupportedVersion,
+)
 from axolotl_core.features.spec import HeaderParameter
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, Head, LEVELS, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
-from axolotl_core.protocol.versions import Revision, STATELESS_REVISIONS
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LEVELS, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY, Head
+from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.eras.era import IEra, Methods
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import AskingInRounds
 from axolotl_server.settings.calls import ProtocolSettings
-from collections.abc import Mapping
-from msgspec import UNSET
-from typing import Any, Final
-
-__all__ = ['ModernEra', 'check_mirrored', 'check_parameters']
 
 _PREFIX: Final = b"=?base64?"
 _SUFFIX: Final = b"?="

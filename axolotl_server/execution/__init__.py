@@ -1,3 +1,1 @@
 """Where the code of a tool runs."""
-
-__all__: list[str] = []

@@ -5,16 +5,15 @@ import itertools
 import logging
 import multiprocessing
 import threading
-from axolotl_core.features.feature import IFeature
-from axolotl_core.layers import ToolCall
-from axolotl_server.execution.process_worker import Job, Lesson, Outcome, START_METHOD, kill_family, preload, work
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final, NamedTuple
 
-__all__ = ['Crew', 'NoWorker', 'Skill', 'Worker']
+from axolotl_core.features.feature import IFeature
+from axolotl_core.layers import ToolCall
+from axolotl_server.execution.process_worker import START_METHOD, Job, Lesson, Outcome, kill_family, preload, work
 
 _START_SECONDS: Final = 30.0
 _FORWARDED: Final = frozenset({"log", "url_completed", "hang_up"})

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-import msgspec
 import multiprocessing
 import os
 import pickle
@@ -12,6 +11,13 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Coroutine, Mapping
+from multiprocessing.connection import Connection as Pipe
+from multiprocessing.connection import wait
+from typing import Any, Final, TypeVar
+
+import msgspec
+
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import CallScope, Entered
 from axolotl_core.errors import MissingCapability, ToolError
@@ -20,11 +26,6 @@ from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 from axolotl_core.protocol.messages import LEVELS, LogLevel, TraceContext
 from axolotl_core.questions.question import Question
 from axolotl_server.execution.threads import finish_at_once
-from collections.abc import Callable, Coroutine, Mapping
-from multiprocessing.connection import Connection as Pipe, wait
-from typing import Any, Final, TypeVar
-
-__all__ = ['Job', 'Lesson', 'Outcome', 'START_METHOD', 'end_with_server', 'kill_family', 'preload', 'work']
 
 START_METHOD: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 

@@ -4,19 +4,18 @@ import asyncio
 import pickle
 import threading
 import weakref
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
 from axolotl_core.errors import ConfigurationError, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Invoke, ToolCall
 from axolotl_server.execution.threads import in_loop
-from collections.abc import Iterator
-from functools import partial
-from typing import Any, Final, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.execution.process_pool import Crew, Skill, Worker
     from axolotl_server.execution.process_worker import Job, Outcome
-
-__all__ = ['ProcessRunner', 'WorkerFailed']
 
 _WARM_AFTER_SECONDS: Final = 1.0
 """Servers that are started to be looked at have ended by then."""

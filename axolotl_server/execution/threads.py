@@ -3,14 +3,14 @@
 import asyncio
 import contextlib
 import contextvars
-from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import Invoke, ToolCall
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
-__all__ = ['ThreadRunner', 'Zombies', 'finish_at_once', 'in_loop']
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import Invoke, ToolCall
+
 
 class Zombies:
     """What runs for nobody: coroutines that swallow their cancellation, and threads, which cannot be cancelled."""

@@ -2,6 +2,12 @@
 
 import itertools
 from abc import ABC, abstractmethod
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import nearest
@@ -13,16 +19,9 @@ from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.binding import Binding
 from axolotl_server.eras.era import IEra
 from axolotl_server.settings.server import ServerSettings
-from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Generic, TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
-
-__all__ = ['Catalogue', 'Views']
 
 ViewT = TypeVar("ViewT")
 ValueT = TypeVar("ValueT")

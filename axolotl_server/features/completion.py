@@ -1,7 +1,10 @@
 """Completions as a feature of their own, so that deadlines and layers hold for them as for everything else."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import msgspec
+
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import InvalidArguments, InvalidParams
@@ -13,14 +16,11 @@ from axolotl_server.calls.binding import Binding
 from axolotl_server.calls.feature_method import ErrorTelling, InFlight
 from axolotl_server.messages.params import CompletionParams, read_params, read_raw_params
 from axolotl_server.messages.request import Request
-from collections.abc import Sequence
-from typing import Any
 
 if TYPE_CHECKING:
     from axolotl_server.features.prompts import PromptCatalogue
     from axolotl_server.features.resources import TemplateCatalogue
 
-__all__ = ['CompleteParams', 'Completing', 'CompletionMethods', 'encode_completion']
 
 class CompletionMethods(ErrorTelling):
     """Completes the arguments of prompts and the variables of resource templates."""

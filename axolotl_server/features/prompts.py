@@ -1,5 +1,11 @@
 """`prompts/list` and `prompts/get`."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
 from axolotl_core.errors import InvalidParams, PromptNotFound
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import nearest
@@ -16,15 +22,10 @@ from axolotl_server.features.completion import Completing, encode_completion
 from axolotl_server.messages.params import ListParams, PromptParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from msgspec import UNSET
-from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
 
-__all__ = ['PromptBinding', 'PromptCatalogue', 'PromptMethods']
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PromptBinding(Binding[FeatureSpec]):

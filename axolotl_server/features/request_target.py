@@ -1,5 +1,11 @@
 """What a request is about, before anything else is looked at: the feature that it names, or that there is none."""
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, NamedTuple, TypeAlias
+
+from msgspec import UNSET
+
 from axolotl_core.errors import InvalidParams, ProtocolError, ResourceNotFound
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import Principal
@@ -9,12 +15,6 @@ from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalog
 from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.messages.params import CompletionParams, ResourceParams, read_params, read_raw_params
 from axolotl_server.messages.request import Request
-from collections.abc import Awaitable, Callable
-from functools import partial
-from msgspec import UNSET
-from typing import Any, NamedTuple, TypeAlias
-
-__all__ = ['Door', 'Doors', 'Sought']
 
 _Missing: TypeAlias = Callable[[Principal], Awaitable[ProtocolError]]
 

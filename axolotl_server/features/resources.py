@@ -1,5 +1,9 @@
 """`resources/list`, `resources/templates/list`, `resources/read`, and watching a resource in the older revisions."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 from axolotl_core.errors import InvalidArguments, InvalidParams, ResourceNotFound, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import ANONYMOUS
@@ -16,15 +20,11 @@ from axolotl_server.messages.params import ListParams, ResourceParams, read_para
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import CachingSettings
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_core.resources.uri_template import UriTemplate
     from axolotl_server.authorization.authorization import Authorization
 
-__all__ = ['ResourceBinding', 'ResourceCatalogue', 'ResourceMethods', 'TemplateBinding', 'TemplateCatalogue']
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ResourceBinding(Binding[FeatureSpec]):

@@ -1,6 +1,19 @@
 """`tools/list` and `tools/call`."""
 
-from axolotl_core.errors import InvalidArguments, InvalidParams, InvalidToolName, MissingCapability, ProtocolError, ToolError, ToolNotFound
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import UNSET
+
+from axolotl_core.errors import (
+    InvalidArguments,
+    InvalidParams,
+    InvalidToolName,
+    MissingCapability,
+    ProtocolError,
+    ToolError,
+    ToolNotFound,
+)
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.names import INameRule, check_name, nearest
 from axolotl_core.protocol.identity import Principal
@@ -14,14 +27,10 @@ from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Iterable, Mapping, Sequence
-from msgspec import UNSET
-from typing import Any, Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
 
-__all__ = ['ToolCatalogue', 'ToolMethods']
 
 class _Names(dict[str, ToolBinding]):
     """Bindings by exact name; a name that is missing is tried in any case, so that the usual ones cost one lookup."""

@@ -1,5 +1,9 @@
 """The composition root: the framework's own objects around the roles of a user's container."""
 
+from typing import TYPE_CHECKING
+
+from dependency_injector import containers, providers
+
 from axolotl_core.layers import ILayer, run_on_loop
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
@@ -20,8 +24,6 @@ from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.questions.sealing import StateSealer
 from axolotl_server.settings.server import ServerSettings
-from dependency_injector import containers, providers
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
     from axolotl_server.features.request_target import Doors
     from axolotl_server.observation.observation import Observation
     from axolotl_server.tasks.task import TaskStore
-
-__all__ = ['ServerContainer']
 
 # What few servers have is loaded by those that have it: every module costs time at the start.
 

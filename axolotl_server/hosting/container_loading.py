@@ -3,15 +3,15 @@
 import importlib
 import importlib.util
 import sys
-from axolotl_core.errors import ConfigurationError
-from axolotl_core.names import nearest
 from collections.abc import Callable
-from dependency_injector import containers
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-__all__ = ['load_container']
+from dependency_injector import containers
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.names import nearest
 
 _DEFAULT_NAMES = ("Container", "container")
 

@@ -1,5 +1,9 @@
 """The layers that a server's settings and roles ask for."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, ToolCall
 from axolotl_core.policies.tool_rules import IResultStore
@@ -11,17 +15,14 @@ from axolotl_server.layers.deadline import ILane, TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from msgspec import Raw
+
     from axolotl_core.policies.quota import IQuotaStore
     from axolotl_server.audit.assembly import Audit
     from axolotl_server.authorization.authorization import Authorization
-    from msgspec import Raw
 
-__all__ = ['OptionalLayers', 'Policies', 'default_layers', 'optional_layers']
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptionalLayers:

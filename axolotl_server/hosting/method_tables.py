@@ -1,5 +1,9 @@
 """All generations of the protocol with their tables of methods."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.binding import Binder
@@ -14,14 +18,19 @@ from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.methods.extensions import ExtensionMethods
-from axolotl_server.methods.lifecycle import Discovery, Handshake, capabilities_of, identity_of, ping, runs_tasks, set_level
+from axolotl_server.methods.lifecycle import (
+    Discovery,
+    Handshake,
+    capabilities_of,
+    identity_of,
+    ping,
+    runs_tasks,
+    set_level,
+)
 from axolotl_server.methods.subscriptions import SubscriptionMethods, Subscriptions
 from axolotl_server.questions.asking import AskingByRequest, AskingInRounds
 from axolotl_server.questions.sealing import StateSealer
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.authorization.guard import Guard, ResourceWatch
@@ -31,7 +40,6 @@ if TYPE_CHECKING:
     from axolotl_server.tasks.directed_tasks import DirectedTasks
     from axolotl_server.tasks.task import TaskStore
 
-__all__ = ['Parts', 'generations']
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:

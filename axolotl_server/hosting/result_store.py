@@ -5,7 +5,6 @@ from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_server.settings.calls import IdempotencySettings
 from axolotl_server.stores.memory_results import MemoryResultStore
 
-__all__ = ['result_store']
 
 def result_store(settings: IdempotencySettings, given: IResultStore | None = None) -> IResultStore:
     """Make the store: the one that the container gives, else Redis where the settings name one, else memory.

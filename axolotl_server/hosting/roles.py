@@ -1,6 +1,13 @@
 """The roles of a user's container: providers that the framework finds by their name."""
 
 import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
+
+from dependency_injector import containers, errors, providers
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import IExtension, check_extension
 from axolotl_core.health import IHealthCheck, check_health_checks
@@ -11,17 +18,19 @@ from axolotl_core.policies.audit import IAuditSink
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.prompts import check_prompt
-from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool, PromptRegistry, Registry, ResourceRegistry, ToolRegistry
+from axolotl_core.registry import (
+    AnyPrompt,
+    AnyResource,
+    AnyTool,
+    PromptRegistry,
+    Registry,
+    ResourceRegistry,
+    ToolRegistry,
+)
 from axolotl_core.resources.resource import check_resource
 from axolotl_core.sessions import IEventStore
 from axolotl_core.tools.tool import check_definition
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from dependency_injector import containers, errors, providers
-from functools import partial
-from typing import Any, TypeVar
 
-__all__ = ['FeatureSet', 'Roles', 'faults_of', 'flat', 'make_roles', 'resolve_roles', 'resolve_settings', 'resolved', 'sources_of', 'toolset_names']
 
 def sources_of(container: Any, role: str, within: str | None = None) -> Iterator[tuple[str | None, Any]]:
     """Walk the providers of a role with the name of the set they belong to, None for those outside any set.

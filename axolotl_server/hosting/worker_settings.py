@@ -1,16 +1,16 @@
 """What several workers do not share, told when they start."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from pydantic import SecretStr
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.sessions.sessions import NO_SESSIONS
 from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Iterator
-from pathlib import Path
-from pydantic import SecretStr
-from typing import Final
-
-__all__ = ['cautions', 'for_worker']
 
 _PLACE: Final = "{worker}"
 _LOGS: Final = ("jsonl_path", "sqlite_path")

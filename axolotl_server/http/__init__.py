@@ -1,3 +1,1 @@
 """Streamable HTTP as a raw ASGI application."""
-
-__all__: list[str] = []

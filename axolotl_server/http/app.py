@@ -1,15 +1,32 @@
 """The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
 
 import asyncio
-import msgspec
 from asyncio import get_running_loop
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ConfigurationError, InvalidRequest
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.event_stream import EventStream, until_client_leaves
-from axolotl_server.asgi.http import Headers, HttpRefusal, IGate, JSON, Premises, Receive, Scope, Send, read_rest, send_empty, send_json, send_refusal
+from axolotl_server.asgi.http import (
+    JSON,
+    Headers,
+    HttpRefusal,
+    IGate,
+    Premises,
+    Receive,
+    Scope,
+    Send,
+    read_rest,
+    send_empty,
+    send_json,
+    send_refusal,
+)
 from axolotl_server.eras.era import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.header_checks import HeaderChecks, accepts
@@ -17,13 +34,10 @@ from axolotl_server.messages.connection import Connection, IStoppable
 from axolotl_server.sessions.session import Session, SessionStream
 from axolotl_server.sessions.sessions import Sessions, choose_sessions
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from axolotl_server.http.sse_transport import SseTransport
 
-__all__ = ['HttpApp', 'HttpExchange', 'ReplyAtOnce', 'Surroundings', 'listen']
 
 async def listen(session: Session, headers: Mapping[bytes, bytes], outlet: EventStream, receive: Receive) -> None:
     """Serve a stream of a session until it ends or its client leaves.

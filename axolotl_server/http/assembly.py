@@ -1,19 +1,19 @@
 """The application of a server, with all that its settings and its container ask for around the endpoint."""
 
 import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.asgi.http import IGate, Premises, Route
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp, ReplyAtOnce
 from axolotl_server.settings.transports import HttpSettings
 from axolotl_server.urls import is_loopback
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.console.routes import ConsoleRoutes
 
-__all__ = ['check_exposure', 'is_authenticated', 'make_app', 'prepare', 'tls_context']
 
 def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
     """Load certificates and keys; None where there is no TLS.

@@ -1,12 +1,11 @@
 """Pages of other origins: the browser asks before it sends their requests, and hides answers that do not name them."""
 
 import re
-from axolotl_server.asgi.http import Headers, HttpRefusal, Message, Receive, Scope, Send, send_empty, send_refusal
-from axolotl_server.http.app import HttpApp
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ['CrossOriginApp']
+from axolotl_server.asgi.http import Headers, HttpRefusal, Message, Receive, Scope, Send, send_empty, send_refusal
+from axolotl_server.http.app import HttpApp
 
 _ALLOW_ORIGIN: Final = b"access-control-allow-origin"
 _EXPOSED: Final = (b"access-control-expose-headers", b"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate")

@@ -1,12 +1,11 @@
 """What is checked of a request's headers before its body is read."""
 
 import re
-from axolotl_server.asgi.http import HttpRefusal
-from axolotl_server.settings.transports import HttpSettings
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ['HeaderChecks', 'accepts']
+from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.settings.transports import HttpSettings
 
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 _HOST: Final = re.compile(r"(?P<host>\[[0-9a-f:.]+\]|[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?)(?::[0-9]{1,5})?")

@@ -2,6 +2,9 @@
 
 import asyncio
 import secrets
+from collections.abc import Mapping
+from urllib.parse import parse_qs
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.asgi.event_stream import EventStream, endpoint, until_client_leaves
@@ -12,10 +15,7 @@ from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.stream_exchange import StreamPeer
-from collections.abc import Mapping
-from urllib.parse import parse_qs
 
-__all__ = ['SseTransport']
 
 class _SseConnection:
     """A client with an open stream: all that it is told goes there."""

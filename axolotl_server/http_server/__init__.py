@@ -1,3 +1,1 @@
 """Several processes that serve one address."""
-
-__all__: list[str] = []

@@ -3,14 +3,14 @@
 import asyncio
 import logging
 import time
-import uvicorn
-from axolotl_core.calls.cancellation import CancelReason
-from axolotl_server.host import ServerHost
-from axolotl_server.http.app import HttpApp
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Final
 
-__all__ = ['HttpDrain', 'StallGuard']
+import uvicorn
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_server.host import ServerHost
+from axolotl_server.http.app import HttpApp
 
 _REQUEST_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _UNAVAILABLE: Final = (

@@ -6,10 +6,9 @@ import mmap
 import os
 import socket
 import tempfile
-import uvicorn
 from typing import Any, Final, NamedTuple
 
-__all__ = ['Board', 'FairAcceptor', 'Place']
+import uvicorn
 
 _PLACES: Final = 256
 _BYTES: Final = 4

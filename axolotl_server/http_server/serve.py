@@ -2,22 +2,22 @@
 
 import asyncio
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
 from axolotl_server.asgi.http import Send
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.assembly import check_exposure, make_app, tls_context
 from axolotl_server.http_server.connections import HttpDrain, StallGuard
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http import HTTPStatus
-from typing import Any, Final, TYPE_CHECKING
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 if TYPE_CHECKING:
     from axolotl_server.http_server.fair_acceptor import Place
-
-__all__ = ['reply_at_once', 'serve_http']
 
 _START: Final = {
     status.value: b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: "

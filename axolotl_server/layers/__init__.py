@@ -1,3 +1,1 @@
 """The layers around every tool."""
-
-__all__: list[str] = []

@@ -1,16 +1,15 @@
 """A person says yes before a tool runs, or it does not run."""
 
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.tool_rules import Approval
-from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
-from typing import Any, Literal, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from axolotl_server.layers.approval_question import Redact
-
-__all__ = ['ApprovalDemand', 'ApprovalLayer']
 
 ApprovalDemand: TypeAlias = Literal["declared", "destructive", "not_read_only"]
 """Which tools need approval: those that say so, also those that say they are destructive, also all that do not say they
@@ -43,8 +42,10 @@ class ApprovalLayer(ILayer):
         """
         if not isinstance(spec, ToolSpec) or (rule := self._rule_for(spec)) is None:
             return call_next
-        from axolotl_server.layers.approval_question import message_writer  # few tools need it
-        from axolotl_server.layers.approval_question import approve
+        from axolotl_server.layers.approval_question import (
+            approve,
+            message_writer,  # few tools need it
+        )
 
         tell = message_writer(spec, rule, self._redactor(spec))
 

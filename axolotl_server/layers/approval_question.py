@@ -1,18 +1,18 @@
 """The question whether a call may run, and what the answers mean."""
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
 import msgspec
+from pydantic import BaseModel, Field
+
 from axolotl_core.errors import ConfigurationError, Declined, MissingCapability, ToolError
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.tool_rules import Approval, CannotAskForApproval, NotApproved
 from axolotl_core.protocol.wire import decode_exactly
 from axolotl_core.questions.question import form_question, read_form
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from pydantic import BaseModel, Field
-from typing import Any, Final, TypeAlias
-
-__all__ = ['ApprovalForm', 'Redact', 'Tell', 'approve', 'message_writer']
 
 Redact: TypeAlias = Callable[[bytes], msgspec.Raw | None]
 """Writes arguments without what is sensitive; None where there is nothing that may be shown."""

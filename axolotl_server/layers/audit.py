@@ -1,5 +1,9 @@
 """Every call leaves one record, however it ends, and the caller is answered when that is kept."""
 
+from collections.abc import Awaitable, Callable, Collection
+from time import perf_counter
+from typing import Any, Protocol
+
 from axolotl_core.errors import ToolError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
@@ -7,11 +11,7 @@ from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.audit import AuditEvent, AuditRecord, IAuditTrail
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.layers.idempotency.shared_run import SharedCall
-from collections.abc import Awaitable, Callable, Collection
-from time import perf_counter
-from typing import Any, Protocol
 
-__all__ = ['AuditLayer', 'Describe', 'IntentLayer']
 
 class Describe(Protocol):
     """Makes the records of one feature's calls."""

@@ -1,10 +1,10 @@
 """Who may not use a feature does not reach it."""
 
-from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
 from typing import Any, Protocol
 
-__all__ = ['AuthorizationLayer', 'IGate']
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+
 
 class IGate(Protocol):
     """What knows who may use what."""

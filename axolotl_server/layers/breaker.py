@@ -2,19 +2,18 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded, ProtocolError, Refused, ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.questions.question import only_asks
-from collections.abc import Callable, Mapping
-from time import monotonic
-from typing import Any, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.layers.circuit import CircuitBreaker
-
-__all__ = ['BreakerLayer']
 
 _log = logging.getLogger("axolotl")
 

@@ -1,18 +1,29 @@
 """How each call ended, told once to whoever counts it, and before the caller is answered."""
 
 import asyncio
+from collections.abc import Mapping
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple, Protocol
+
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import Declined, Forbidden, InvalidArguments, Overloaded, ProtocolError, QuotaExceeded, Refused, ToolCancelled, ToolError, ToolFailed, ToolTimeout
+from axolotl_core.errors import (
+    Declined,
+    Forbidden,
+    InvalidArguments,
+    Overloaded,
+    ProtocolError,
+    QuotaExceeded,
+    Refused,
+    ToolCancelled,
+    ToolError,
+    ToolFailed,
+    ToolTimeout,
+)
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.access import decision_behind
 from axolotl_core.policies.audit import Outcome
 from axolotl_core.questions.question import only_asks
-from collections.abc import Mapping
-from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, Protocol
-
-__all__ = ['CURRENT_CALL', 'CurrentCallLayer', 'DONE', 'Ending', 'IOutcomes', 'OutcomeLayer', 'ending_of', 'ending_of_stop']
 
 _LONGEST_WORD: Final = 200
 

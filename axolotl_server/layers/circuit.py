@@ -1,11 +1,10 @@
 """A circuit breaker: what it knows of the calls so far, and what it lets through."""
 
-from axolotl_core.policies.tool_rules import Breaker, BreakerState
 from collections.abc import Callable
 from time import monotonic
 from typing import Final
 
-__all__ = ['CircuitBreaker']
+from axolotl_core.policies.tool_rules import Breaker, BreakerState
 
 _SLICES: Final = 10
 """In how many parts the window is counted; the oldest is dropped as a whole."""

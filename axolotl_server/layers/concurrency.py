@@ -1,16 +1,15 @@
 """How many calls run at once: of a tool, of a tool set, of the whole server."""
 
 import asyncio
-from axolotl_core.errors import Overloaded
-from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
 from collections import deque
 from collections.abc import Mapping
 from time import monotonic
 from typing import Any, Final
 from weakref import WeakSet
 
-__all__ = ['Bulkhead', 'ConcurrencyLayer']
+from axolotl_core.errors import Overloaded
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
 
 _LEAST_RETRY_SECONDS: Final = 0.1
 

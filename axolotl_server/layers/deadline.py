@@ -2,18 +2,18 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Protocol, TypeVar
+
+from pydantic import ValidationError
+
 from axolotl_core.arguments import explain
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from pydantic import ValidationError
-from time import monotonic
-from typing import Any, Protocol, TypeVar
-
-__all__ = ['DeadlineLane', 'DeadlineTable', 'ILane', 'TimeoutLayer', 'ValidationLayer']
 
 ItemT = TypeVar("ItemT")
 

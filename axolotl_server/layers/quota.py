@@ -1,16 +1,15 @@
 """How much a caller may use: rates and quotas."""
 
-from axolotl_core.errors import ConfigurationError, QuotaExceeded
-from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.policies.quota import Charge, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
-from axolotl_core.protocol.identity import Principal
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from math import ceil, isfinite
 from typing import Any, Final, TypeAlias
 
-__all__ = ['MakeKey', 'QuotaLayer', 'key_maker']
+from axolotl_core.errors import ConfigurationError, QuotaExceeded
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.quota import Charge, IQuotaStore, QuotaRefusal, QuotaRule, RateLimit
+from axolotl_core.protocol.identity import Principal
 
 MakeKey: TypeAlias = Callable[[Principal], str]
 

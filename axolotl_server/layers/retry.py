@@ -3,13 +3,12 @@
 import asyncio
 import logging
 import random
-from axolotl_core.features.spec import FeatureSpec, ToolSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.policies.tool_rules import Retry
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-__all__ = ['RetryLayer']
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.policies.tool_rules import Retry
 
 _log = logging.getLogger("axolotl")
 

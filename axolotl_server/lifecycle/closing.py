@@ -4,10 +4,9 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Iterator
-from dependency_injector import containers, providers
 from typing import Any, Final
 
-__all__ = ['close_resources', 'closing_order']
+from dependency_injector import containers, providers
 
 _log: Final = logging.getLogger("axolotl")
 

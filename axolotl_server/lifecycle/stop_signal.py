@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final
 
-__all__ = ['StopSignal']
-
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _KILLED_BY: Final = 128
 """What shells add to the number of the signal that ended a process."""

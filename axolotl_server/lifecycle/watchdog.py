@@ -8,8 +8,6 @@ import time
 import traceback
 from math import inf
 
-__all__ = ['Watchdog']
-
 _log = logging.getLogger("axolotl")
 
 

@@ -2,17 +2,17 @@
 
 import asyncio
 import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import ProtocolError
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
 
-__all__ = ['Connection', 'IExchange', 'IStoppable']
 
 class IStoppable(Protocol):
     """Something that runs for a caller until it ends or is ended."""

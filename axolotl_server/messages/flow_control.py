@@ -5,8 +5,6 @@ import time
 from collections import deque
 from typing import Final, Generic, TypeVar
 
-__all__ = ['Backlog', 'MAX_WAITING', 'TokenBucket', 'is_losable']
-
 ItemT = TypeVar("ItemT")
 
 MAX_WAITING: Final = 1000

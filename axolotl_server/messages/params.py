@@ -1,12 +1,12 @@
 """The parameters of methods that are not on the hot path, read from the whole message."""
 
-import msgspec
-from axolotl_core.errors import InvalidParams
-from axolotl_core.protocol.identity import Implementation, RequestId
 from functools import cache
 from typing import Any, TypeVar, cast
 
-__all__ = ['CancelledParams', 'CompletionParams', 'InitializeParams', 'LevelParams', 'ListParams', 'ListenParams', 'PromptParams', 'ResourceParams', 'Wanted', 'read_params', 'read_raw_params']
+import msgspec
+
+from axolotl_core.errors import InvalidParams
+from axolotl_core.protocol.identity import Implementation, RequestId
 
 ParamsT = TypeVar("ParamsT", bound=msgspec.Struct)
 

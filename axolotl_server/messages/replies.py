@@ -1,20 +1,18 @@
 """Framing what a request is answered with."""
 
-from typing import TYPE_CHECKING
 import logging
 import secrets
+from typing import TYPE_CHECKING, Final
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ProtocolError, ToolCancelled, ToolError, ToolFailed, ToolTimeout
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import RequestId
 from axolotl_core.protocol.wire import error_message
-from typing import Final
 
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
     from axolotl_server.messages.connection import IExchange
-
-__all__ = ['RESULT', 'describe_stop', 'error_reply', 'hide', 'hide_internal']
 
 _log = logging.getLogger("axolotl")
 

@@ -1,27 +1,27 @@
 """A message that wants an answer; to the code that runs for it, it is the caller."""
 
 import asyncio
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeVar
+
 import msgspec
+from msgspec import UNSET, Raw
+
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.messages import Head, LEVELS, LogLevel, TraceContext, reaches, read_trace
+from axolotl_core.protocol.messages import LEVELS, Head, LogLevel, TraceContext, reaches, read_trace
 from axolotl_core.protocol.wire import log_text, notification
 from axolotl_core.questions.question import Question
 from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.messages.flow_control import TokenBucket
-from collections.abc import Callable, Mapping
-from functools import partial
-from math import isfinite
-from msgspec import Raw, UNSET
-from typing import Any, TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
     from axolotl_server.questions.asking import IAsking
     from axolotl_server.questions.rounds import Rounds
-
-__all__ = ['Request']
 
 AnswerT = TypeVar("AnswerT")
 

@@ -1,3 +1,1 @@
 """The methods of the protocol, by feature."""
-
-__all__: list[str] = []

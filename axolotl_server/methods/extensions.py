@@ -1,6 +1,10 @@
 """The methods that extensions add to the protocol."""
 
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
 import msgspec
+
 from axolotl_core.arguments import NoArguments, ParseArguments
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError, InvalidArguments, MissingCapability
@@ -12,10 +16,6 @@ from axolotl_server.calls.binding import Binder, Binding
 from axolotl_server.calls.feature_method import ErrorTelling, InFlight
 from axolotl_server.messages.params import read_raw_params
 from axolotl_server.messages.request import Request
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
-
-__all__ = ['ExtensionMethods']
 
 _OWN: Final = frozenset(
     {

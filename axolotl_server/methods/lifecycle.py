@@ -1,21 +1,20 @@
 """Getting to know each other: handshake, discovery, ping."""
 
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
 from axolotl_core.content import APP_EXTENSION
 from axolotl_core.errors import InvalidParams
 from axolotl_core.extension import IExtension
 from axolotl_core.protocol.identity import Icon, Implementation
 from axolotl_core.protocol.messages import LEVELS
-from axolotl_core.protocol.versions import Revision, STATELESS_REVISIONS
+from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyTool
 from axolotl_server.eras.era import Eras, IEra
 from axolotl_server.messages.params import InitializeParams, LevelParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerIdentity
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, Final
-
-__all__ = ['Discovery', 'Handshake', 'TASKS_CAPABILITY', 'TASKS_EXTENSION', 'capabilities_of', 'identity_of', 'ping', 'runs_tasks', 'set_level']
 
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
 """What the stateless revision has tasks by."""

@@ -1,7 +1,12 @@
 """`subscriptions/listen`: a stateless client keeps a request open to hear of changes."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
 import msgspec
+from msgspec import UNSET
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest
 from axolotl_core.protocol.identity import Principal, RequestId
@@ -9,14 +14,9 @@ from axolotl_core.protocol.wire import notification
 from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.messages.params import ListenParams, Wanted, read_params
 from axolotl_server.messages.request import Request
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from msgspec import UNSET
-from typing import Any, Final, Literal, TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from axolotl_server.tasks.directed_tasks import DirectedTasks
-
-__all__ = ['Hearable', 'Listable', 'Listener', 'SUBSCRIPTION_KEY', 'SubscriptionMethods', 'Subscriptions']
 
 Listable: TypeAlias = Literal["tools", "prompts", "resources"]
 

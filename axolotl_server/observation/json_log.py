@@ -3,11 +3,11 @@
 import json
 import logging
 import sys
-from axolotl_core.layers import ToolCall
-from axolotl_server.layers.call_ending import CURRENT_CALL
 from datetime import UTC, datetime
 
-__all__ = ['JsonFormatter']
+from axolotl_core.layers import ToolCall
+from axolotl_server.layers.call_ending import CURRENT_CALL
+
 
 class JsonFormatter(logging.Formatter):
     """Writes a record as one JSON object on one line.

@@ -1,5 +1,10 @@
 """Where the numbers are that a server keeps anyway."""
 
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
 from axolotl_core.layers import ILayer
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.execution.processes import ProcessRunner
@@ -9,12 +14,6 @@ from axolotl_server.layers.concurrency import ConcurrencyLayer
 from axolotl_server.lifecycle.watchdog import Watchdog
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.tasks.task import TaskStore
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
-
-__all__ = ['BUCKETS', 'Counter', 'Histogram', 'METRICS', 'Metric', 'Numbers', 'OPERATION_DURATION', 'QUEUE_DURATION', 'Read', 'Reading', 'RecordDuration', 'SESSION_DURATION', 'Series', 'Sources', 'UNKNOWN']
 
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 """The bounds of all histograms, in seconds, as the conventions for MCP have them."""

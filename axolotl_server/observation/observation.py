@@ -4,6 +4,10 @@ import asyncio
 import logging
 import os
 import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer
 from axolotl_server.eras.era import IEra, Methods
@@ -11,16 +15,11 @@ from axolotl_server.layers.call_ending import CurrentCallLayer, OutcomeLayer
 from axolotl_server.observation.metrics import Numbers
 from axolotl_server.observation.observer import Observer
 from axolotl_server.settings.server import ServerSettings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.observation.observer import IFeatures
     from axolotl_server.observation.otel import Spans
     from axolotl_server.observation.prometheus import MetricsPage
-
-__all__ = ['Observation', 'flush', 'make_observation']
 
 _log = logging.getLogger("axolotl")
 
@@ -149,8 +148,7 @@ def _page(settings: ServerSettings, numbers: Numbers) -> "MetricsPage":
 
 
 def _spans(settings: ServerSettings, flushes: list[Callable[[], object]]) -> "Spans":
-    from axolotl_server.observation.otel import tracer_provider
-    from axolotl_server.observation.otel import Spans
+    from axolotl_server.observation.otel import Spans, tracer_provider
 
     provider = tracer_provider(settings.server)
     _flush_later(provider, flushes)
@@ -163,8 +161,7 @@ def _send(
     flushes: list[Callable[[], object]],
     endings: list[Callable[[], object]],
 ) -> None:
-    from axolotl_server.observation.otel import instruments_of
-    from axolotl_server.observation.otel import meter_provider
+    from axolotl_server.observation.otel import instruments_of, meter_provider
 
     provider = meter_provider(settings.server)
     _flush_later(provider, flushes)

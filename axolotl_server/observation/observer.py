@@ -1,7 +1,13 @@
 """What stands in front of the methods of an observed server: each operation is noted once, when it is answered."""
 
 import asyncio
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
+
 import msgspec
+from msgspec import UNSET
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import MethodNotFound, ProtocolError
 from axolotl_core.features.spec import FeatureSpec
@@ -16,16 +22,10 @@ from axolotl_server.handler import DefaultHandler
 from axolotl_server.layers.call_ending import Ending
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.request import Request
-from axolotl_server.observation.metrics import Numbers, Series, UNKNOWN
-from msgspec import UNSET
-from time import perf_counter
-from typing import Any, Final, NamedTuple, Protocol, TYPE_CHECKING, TypeAlias
-from weakref import WeakKeyDictionary
+from axolotl_server.observation.metrics import UNKNOWN, Numbers, Series
 
 if TYPE_CHECKING:
     from axolotl_server.observation.otel import OperationSpan, Spans
-
-__all__ = ['FINE', 'Failure', 'IFeatures', 'NO_TARGET', 'ObservedHandler', 'Observer', 'Operation', 'Target', 'Targets', 'failure_of_error', 'failure_of_result', 'failure_of_stop']
 
 _CALL: Final = "tools/call"
 _LISTEN: Final = "subscriptions/listen"

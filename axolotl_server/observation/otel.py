@@ -1,27 +1,42 @@
 """The providers of OpenTelemetry: those that the process has, else one that is made by its standard variables."""
 
 import os
-from axolotl_core.errors import ConfigurationError
-from axolotl_server.messages.request import Request
-from axolotl_server.observation.metrics import BUCKETS, METRICS, Metric, Numbers, Reading, UNKNOWN
-from axolotl_server.observation.observer import Operation, Target
-from axolotl_server.settings.server import ServerIdentity
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from importlib.metadata import entry_points
-from msgspec import UNSET
-from opentelemetry import context as contexts, metrics, trace
-from opentelemetry.context import Context
-from opentelemetry.environment_variables import OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER
-from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
-from opentelemetry.sdk.environment_variables import OTEL_EXPORTER_OTLP_METRICS_PROTOCOL, OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL
-from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode, TracerProvider, get_current_span, set_span_in_context
-from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
-__all__ = ['Instruments', 'OperationSpan', 'Signal', 'Spans', 'exporters_of', 'instruments_of', 'meter_provider', 'tracer_provider']
+from msgspec import UNSET
+from opentelemetry import context as contexts
+from opentelemetry import metrics, trace
+from opentelemetry.context import Context
+from opentelemetry.environment_variables import OTEL_METRICS_EXPORTER, OTEL_TRACES_EXPORTER
+from opentelemetry.metrics import CallbackOptions, Histogram, MeterProvider, Observation
+from opentelemetry.sdk.environment_variables import (
+    OTEL_EXPORTER_OTLP_METRICS_PROTOCOL,
+    OTEL_EXPORTER_OTLP_PROTOCOL,
+    OTEL_EXPORTER_OTLP_TRACES_PROTOCOL,
+)
+from opentelemetry.trace import (
+    Link,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    TracerProvider,
+    get_current_span,
+    set_span_in_context,
+)
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.messages.request import Request
+from axolotl_server.observation.metrics import BUCKETS, METRICS, UNKNOWN, Metric, Numbers, Reading
+from axolotl_server.observation.observer import Operation, Target
+from axolotl_server.settings.server import ServerIdentity
+
 
 class Instruments:
     """All instruments of one provider; a provider takes each of them once, so that all servers share them."""

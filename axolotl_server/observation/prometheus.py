@@ -1,17 +1,17 @@
 """The page that Prometheus reads."""
 
-from axolotl_server.asgi.http import HttpRefusal, Receive, Scope, Send
-from axolotl_server.observation.metrics import BUCKETS, Histogram, METRICS, Metric, Numbers, Reading, Series
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
+from typing import Final
+
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
-from typing import Final
 
-__all__ = ['MetricsPage']
+from axolotl_server.asgi.http import HttpRefusal, Receive, Scope, Send
+from axolotl_server.observation.metrics import BUCKETS, METRICS, Histogram, Metric, Numbers, Reading, Series
 
 _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 

@@ -2,12 +2,11 @@
 
 import copy
 import logging
-from axolotl_core.layers import ToolCall
 from collections.abc import Callable
 from time import monotonic
 from typing import Final, TextIO, TypeAlias
 
-__all__ = ['SparingHandler', 'Tracebacks']
+from axolotl_core.layers import ToolCall
 
 _Key: TypeAlias = tuple[str, str, str]
 

@@ -1,3 +1,1 @@
 """TODO"""
-
-__all__: list[str] = []

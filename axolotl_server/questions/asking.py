@@ -3,6 +3,9 @@
 import asyncio
 import secrets
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import Declined, InputRequired, MissingCapability, ToolError
@@ -15,10 +18,7 @@ from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.rounds import Rounds
 from axolotl_server.questions.sealing import StateSealer
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
 
-__all__ = ['AskingByRequest', 'AskingInRounds', 'IAsking', 'check_capability', 'params_for', 'satisfied', 'withdraw']
 
 def params_for(question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
     """Give the params of a question in the form that a peer of this revision understands.

@@ -1,19 +1,19 @@
 """Questions that a stateless revision asks in rounds: the caller sends its request again, with the answers."""
 
 import logging
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Final
+
 import msgspec
+from msgspec import UNSET, Raw
+
 from axolotl_core.errors import InvalidParams
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
 from axolotl_core.questions.question import InvalidAnswer, Question
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.sealing import Answer, Binding, RoundState, StateSealer, binding_of, question_digest
-from collections import Counter
-from collections.abc import Mapping
-from msgspec import Raw, UNSET
-from typing import Any, Final
-
-__all__ = ['Rounds']
 
 _log = logging.getLogger("axolotl")
 

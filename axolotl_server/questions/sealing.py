@@ -2,21 +2,21 @@
 
 import base64
 import logging
-import msgspec
 import os
 import secrets
 import time
-from axolotl_core.errors import ConfigurationError, InvalidParams, ToolError
-from axolotl_core.protocol.identity import Principal
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from hashlib import sha256
-from typing import Any, Final, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from axolotl_core.errors import ConfigurationError, InvalidParams, ToolError
+from axolotl_core.protocol.identity import Principal
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-__all__ = ['Answer', 'Binding', 'InvalidState', 'MAX_TOKEN_LENGTH', 'RoundState', 'StateSealer', 'binding_of', 'question_digest']
 
 MAX_TOKEN_LENGTH: Final = 64 * 1024
 _MIN_KEY_LENGTH: Final = 16

@@ -4,13 +4,12 @@ import asyncio
 import logging
 import re
 import time
-from axolotl_core.sessions import IEventStore, StoredEvent
-from axolotl_server.asgi.event_stream import EventStream, event, priming
-from axolotl_server.asgi.http import HttpRefusal
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-__all__ = ['Archive', 'EventPlace', 'STREAM_END', 'SharedArchive', 'place_of', 'unknown_event']
+from axolotl_core.sessions import IEventStore, StoredEvent
+from axolotl_server.asgi.event_stream import EventStream, event, priming
+from axolotl_server.asgi.http import HttpRefusal
 
 _log = logging.getLogger("axolotl")
 

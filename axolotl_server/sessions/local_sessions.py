@@ -1,5 +1,7 @@
 """Sessions that the processes of one machine share."""
 
+from pathlib import Path
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.sessions import IEventStore
 from axolotl_server.handler import DefaultHandler
@@ -7,9 +9,7 @@ from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.sessions.shared_sessions import SharedSessions
 from axolotl_server.settings.transports import SessionSettings
 from axolotl_server.stores.sqlite_sessions import LocalEventStore, LocalSessionStore
-from pathlib import Path
 
-__all__ = ['local_sessions']
 
 def local_sessions(
     handler: DefaultHandler, settings: SessionSettings, directory: Path, given: IEventStore | None

@@ -3,6 +3,10 @@
 import asyncio
 import secrets
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Protocol, TypeAlias
+
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
@@ -10,11 +14,6 @@ from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.flow_control import Backlog, is_losable
 from axolotl_server.sessions.event_archive import Archive, EventPlace, place_of
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import Protocol, TypeAlias
-
-__all__ = ['IAttached', 'Session', 'SessionStream']
 
 _Order: TypeAlias = Callable[[], Awaitable[None]]
 

@@ -2,6 +2,10 @@
 
 import asyncio
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
 from axolotl_core.errors import ConfigurationError, InternalError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
@@ -11,11 +15,7 @@ from axolotl_server.sessions.session import Session
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import SessionSettings
 from axolotl_server.stores.memory_events import MemoryEventStore
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import ClassVar
 
-__all__ = ['NO_SESSIONS', 'Sessionless', 'Sessions', 'choose_sessions', 'load_stores']
 
 class Sessions:
     """Begins, finds and ends sessions, and counts what else stays connected."""
@@ -215,8 +215,6 @@ def choose_sessions(handler: DefaultHandler, settings: ServerSettings, given: IE
 
         return local_sessions(handler, settings.sessions, settings.sessions.directory, given)
     if settings.http.workers > 1:
-
-
         return Sessionless(handler, settings.sessions, None)
     return Sessions(handler, settings.sessions, _events(settings.sessions, given))
 

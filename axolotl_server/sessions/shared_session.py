@@ -3,12 +3,26 @@
 import asyncio
 import itertools
 import logging
-import msgspec
 import secrets
 import time
+from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+
 from axolotl_core.errors import ProtocolError
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession, SessionChange, SessionRecord, SessionStoreError
+from axolotl_core.sessions import (
+    IEventStore,
+    ISessionStore,
+    KnownSession,
+    SessionChange,
+    SessionRecord,
+    SessionStoreError,
+)
 from axolotl_server.asgi.event_stream import EventStream
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
@@ -16,13 +30,6 @@ from axolotl_server.messages.flow_control import Backlog
 from axolotl_server.sessions.event_archive import STREAM_END, SharedArchive, place_of
 from axolotl_server.sessions.session import IAttached, Session, SessionStream
 from axolotl_server.sessions.stream_follower import StreamFollower
-from collections.abc import Awaitable, Coroutine
-from contextlib import suppress
-from functools import partial
-from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias, TypeVar
-
-__all__ = ['SharedSession', 'Sharing', 'Word', 'WordKind', 'owner_of']
 
 _log = logging.getLogger("axolotl")
 

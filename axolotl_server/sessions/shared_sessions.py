@@ -1,6 +1,9 @@
 """The sessions that this process holds of those that all processes of a server share."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import ClassVar, Final, Literal
+
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession
 from axolotl_server.asgi.http import HttpRefusal
@@ -9,10 +12,6 @@ from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.sessions.shared_session import SharedSession, Sharing, Word, owner_of
 from axolotl_server.settings.transports import SessionSettings
-from collections.abc import Awaitable, Callable
-from typing import ClassVar, Final, Literal
-
-__all__ = ['SharedSessions']
 
 _DROPPED_AT_ONCE: Final = 0.1
 """Which part of the sessions makes room where there is none: what is dropped here can be restored."""

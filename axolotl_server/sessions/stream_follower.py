@@ -1,14 +1,13 @@
 """Going on with a stream on which another process speaks."""
 
 import asyncio
-from axolotl_core.sessions import StoredEvent
-from axolotl_server.asgi.event_stream import EventStream, priming, retry
-from axolotl_server.asgi.http import HttpRefusal
-from axolotl_server.sessions.event_archive import Archive, EventPlace, STREAM_END, place_of, unknown_event
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-__all__ = ['StreamFollower']
+from axolotl_core.sessions import StoredEvent
+from axolotl_server.asgi.event_stream import EventStream, priming, retry
+from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.sessions.event_archive import STREAM_END, Archive, EventPlace, place_of, unknown_event
 
 _PATIENCE_SECONDS: Final = 1.0
 _MOST_SILENCES: Final = 3

@@ -1,15 +1,24 @@
 """The section `auth`: whose tokens are accepted over HTTP, and what is read out of them."""
 
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.settings.section import Section
 from axolotl_server.urls import check_url
-from collections.abc import Iterator
-from pathlib import Path
-from pydantic import AfterValidator, Field, PositiveFloat, PositiveInt, SecretStr, StringConstraints, field_validator, model_validator
-from pydantic_core import PydanticCustomError
-from typing import Annotated, Literal, Self, TypeAlias
-
-__all__ = ['ApiKeySettings', 'AuthSettings', 'SigningAlgorithm']
 
 SigningAlgorithm: TypeAlias = Literal[
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512"

@@ -1,12 +1,13 @@
 """Everything an operator can set, in sections; units stand in the names."""
 
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr
+
 from axolotl_core.features.feature import Execution
 from axolotl_core.protocol.messages import LogLevel
 from axolotl_server.settings.section import Section, _lower
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr
-from typing import Annotated, Literal
 
-__all__ = ['ApprovalSettings', 'CachingSettings', 'IdempotencySettings', 'LimitSettings', 'ProtocolSettings', 'SubscriptionSettings', 'TaskSettings', 'ToolOverrides', 'ToolsSettings', 'ToolsetOverrides']
 
 class ToolOverrides(Section):
     """What an operator says about one tool; it beats what the tool says itself."""

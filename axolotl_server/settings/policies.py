@@ -1,17 +1,29 @@
 """The section `authorization`: an ordered table of rules, what holds without one, and how a refusal looks."""
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
 from axolotl_core.features.feature import Kind
 from axolotl_core.names import nearest
 from axolotl_core.policies.quota import Dimension, QuotaRule, RateLimit, Window, WindowLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr, StringConstraints, field_validator, model_validator
-from pydantic_core import PydanticCustomError
-from typing import Annotated, Any, Literal, Self, TypeAlias
 
-__all__ = ['AuditSettings', 'AuthorizationRule', 'AuthorizationSettings', 'Durability', 'OnFailure', 'PrincipalSettings', 'QuotaRuleSettings', 'QuotaSettings', 'RuledKind', 'What', 'Who']
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

@@ -2,7 +2,6 @@
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ['Section']
 
 class Section(BaseModel):
     """Settings that belong together: read once, and strict about names."""

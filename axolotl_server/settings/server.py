@@ -1,18 +1,26 @@
 """Everything an operator can set, in sections; units stand in the names."""
 
-from axolotl_core.protocol.identity import ANONYMOUS, Principal
-from axolotl_core.protocol.messages import LogLevel
-from axolotl_server.settings.authentication import AuthSettings
-from axolotl_server.settings.calls import ApprovalSettings, CachingSettings, IdempotencySettings, LimitSettings, ProtocolSettings, SubscriptionSettings, TaskSettings, ToolsSettings, ToolsetOverrides
-from axolotl_server.settings.policies import AuditSettings, AuthorizationSettings, PrincipalSettings, QuotaSettings
-from axolotl_server.settings.section import Section, _lower
-from axolotl_server.settings.transports import HealthSettings, HttpSettings, SessionSettings, StdioSettings
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from pydantic import BeforeValidator, Field, PositiveFloat, PositiveInt, SecretStr, model_validator
 from typing import Annotated, Literal, Self
 
-__all__ = ['ConsoleSettings', 'LogSettings', 'MetricsSettings', 'ServerIcon', 'ServerIdentity', 'ServerSettings', 'TelemetrySettings']
+from pydantic import BeforeValidator, Field, model_validator
+
+from axolotl_server.settings.authentication import AuthSettings
+from axolotl_server.settings.calls import (
+    ApprovalSettings,
+    CachingSettings,
+    IdempotencySettings,
+    LimitSettings,
+    ProtocolSettings,
+    SubscriptionSettings,
+    TaskSettings,
+    ToolsetOverrides,
+    ToolsSettings,
+)
+from axolotl_server.settings.policies import AuditSettings, AuthorizationSettings, QuotaSettings
+from axolotl_server.settings.section import Section, _lower
+from axolotl_server.settings.transports import HealthSettings, HttpSettings, SessionSettings, StdioSettings
+
 
 def _own_version() -> str:
     try:

@@ -1,13 +1,13 @@
 """Everything an operator can set, in sections; units stand in the names."""
 
+from pathlib import Path
+from typing import Annotated, Self, TypeAlias
+
+from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, model_validator
+
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.settings.policies import PrincipalSettings
 from axolotl_server.settings.section import Section
-from pathlib import Path
-from pydantic import Field, PositiveFloat, PositiveInt, SecretStr, model_validator
-from typing import Annotated, Self, TypeAlias
-
-__all__ = ['HealthSettings', 'HttpSettings', 'SessionSettings', 'StdioSettings']
 
 _Path: TypeAlias = Annotated[str, Field(pattern=r"^(/[^?#\s]*)?$")]
 

@@ -1,3 +1,1 @@
 """Stores of what must outlive a connection."""
-
-__all__: list[str] = []

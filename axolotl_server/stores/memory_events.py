@@ -1,11 +1,10 @@
 """Events in the memory of the process, bounded for each session."""
 
-from axolotl_core.sessions import IEventStore, StoredEvent
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ['MemoryEventStore']
+from axolotl_core.sessions import IEventStore, StoredEvent
 
 _LONGEST_NUMBER: Final = 18
 

@@ -1,12 +1,11 @@
 """Quotas in the memory of the process, bounded."""
 
 import time
-from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, State
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush, heapreplace
 from typing import Final
 
-__all__ = ['MemoryQuotaStore']
+from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, State
 
 _LOOKS: Final = 16
 

@@ -1,12 +1,11 @@
 """Results in the memory of the process, bounded in number and in size."""
 
 import time
-from axolotl_core.policies.tool_rules import Claim, IResultStore
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-__all__ = ['MemoryResultStore']
+from axolotl_core.policies.tool_rules import Claim, IResultStore
 
 _LOOKS: Final = 16
 """How many of the oldest results are looked at, with each that comes, whether their time is over."""

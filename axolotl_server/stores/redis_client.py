@@ -2,19 +2,21 @@
 
 import asyncio
 import logging
-from axolotl_core.errors import ConfigurationError
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from hashlib import blake2b, sha1
+from typing import Any, Final
+from urllib.parse import urlsplit
+
 from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as LostConnection, NoScriptError, RedisError
-from typing import Any, Final
-from urllib.parse import urlsplit
+from redis.exceptions import ConnectionError as LostConnection
+from redis.exceptions import NoScriptError, RedisError
 
-__all__ = ['RedisClient', 'RedisScript', 'RedisSubscription', 'RedisUnavailable', 'hidden']
+from axolotl_core.errors import ConfigurationError
+
 
 class RedisUnavailable(Exception):
     """Redis is away, too slow, or answers with an error; the text names its address and no secret."""

@@ -1,11 +1,10 @@
 """Events in Redis, so that a stream can be resumed at another process than the one that speaks on it."""
 
-from axolotl_core.sessions import IEventStore, StoredEvent
-from axolotl_server.stores.redis_client import RedisClient, RedisScript, hidden
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
-__all__ = ['RedisEventStore']
+from axolotl_core.sessions import IEventStore, StoredEvent
+from axolotl_server.stores.redis_client import RedisClient, RedisScript, hidden
 
 _LONGEST_NUMBER: Final = 15
 

@@ -1,13 +1,13 @@
 """Quotas in Redis, so that all replicas of a server share one count."""
 
-from axolotl_core.policies.quota import BucketCharge, Charge, Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
 from collections.abc import Callable, Sequence
 from hashlib import sha1
-from redis.exceptions import NoScriptError
 from typing import Any, Final
 
-__all__ = ['RedisQuotaStore', 'TAKE_SCRIPT']
+from redis.exceptions import NoScriptError
+
+from axolotl_core.policies.quota import BucketCharge, Charge, Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
+from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
 
 TAKE_SCRIPT: Final = """\
 -- The same as axolotl_core.quota_charge, in numbers that floating point holds exactly.

@@ -1,11 +1,10 @@
 """Results in Redis, so that no two replicas of a server do the same work."""
 
-from axolotl_core.policies.tool_rules import Claim, IResultStore, ResultStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
 from collections.abc import Awaitable
 from typing import Any, Final
 
-__all__ = ['RedisResultStore']
+from axolotl_core.policies.tool_rules import Claim, IResultStore, ResultStoreError
+from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
 
 _CLAIM: Final = b"c:"
 _RESULT: Final = b"r:"

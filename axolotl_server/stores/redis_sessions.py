@@ -1,15 +1,15 @@
 """Sessions in Redis, so that every process of a server can serve every client."""
 
 import asyncio
-import msgspec
 import secrets
-from axolotl_core.protocol.identity import Implementation
-from axolotl_core.sessions import ISessionStore, KnownSession, SessionChange, SessionRecord, SessionStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisScript, RedisSubscription, RedisUnavailable, hidden
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
-__all__ = ['BEGIN', 'CHANGE', 'END', 'FIND', 'HOLD', 'RedisSessionStore', 'TELL']
+import msgspec
+
+from axolotl_core.protocol.identity import Implementation
+from axolotl_core.sessions import ISessionStore, KnownSession, SessionChange, SessionRecord, SessionStoreError
+from axolotl_server.stores.redis_client import RedisClient, RedisScript, RedisSubscription, RedisUnavailable, hidden
 
 # KEYS[1] is a session: a hash with its version, a field for each part of its record, one that begins with `s:` for
 # each URI that is watched, and one that begins with `h:` for each process that holds it. KEYS[2] has the names of all

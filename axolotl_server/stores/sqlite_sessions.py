@@ -1,19 +1,27 @@
 """Sessions in a file, so that the processes of one machine serve the same clients, at once or one after the other."""
 
 import asyncio
-import msgspec
 import secrets
 import socket
 import sqlite3
 import time
-from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession, SessionChange, SessionRecord, SessionStoreError, StoredEvent
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ['LocalDatabase', 'LocalEventStore', 'LocalSessionStore']
+import msgspec
+
+from axolotl_core.sessions import (
+    IEventStore,
+    ISessionStore,
+    KnownSession,
+    SessionChange,
+    SessionRecord,
+    SessionStoreError,
+    StoredEvent,
+)
 
 _BUSY_SECONDS: Final = 2.0
 

@@ -1,3 +1,1 @@
 """Calls that outlive their request: the caller gets a task and comes back for the result."""
-
-__all__: list[str] = []

@@ -1,7 +1,14 @@
 """A call that leaves its request behind and runs on its own."""
 
 import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeAlias
+
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ProtocolError
 from axolotl_core.layers import ITask
@@ -12,13 +19,6 @@ from axolotl_server.messages.replies import hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import IAsking
 from axolotl_server.tasks.task import Task
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from msgspec import Raw, UNSET, UnsetType
-from typing import Any, Final, TypeAlias
-
-__all__ = ['DetachedExchange', 'Finish', 'Run', 'Waiter', 'detached', 'related', 'work']
 
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 

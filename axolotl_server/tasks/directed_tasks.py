@@ -1,6 +1,10 @@
 """Tasks as an extension of the stateless revision has them: the server decides, for clients that know them."""
 
+from typing import Any
+
 import msgspec
+from msgspec import UNSET, Raw
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import MissingCapability, Overloaded, ProtocolError
 from axolotl_core.protocol.wire import encode
@@ -15,10 +19,7 @@ from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.detached_call import DetachedExchange, detached, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of
 from axolotl_server.tasks.task_questions import AskingByUpdate
-from msgspec import Raw, UNSET
-from typing import Any
 
-__all__ = ['DirectedTasks']
 
 class _TaskParams(msgspec.Struct, rename="camel"):
     task_id: str

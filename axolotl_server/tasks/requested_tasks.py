@@ -1,9 +1,23 @@
 """Tasks as the last revision with a handshake has them: the client asks for one."""
 
 import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Annotated
+
 import msgspec
+from msgspec import UNSET, Meta, Raw, UnsetType
+
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest, MethodNotFound, Overloaded, RequestCancelled
+from axolotl_core.errors import (
+    InternalError,
+    InvalidParams,
+    InvalidRequest,
+    MethodNotFound,
+    Overloaded,
+    RequestCancelled,
+)
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor, notification
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server.eras.era import Methods
@@ -15,13 +29,7 @@ from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detached, related, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of, repeated
 from axolotl_server.tasks.task_questions import AskingVisibly
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import islice
-from msgspec import Meta, Raw, UNSET, UnsetType
-from typing import Annotated
 
-__all__ = ['RequestedTasks']
 
 class _Wish(msgspec.Struct):
     ttl: Annotated[float, Meta(ge=0)] | None = None

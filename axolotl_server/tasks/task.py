@@ -4,19 +4,19 @@ import asyncio
 import itertools
 import secrets
 import time
+from collections.abc import Callable, Coroutine, Hashable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Literal, NamedTuple, TypeAlias
+from weakref import ref
+
+from msgspec import Raw
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidParams, Overloaded, ProtocolError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal, RequestId
 from axolotl_server.messages.connection import Connection, IStoppable
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.task_questions import OpenQuestions
-from collections.abc import Callable, Coroutine, Hashable, Iterator
-from datetime import UTC, datetime
-from msgspec import Raw
-from typing import Any, Literal, NamedTuple, TypeAlias
-from weakref import ref
-
-__all__ = ['Design', 'Owner', 'Status', 'Task', 'TaskStore', 'owner_of', 'repeated']
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 Design: TypeAlias = Literal["requested", "directed"]

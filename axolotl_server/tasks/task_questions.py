@@ -1,9 +1,13 @@
 """What a task asks a caller that answers by key."""
 
-from typing import TYPE_CHECKING
 import asyncio
 import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
 import msgspec
+from msgspec import Raw
+
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import Declined, InvalidParams
 from axolotl_core.layers import ToolCall
@@ -11,14 +15,9 @@ from axolotl_core.questions.question import InvalidAnswer, Question
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import IAsking, check_capability
-from collections.abc import Callable, Iterator, Mapping
-from msgspec import Raw
-from typing import Any, Final, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from axolotl_server.tasks.task import Task
-
-__all__ = ['AskingByUpdate', 'AskingVisibly', 'OpenQuestions']
 
 AnswerT = TypeVar("AnswerT")
 

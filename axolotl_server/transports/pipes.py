@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ['IWriter', 'StandardStreams', 'claim_standard_streams', 'open_reader', 'open_writer']
-
 _CHUNK = 256 * 1024
 _PATIENCE_SECONDS = 5.0
 """How long the other side may take nothing at all of what is left for it at the end."""

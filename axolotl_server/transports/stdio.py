@@ -3,6 +3,9 @@
 import asyncio
 import contextlib
 import logging
+from collections.abc import Iterator
+from typing import Final
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.lifecycle.stop_signal import StopSignal
@@ -10,10 +13,7 @@ from axolotl_server.messages.flow_control import Backlog, is_losable
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
 from axolotl_server.transports.stream_exchange import StreamPeer
-from collections.abc import Iterator
-from typing import Final
 
-__all__ = ['LineCutter', 'serve_stdio']
 
 class LineCutter:
     """Finds complete lines in chunks of any size; a line beyond the limit is dropped up to its end."""

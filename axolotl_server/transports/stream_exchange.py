@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Iterable, Mapping
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.layers import ITask
@@ -9,9 +11,6 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.messages.connection import Connection, IStoppable
-from collections.abc import Callable, Iterable, Mapping
-
-__all__ = ['MemoryTransport', 'StreamPeer']
 
 _STOP_GRACE_SECONDS = 1.0
 

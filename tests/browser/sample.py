@@ -9,7 +9,18 @@ from typing import Annotated, Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import ImageContent, SchemaTool, TextContent, ToolAnnotations, ToolContext, ToolError, ToolResult, prompt, resource, tool
+from axolotl_core import (
+    ImageContent,
+    SchemaTool,
+    TextContent,
+    ToolAnnotations,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    prompt,
+    resource,
+    tool,
+)
 from axolotl_core.policies.audit import Sensitive
 
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

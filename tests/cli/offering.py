@@ -7,7 +7,20 @@ from typing import Annotated, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import BlobResource, Extension, PromptMessage, ResourceNotFound, TextContent, TextResource, Titles, ToolContext, ToolError, prompt, resource, tool
+from axolotl_core import (
+    BlobResource,
+    Extension,
+    PromptMessage,
+    ResourceNotFound,
+    TextContent,
+    TextResource,
+    Titles,
+    ToolContext,
+    ToolError,
+    prompt,
+    resource,
+    tool,
+)
 
 PICTURE = b"\x89PNG\r\n\x00\xff"
 

@@ -15,9 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from axolotl_cli.development.report import line_for
-from axolotl_cli.development.report import explain
 from axolotl_cli.development.file_watch import _matters, project_directories
+from axolotl_cli.development.report import explain, line_for
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from axolotl_cli.clients.config_file import ClientFile
-from axolotl_cli.options import ClientName, Scope
 from axolotl_cli.clients.client import Places
-from axolotl_cli.clients.config_file import parse_json_text
+from axolotl_cli.clients.config_file import ClientFile, parse_json_text
+from axolotl_cli.options import ClientName, Scope
 from axolotl_core.errors import ConfigurationError
 from tests.cli.conftest import CommandLine
 from tests.cli.processes import READY, ROOT, Processes

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_cli.clients.config_file import merged
+from axolotl_cli.clients.config_file import JsonObject, NotUnderstood, merged, parse_json_text
 from axolotl_cli.clients.entry import Addition
-from axolotl_cli.clients.config_file import JsonObject, NotUnderstood, parse_json_text
 from axolotl_core.errors import ConfigurationError
 
 ENTRY = {"command": "/opt/python", "args": ["-m", "axolotl_cli", "serve"], "env": {"A": "ä"}}

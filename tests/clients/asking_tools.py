@@ -7,8 +7,8 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, Field
 
 from axolotl_core import Declined, Titles, ToolContext, tool
-from axolotl_core.registry import AnyTool
 from axolotl_core.questions.sampling import SamplingMessage, SamplingTool, ToolOutcome
+from axolotl_core.registry import AnyTool
 
 PAYMENT_URL: Final = "https://pay.example.com/invoice/7"
 

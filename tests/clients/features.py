@@ -5,7 +5,27 @@ from typing import Any, Final, Literal
 
 from dependency_injector import containers, providers
 
-from axolotl_core import Annotations, CacheHint, Completion, EmbeddedResource, ImageContent, PromptMessage, PromptRegistry, PromptResult, ResourceNotFound, ResourceRegistry, TextContent, TextResource, ToolContext, ToolRegistry, prompt, resource, resources_of, tool, tools_of
+from axolotl_core import (
+    Annotations,
+    CacheHint,
+    Completion,
+    EmbeddedResource,
+    ImageContent,
+    PromptMessage,
+    PromptRegistry,
+    PromptResult,
+    ResourceNotFound,
+    ResourceRegistry,
+    TextContent,
+    TextResource,
+    ToolContext,
+    ToolRegistry,
+    prompt,
+    resource,
+    resources_of,
+    tool,
+    tools_of,
+)
 from tests.clients.asking_tools import ASKING_TOOLS, Word
 from tests.clients.working_tools import WORKING_TOOLS
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import EmbeddedResource, IPrompt, ImageContent, TextResource, ToolContext, prompt
+from axolotl_core import EmbeddedResource, ImageContent, IPrompt, TextResource, ToolContext, prompt
 from axolotl_core.prompts import PromptOutput
 from axolotl_core.registry import AnyPrompt
 from tests.conformance.forms import PromptContext

@@ -4,7 +4,17 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from axolotl_core import AudioContent, ContentBlock, EmbeddedResource, ImageContent, SchemaTool, TextContent, TextResource, ToolError, tool
+from axolotl_core import (
+    AudioContent,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    SchemaTool,
+    TextContent,
+    TextResource,
+    ToolError,
+    tool,
+)
 from axolotl_core.registry import AnyTool
 from tests.conformance.media import red_pixel, silence
 

@@ -13,7 +13,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 from pydantic.alias_generators import to_camel
 from typing_extensions import TypedDict
 
-from axolotl_core import ITool, InvalidArguments, NoArguments, ToolContext
+from axolotl_core import InvalidArguments, ITool, NoArguments, ToolContext
 from axolotl_core.registry import AnyTool
 from tests.core.samples import Add, fits, read, read_bytes
 

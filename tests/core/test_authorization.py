@@ -5,8 +5,8 @@ from dataclasses import FrozenInstanceError
 import pytest
 
 from axolotl_core import ToolNotFound
-from axolotl_core.policies.access import Decision, IAuthorizer, because_of, decision_behind
 from axolotl_core.errors import Forbidden
+from axolotl_core.policies.access import Decision, IAuthorizer, because_of, decision_behind
 
 DENIED = Decision(False, "no money", "it says so")
 

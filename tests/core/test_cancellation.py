@@ -8,7 +8,7 @@ from threading import Barrier
 
 import pytest
 
-from axolotl_core import CancelReason, CancellationToken, ToolCancelled
+from axolotl_core import CancellationToken, CancelReason, ToolCancelled
 
 
 def test_a_new_token_is_not_cancelled() -> None:

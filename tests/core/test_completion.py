@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import Completion
-from axolotl_core.features.completion import Completer, MAX_VALUES, bound_to, choices_in, completion_of, run_completer
+from axolotl_core.features.completion import MAX_VALUES, Completer, bound_to, choices_in, completion_of, run_completer
 
 MANY = [str(number) for number in range(150)]
 

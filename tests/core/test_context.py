@@ -7,10 +7,21 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import CancelReason, Declined, Implementation, MissingCapability, Principal, Root, ToolCall, ToolCancelled, ToolContext, TraceContext
+from axolotl_core import (
+    CancelReason,
+    Declined,
+    Implementation,
+    MissingCapability,
+    Principal,
+    Root,
+    ToolCall,
+    ToolCancelled,
+    ToolContext,
+    TraceContext,
+)
+from axolotl_core.features.spec import Limits, ToolSpec
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.questions.question import InvalidAnswer
-from axolotl_core.features.spec import Limits, ToolSpec
 from tests.core.callers import Caller
 from tests.core.samples import Add
 

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import AnyUrl, BaseModel, ConfigDict, Field, create_model, model_validator
 
-from axolotl_core.questions.question import form_question, read_form, read_url, url_question
 from axolotl_core.errors import ConfigurationError, Declined, ToolError
-from axolotl_core.questions.question import InvalidAnswer, Question
+from axolotl_core.questions.question import InvalidAnswer, Question, form_question, read_form, read_url, url_question
 from tests.core.json_values import JSON, mostly, objects
 
 

@@ -7,7 +7,30 @@ from typing import Literal
 import pytest
 
 from axolotl_core import errors
-from axolotl_core.errors import AxolotlError, ConfigurationError, Declined, Forbidden, HeaderMismatch, InputRequired, InternalError, InvalidArguments, InvalidEnvelope, InvalidParams, InvalidRequest, InvalidToolName, MethodNotFound, MissingCapability, Overloaded, ParseError, PromptNotFound, ProtocolError, ResourceNotFound, ToolError, ToolNotFound, UnsupportedVersion
+from axolotl_core.errors import (
+    AxolotlError,
+    ConfigurationError,
+    Declined,
+    Forbidden,
+    HeaderMismatch,
+    InputRequired,
+    InternalError,
+    InvalidArguments,
+    InvalidEnvelope,
+    InvalidParams,
+    InvalidRequest,
+    InvalidToolName,
+    MethodNotFound,
+    MissingCapability,
+    Overloaded,
+    ParseError,
+    PromptNotFound,
+    ProtocolError,
+    ResourceNotFound,
+    ToolError,
+    ToolNotFound,
+    UnsupportedVersion,
+)
 
 Edge = tuple[str, str]
 ROOT = "(root)"

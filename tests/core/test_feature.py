@@ -5,10 +5,27 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, FeatureSpec, IFeature, IPrompt, IResource, IResourceTemplate, ITool, Icon, NoArguments, PromptRegistry, ResourceRegistry, ToolContext, ToolRegistry, prompt, resource, tool
+from axolotl_core import (
+    ConfigurationError,
+    FeatureSpec,
+    Icon,
+    IFeature,
+    IPrompt,
+    IResource,
+    IResourceTemplate,
+    ITool,
+    NoArguments,
+    PromptRegistry,
+    ResourceRegistry,
+    ToolContext,
+    ToolRegistry,
+    prompt,
+    resource,
+    tool,
+)
 from axolotl_core.features.feature import check_name_of
-from axolotl_core.registry import Registry
 from axolotl_core.features.spec import Limits
+from axolotl_core.registry import Registry
 
 
 class Tool(ITool[NoArguments, str]):

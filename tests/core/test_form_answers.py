@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, create_model
 
-from axolotl_core.questions.question import read_form
-from axolotl_core.questions.question import InvalidAnswer
+from axolotl_core.questions.question import InvalidAnswer, read_form
 
 
 class Colour(Enum):

@@ -10,9 +10,19 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from axolotl_core import ConfigurationError, Icon, InvalidArguments, PromptMessage, PromptRegistry, TextContent, ToolContext, prompt, tool
-from axolotl_core.prompts import check_prompt
+from axolotl_core import (
+    ConfigurationError,
+    Icon,
+    InvalidArguments,
+    PromptMessage,
+    PromptRegistry,
+    TextContent,
+    ToolContext,
+    prompt,
+    tool,
+)
 from axolotl_core.arguments import property_of
+from axolotl_core.prompts import check_prompt
 from tests.core.features import read, told
 
 

@@ -8,7 +8,20 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from axolotl_core import Annotations, BlobResource, CacheHint, ConfigurationError, FunctionResource, FunctionResourceTemplate, InvalidArguments, ResourceRegistry, TextResource, ToolContext, resource, tool
+from axolotl_core import (
+    Annotations,
+    BlobResource,
+    CacheHint,
+    ConfigurationError,
+    FunctionResource,
+    FunctionResourceTemplate,
+    InvalidArguments,
+    ResourceRegistry,
+    TextResource,
+    ToolContext,
+    resource,
+    tool,
+)
 from tests.core.features import URI, read, run, text_at
 
 

@@ -8,9 +8,9 @@ from typing import Any, Generic, Literal, TypeVar
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from axolotl_core import ConfigurationError, IPrompt, InvalidArguments, NoArguments, ToolContext
-from axolotl_core.prompts import PromptOutput, check_prompt
+from axolotl_core import ConfigurationError, InvalidArguments, IPrompt, NoArguments, ToolContext
 from axolotl_core.arguments import property_of
+from axolotl_core.prompts import PromptOutput, check_prompt
 from tests.core.features import read, told
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)

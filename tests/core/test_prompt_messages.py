@@ -4,7 +4,18 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import EmbeddedResource, IPrompt, ImageContent, NoArguments, PromptMessage, PromptResult, TextContent, TextResource, ToolContext, ToolResult
+from axolotl_core import (
+    EmbeddedResource,
+    ImageContent,
+    IPrompt,
+    NoArguments,
+    PromptMessage,
+    PromptResult,
+    TextContent,
+    TextResource,
+    ToolContext,
+    ToolResult,
+)
 from axolotl_core.prompts import PromptOutput, prompt_result
 from tests.core.features import run, told_by
 

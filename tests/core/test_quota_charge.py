@@ -6,8 +6,7 @@ from itertools import accumulate
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from axolotl_core.policies.quota import RateLimit, WindowLimit
-from axolotl_core.policies.quota import Charge, State
+from axolotl_core.policies.quota import Charge, RateLimit, State, WindowLimit
 from tests.core.quota_model import SECOND, START, Paper, costs, exact, rate_limits, window_limits
 
 RATES = (0.01, 1 / 3, 0.7, 1.0, 3.0, 50.0, 33.333, 99_999.0)

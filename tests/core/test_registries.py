@@ -6,7 +6,19 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ConfigurationError, IPrompt, IResource, IResourceTemplate, NoArguments, PromptRegistry, ResourceRegistry, ToolContext, ToolRegistry, prompt, tool
+from axolotl_core import (
+    ConfigurationError,
+    IPrompt,
+    IResource,
+    IResourceTemplate,
+    NoArguments,
+    PromptRegistry,
+    ResourceRegistry,
+    ToolContext,
+    ToolRegistry,
+    prompt,
+    tool,
+)
 from axolotl_core.registry import Registry
 from tests.core.samples import Named as NamedTool
 

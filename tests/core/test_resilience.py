@@ -7,8 +7,8 @@ import pytest
 
 from axolotl_core import ConfigurationError, ITool, NoArguments, ToolAnnotations, ToolContext, ToolError
 from axolotl_core.errors import InputRequired, InvalidParams, Overloaded
-from axolotl_core.questions.question import only_asks
 from axolotl_core.policies.tool_rules import Breaker, Retry, retry_hazards
+from axolotl_core.questions.question import only_asks
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeVar
 import pytest
 from pydantic import BaseModel, ConfigDict
 
-from axolotl_core import ConfigurationError, IResource, IResourceTemplate, InvalidArguments, ToolContext
+from axolotl_core import ConfigurationError, InvalidArguments, IResource, IResourceTemplate, ToolContext
 from axolotl_core.resources.resource import check_resource
 from tests.core.features import read, text_at
 

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ConfigurationError, FunctionResourceTemplate, ResourceRegistry, TextResource, resource, resources_of, tool
+from axolotl_core import (
+    ConfigurationError,
+    FunctionResourceTemplate,
+    ResourceRegistry,
+    TextResource,
+    resource,
+    resources_of,
+    tool,
+)
 from tests.core.features import URI, run, text_at
 
 

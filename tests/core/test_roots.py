@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core.questions.question import InvalidAnswer, Question
-from axolotl_core.questions.question import Root, read_roots, roots_question
+from axolotl_core.questions.question import InvalidAnswer, Question, Root, read_roots, roots_question
 from tests.core.json_values import JSON, mostly, objects
 
 

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from axolotl_core.content import Annotations, ImageContent, TextContent
 from axolotl_core.questions.question import InvalidAnswer, Question
-from axolotl_core.questions.sampling import ModelPreferences, Sample, SamplingMessage, SamplingTool, ToolOutcome, ToolUse, read_sample, sampling_question
+from axolotl_core.questions.sampling import (
+    ModelPreferences,
+    Sample,
+    SamplingMessage,
+    SamplingTool,
+    ToolOutcome,
+    ToolUse,
+    read_sample,
+    sampling_question,
+)
 from tests.core.json_values import JSON, mostly, objects
 from tests.core.samples import Add, Pair
 

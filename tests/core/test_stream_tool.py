@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import IStreamTool, ImageContent, NoArguments, TextContent, ToolContext, ToolError, tool
+from axolotl_core import ImageContent, IStreamTool, NoArguments, TextContent, ToolContext, ToolError, tool
 from axolotl_core.registry import AnyTool
 from tests.core.callers import Caller
 from tests.core.samples import call

@@ -12,8 +12,8 @@ from pydantic import AnyUrl, BaseModel, Field, RootModel, TypeAdapter, create_mo
 from typing_extensions import TypeAliasType
 
 from axolotl_core import ConfigurationError, Titles
-from axolotl_core.schema import JsonSchema, schema_of
 from axolotl_core.arguments import check_textual, property_of
+from axolotl_core.schema import JsonSchema, schema_of
 
 
 class Colour(Enum):

@@ -11,8 +11,8 @@ from typer.main import get_command
 
 from axolotl_cli.app import app
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.configuration import load_settings
 from axolotl_server.configuration.environment import unknown_variables
+from axolotl_server.configuration.loading import load_settings
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.server import ServerSettings
 from tests.cli.servers import Container

@@ -8,7 +8,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.authentication.assembly import make_gate
-from axolotl_server.configuration import load_settings
+from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
 from tests.docs.pages import EXAMPLES, ROOT, blocks_in, read_page
 from tests.docs.running import environment
@@ -49,7 +49,7 @@ def test_scripts(script: str) -> None:
 
 def test_the_refusal_to_listen() -> None:
     """The page shows what a server says that everybody could use."""
-    page = blocks_in("docs/operate/authentication.md", read_page("docs/operate/authentication.md"))
+    page = blocks_in("docs/authentication.md", read_page("docs/authentication.md"))
     [shown] = [block.text for block in page if block.language == "text"]
     line, error = shown.split("\n", 1)
     words = line.removeprefix("$ axolotl ").split(" ")

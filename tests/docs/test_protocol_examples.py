@@ -10,7 +10,7 @@ import pytest
 
 from axolotl_core import Root, Sample, TextContent, ToolUse
 from axolotl_server import RemoteError, connect
-from axolotl_server.client.client import ACCEPT, CANCEL, Answer, Inquiry
+from axolotl_server.client.outcomes import ACCEPT, CANCEL, Answer, Inquiry
 from tests.docs.pages import blocks
 
 

@@ -9,7 +9,7 @@ from dependency_injector import containers
 
 from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_server import connect
-from axolotl_server.client.client import Inquiry
+from axolotl_server.client.outcomes import Inquiry
 from axolotl_server.settings.calls import ApprovalSettings, IdempotencySettings
 from tests.docs.pages import EXAMPLES, read_page
 

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from axolotl_core import ILayer, ITool, Limits, Principal, ToolCall, ToolSpec
+from axolotl_core.layers import fold, run_on_loop
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
-from axolotl_core.layers import fold
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.audit.assembly import Audit, make_audit
 from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.jsonl_store import JsonlStore
+from axolotl_server.layers.deadline import DeadlineTable, TimeoutLayer, ValidationLayer
 from axolotl_server.settings.policies import AuditSettings
-from axolotl_server.layers.deadline import DeadlineTable
-from axolotl_core.layers import run_on_loop
-from axolotl_server.layers.deadline import TimeoutLayer
-from axolotl_server.layers.deadline import ValidationLayer
 
 TIME = "2026-11-16T05:00:00.000000Z"
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from axolotl_core import ITool, Principal, ToolCall, ToolContext
-from axolotl_core.policies.tool_rules import IResultStore, Idempotency
+from axolotl_core.policies.tool_rules import Idempotency, IResultStore
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.stores.memory_results import MemoryResultStore

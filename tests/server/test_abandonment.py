@@ -9,7 +9,18 @@ import pytest
 from dependency_injector import providers
 from pydantic import BaseModel
 
-from axolotl_core import CancelReason, FeatureSpec, ILayer, IPrompt, Invoke, NoArguments, ToolCall, ToolCancelled, ToolContext, tool
+from axolotl_core import (
+    CancelReason,
+    FeatureSpec,
+    ILayer,
+    Invoke,
+    IPrompt,
+    NoArguments,
+    ToolCall,
+    ToolCancelled,
+    ToolContext,
+    tool,
+)
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, until

@@ -10,7 +10,7 @@ from axolotl_core import ITool, NoArguments, Principal, ToolAnnotations, ToolCon
 from axolotl_core.policies.tool_rules import Approval
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from axolotl_server.audit.redaction import redactor
-from axolotl_server.client.client import CANCEL, DECLINE, Inquiry
+from axolotl_server.client.outcomes import CANCEL, DECLINE, Inquiry
 from axolotl_server.layers.approval import ApprovalDemand, ApprovalLayer
 from axolotl_server.layers.approval_question import ApprovalForm
 from tests.server.policy_calls import ASKABLE, HandshakeClient, spec_of

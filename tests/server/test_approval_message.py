@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
 from axolotl_core import ConfigurationError, ITool, SchemaTool, ToolAnnotations, ToolContext
-from axolotl_core.policies.tool_rules import Approval
 from axolotl_core.policies.audit import Sensitive
+from axolotl_core.policies.tool_rules import Approval
 from axolotl_server.audit.redaction import redactor
 from axolotl_server.layers.approval_question import message_writer
 from tests.server.policy_calls import spec_of

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.audit.chain import Chain, read_link
-from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.chain import Chain, Hashing, read_link
 from axolotl_server.audit.log_reading import Anchor, Report, verify
 from tests.server.auditing import record, store_at, write_log
 

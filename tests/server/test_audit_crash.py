@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.audit.log_reading import lines_of
-from axolotl_server.audit.log_reading import verify
+from axolotl_server.audit.log_reading import lines_of, verify
 from tests.server.serving import PATIENCE_SECONDS, ROOT
 from tests.server.wire import call
 

@@ -11,13 +11,33 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import CancelReason, Declined, Forbidden, ILayer, ITool, InputRequired, Invoke, NoArguments, Overloaded, Principal, QuotaExceeded, Refused, ResourceNotFound, ToolAnnotations, ToolCall, ToolContext, ToolError, ToolTimeout, prompt, resource
-from axolotl_core.policies.access import Decision, because_of
+from axolotl_core import (
+    CancelReason,
+    Declined,
+    Forbidden,
+    ILayer,
+    InputRequired,
+    Invoke,
+    ITool,
+    NoArguments,
+    Overloaded,
+    Principal,
+    QuotaExceeded,
+    Refused,
+    ResourceNotFound,
+    ToolAnnotations,
+    ToolCall,
+    ToolContext,
+    ToolError,
+    ToolTimeout,
+    prompt,
+    resource,
+)
 from axolotl_core.errors import ToolNotFound
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, because_of
 from axolotl_server import connect
-from axolotl_server.layers.concurrency import Bulkhead
-from axolotl_server.layers.concurrency import ConcurrencyLayer
+from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
 from tests.server.auditing import MemorySink, Pipeline, audit_into, audit_of, ends_in
 from tests.server.serving import PATIENCE_SECONDS
 from tests.server.tools import Echo, Probe, container_of

@@ -24,9 +24,9 @@ from pydantic import (
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
 from axolotl_core import ITool, SchemaTool, ToolContext, prompt, tool, tools_of
-from axolotl_core.policies.audit import Sensitive
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec, Limits
+from axolotl_core.policies.audit import Sensitive
 from axolotl_server.audit.records import Redact
 from axolotl_server.audit.redaction import redactor
 from tests.core.json_values import JSON

@@ -10,11 +10,9 @@ import pytest
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.assembly import make_audit
-from axolotl_server.audit.sinks import GroupSink
-from axolotl_server.settings.policies import AuditSettings
-from axolotl_server.audit.sinks import BufferedSink
-from axolotl_server.audit.sinks import IRecordStore
 from axolotl_server.audit.log_reading import verify
+from axolotl_server.audit.sinks import BufferedSink, GroupSink, IRecordStore
+from axolotl_server.settings.policies import AuditSettings
 from tests.server.auditing import Pipeline, audit_of, ends_in, read_log, record
 from tests.server.serving import PATIENCE_SECONDS, until
 

@@ -9,8 +9,8 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import Hashing
-from axolotl_server.audit.sqlite_store import SqliteStore
 from axolotl_server.audit.log_reading import Report, verify
+from axolotl_server.audit.sqlite_store import SqliteStore
 from tests.server.auditing import record
 
 CALLS = 6

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from axolotl_core import ITool, NoArguments, Refused, ToolAnnotations, ToolContext, ToolError
-from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_core.errors import ConfigurationError, InputRequired
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server.audit.assembly import Audit
-from axolotl_server.audit.records import describer
 from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.records import describer
 from axolotl_server.audit.redaction import nothing_shown
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import ITokenVerifier, InvalidToken, Principal
+from axolotl_core import InvalidToken, ITokenVerifier, Principal
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import HttpApp, ServerHost, make_app
 from tests.server.authority import RESOURCE, authority

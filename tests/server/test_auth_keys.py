@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
-from axolotl_server.authentication.fetcher import Fetcher
-from axolotl_server.authentication.signing_keys import KeySet
-from axolotl_server.authentication.signing_keys import PageOfKeys
-from axolotl_server.authentication.fetcher import Unavailable
+from axolotl_server.authentication.fetcher import Fetcher, Unavailable
+from axolotl_server.authentication.signing_keys import KeySet, PageOfKeys
 from tests.server.authority import RESOURCE, Authority, SigningKey, authority
 from tests.server.gated import bearer, discover, gated, principal_of
 from tests.server.serving import HttpServer, until

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from axolotl_core import FeatureSpec, Forbidden, Principal, ResourceNotFound, ToolCall, ToolNotFound
-from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_core.calls.context import NOBODY
 from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
+from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.authorization.authorization import Authorization
-from axolotl_server.settings.policies import AuthorizationSettings
 from axolotl_server.features.completion import Completing
 from axolotl_server.layers.authorization import AuthorizationLayer
+from axolotl_server.settings.policies import AuthorizationSettings
 from tests.server.authorizing import ADA, PLAIN, greet, look, refund, spec_of, vault
 
 

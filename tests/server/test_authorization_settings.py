@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError, Principal
-from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_server import ServerHost
 from axolotl_server.authorization.authorization import authorization_of
+from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.policies import AuthorizationSettings, PrincipalSettings
-from axolotl_server.configuration import load_settings
 from tests.server.authorizing import look, offering, spec_of
 
 RULE: Mapping[str, Any] = {"name": "all", "effect": "allow"}

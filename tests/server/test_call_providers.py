@@ -12,9 +12,19 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import CancellationToken, ITool, NoArguments, Principal, ToolContext, ToolError, prompt, resource, tool
-from axolotl_core.calls.scope import current_call
+from axolotl_core import (
+    CancellationToken,
+    ITool,
+    NoArguments,
+    Principal,
+    ToolContext,
+    ToolError,
+    prompt,
+    resource,
+    tool,
+)
 from axolotl_core.calls.cancellation import IClock, SystemClock
+from axolotl_core.calls.scope import current_call
 from axolotl_server import connect
 from axolotl_server.call_providers import call_cancellation, call_context, call_principal, clock
 from tests.server.scoped import Ledger

@@ -8,12 +8,40 @@ import pytest
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import BlobResource, CacheHint, CancelReason, Completion, Declined, Extension, InvalidArguments, PromptMessage, PromptRegistry, ResourceNotFound, ResourceRegistry, Root, TextContent, TextResource, ToolContext, prompt, resource, tool
+from axolotl_core import (
+    BlobResource,
+    CacheHint,
+    CancelReason,
+    Completion,
+    Declined,
+    Extension,
+    InvalidArguments,
+    PromptMessage,
+    PromptRegistry,
+    ResourceNotFound,
+    ResourceRegistry,
+    Root,
+    TextContent,
+    TextResource,
+    ToolContext,
+    prompt,
+    resource,
+    tool,
+)
 from axolotl_core.questions.sampling import Sample
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
+from axolotl_server.client.outcomes import (
+    ACCEPT,
+    CANCEL,
+    DECLINE,
+    EVERYTHING,
+    Answer,
+    Change,
+    Inquiry,
+    TaskCancelled,
+    UnansweredQuestion,
+)
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
-from axolotl_server.client.client import ACCEPT, Answer, CANCEL, Change, DECLINE, Inquiry, TaskCancelled, UnansweredQuestion
-from axolotl_server.client.outcomes import EVERYTHING
 from tests.server.serving import PATIENCE_SECONDS, until
 from tests.server.tools import Probe
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration import FileSettings, find_file, load_settings
-from axolotl_server.settings.server import ServerSettings
+from axolotl_server.configuration.loading import load_settings
+from axolotl_server.configuration.settings_file import FileSettings, find_file
 from axolotl_server.settings.calls import ToolOverrides
+from axolotl_server.settings.server import ServerSettings
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration import FileSettings, find_file, load_settings
-from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.environment import unknown_variables
+from axolotl_server.configuration.environment import EnvFile, unknown_variables
+from axolotl_server.configuration.loading import load_settings
+from axolotl_server.configuration.settings_file import FileSettings, find_file
 from axolotl_server.configuration.toml_lines import lines_of
 
 

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_server.configuration import FileSettings, Layer, Origin, weigh
 from axolotl_server.configuration.environment import EnvFile
+from axolotl_server.configuration.loading import weigh
+from axolotl_server.configuration.settings_file import FileSettings
+from axolotl_server.configuration.sourced_values import Layer, Origin
 from axolotl_server.settings.server import ServerSettings
 
 LAYERS = (Layer.CONTAINER, Layer.FILE, Layer.ENV_FILE, Layer.ENVIRONMENT, Layer.FLAG)

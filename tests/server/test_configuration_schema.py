@@ -8,12 +8,12 @@ import jsonschema_rs
 import pytest
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration import FileSettings, load_settings
-from axolotl_server.configuration.file_schema import meanings_of
-from axolotl_server.configuration.file_schema import file_schema
-from axolotl_server.settings.transports import HttpSettings
-from axolotl_server.settings.server import ServerSettings
+from axolotl_server.configuration.file_schema import file_schema, meanings_of
+from axolotl_server.configuration.loading import load_settings
+from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.settings.section import Section
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.transports import HttpSettings
 from tests.docs.pages import EXAMPLES
 
 FILES = sorted(EXAMPLES.rglob("*.toml"))

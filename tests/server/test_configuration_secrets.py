@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, SecretStr
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration import FileSettings, Weighed, load_settings, weigh
-from axolotl_server.configuration.secret_files import UnreadableFile
 from axolotl_server.configuration.effective import MASK, effective_values, masked
 from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.sourced_values import tree_of
-from axolotl_server.configuration.secret_files import SecretFile, find_secret_files, read_secret
+from axolotl_server.configuration.loading import Weighed, load_settings, weigh
+from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files, read_secret
+from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.configuration.settings_shape import fields_of, keys_of, secret_form, tables_in
+from axolotl_server.configuration.sourced_values import tree_of
 from axolotl_server.settings.server import ServerSettings
 
 CANARY = "canary-8b1f-and-longer-than-it-must-be"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import ConfigurationError, FeatureSpec, ILayer, ITool, Invoke, NoArguments, ToolContext, tool
+from axolotl_core import ConfigurationError, FeatureSpec, ILayer, Invoke, ITool, NoArguments, ToolContext, tool
 from axolotl_server import ServerHost, ServerSettings, connect
 from tests.server.tools import Echo
 

@@ -18,10 +18,9 @@ from cryptography.x509.oid import NameOID
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost
-from axolotl_server.configuration import load_settings
-from axolotl_server.http.assembly import check_exposure, prepare
+from axolotl_server.configuration.loading import load_settings
+from axolotl_server.http.assembly import check_exposure, prepare, tls_context
 from axolotl_server.http_server.serve import serve_http
-from axolotl_server.http.assembly import tls_context
 from axolotl_server.settings.transports import HttpSettings
 from tests.server.gated import DISCOVER, container, gated
 from tests.server.wire import mirrored, raw_exchange, raw_request

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 from dependency_injector import containers, providers
 
-from axolotl_core import Breaker, IFeature, ITool, Idempotency, Invoke, NoArguments, Retry, ToolAnnotations, ToolContext
+from axolotl_core import Breaker, Idempotency, IFeature, Invoke, ITool, NoArguments, Retry, ToolAnnotations, ToolContext
 from axolotl_server import ServerHost
 from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
+from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.layers.retry import RetryLayer
-from axolotl_server.layers.deadline import TimeoutLayer
-from axolotl_server.layers.deadline import ValidationLayer
 from axolotl_server.transports.stream_exchange import StreamPeer
 from tests.server.tools import Echo
 from tests.server.wire import call

@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import HealthStatus
-from axolotl_server.health import Finding, Report
-from axolotl_server.health import Lookout
+from axolotl_server.health import Finding, Lookout, Report
 from tests.server.probed import Found
 
 CACHE_SECONDS = 1.0

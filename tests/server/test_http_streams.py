@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, SchemaTool, ToolContext
 from axolotl_core.protocol.wire import notification
-from axolotl_server.messages.flow_control import Backlog, MAX_WAITING, is_losable
 from axolotl_server.asgi.event_stream import EventStream
+from axolotl_server.messages.flow_control import MAX_WAITING, Backlog, is_losable
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.server.session_client import Client, EventReader
 from tests.server.tools import Echo, Probe, container_of

@@ -8,10 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from axolotl_core import ToolContext
-from axolotl_core.policies.tool_rules import Approval
-from axolotl_core.policies.tool_rules import Idempotency
+from axolotl_core.policies.tool_rules import Approval, Idempotency
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.client.client import DECLINE, Inquiry
+from axolotl_server.client.outcomes import DECLINE, Inquiry
 from tests.server.once import Order, Pay
 from tests.server.policy_calls import ASKABLE, HandshakeClient
 from tests.server.tools import container_of

@@ -11,11 +11,11 @@ from redis.asyncio import Redis
 from axolotl_core import ConfigurationError, ToolError
 from axolotl_core.errors import Overloaded
 from axolotl_core.policies.tool_rules import ResultStoreError
+from axolotl_server.hosting.result_store import result_store
 from axolotl_server.layers.idempotency.stored_results import StoreReport
 from axolotl_server.settings.calls import IdempotencySettings
 from axolotl_server.stores.memory_results import MemoryResultStore
 from axolotl_server.stores.redis_results import RedisResultStore
-from axolotl_server.hosting.result_store import result_store
 from tests.server.once import Till, text
 from tests.server.redis_server import RedisServer
 from tests.server.serving import PATIENCE_SECONDS, until

@@ -8,18 +8,27 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import FeatureSpec, ILayer, ITool, Invoke, Limits, NoArguments, Overloaded, Refused, ToolCall, ToolContext, ToolSpec
+from axolotl_core import (
+    FeatureSpec,
+    ILayer,
+    Invoke,
+    ITool,
+    Limits,
+    NoArguments,
+    Overloaded,
+    Refused,
+    ToolCall,
+    ToolContext,
+    ToolSpec,
+)
 from axolotl_server import ServerHost, connect
-from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.hosting.layer_stack import Policies, default_layers, optional_layers
 from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
-from axolotl_server.hosting.layer_stack import default_layers
+from axolotl_server.layers.deadline import DeadlineTable, TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
-from axolotl_server.layers.deadline import TimeoutLayer
-from axolotl_server.layers.deadline import ValidationLayer
-from axolotl_server.hosting.layer_stack import Policies, optional_layers
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.stores.memory_results import MemoryResultStore
 from axolotl_server.transports.stream_exchange import MemoryTransport

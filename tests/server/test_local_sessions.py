@@ -20,9 +20,8 @@ from axolotl_core.protocol.identity import Implementation
 from axolotl_core.sessions import KnownSession, SessionChange, SessionRecord
 from axolotl_server import ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.stores.sqlite_sessions import LocalEventStore
-from axolotl_server.stores.sqlite_sessions import LocalSessionStore
 from axolotl_server.stores.memory_events import MemoryEventStore
+from axolotl_server.stores.sqlite_sessions import LocalEventStore, LocalSessionStore
 from tests.server.serving import PATIENCE_SECONDS, serving
 from tests.server.session_client import Client
 from tests.server.wire import call, message

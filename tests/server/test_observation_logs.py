@@ -15,11 +15,9 @@ from axolotl_core.policies.audit import Sensitive
 from axolotl_server.observation.json_log import JsonFormatter
 from axolotl_server.observation.tracebacks import SparingHandler, Tracebacks
 from tests.server.conversing import Peer, container_with, conversing
-from tests.server.observing import SECRET, Telemetry, telemetry
+from tests.server.observing import SECRET, Telemetry
 from tests.server.stuck import Stuck
 from tests.server.tools import container_of
-
-__all__ = ["telemetry"]
 
 JSON: dict[str, Any] = {"log": {"format": "json"}}
 BODY = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -9,11 +9,9 @@ from opentelemetry.sdk.metrics.export import HistogramDataPoint
 from axolotl_core import tool
 from axolotl_server.observation.metrics import BUCKETS, METRICS
 from tests.server.conversing import Peer, container_with, conversing
-from tests.server.observing import SECRET, Telemetry, telemetry
+from tests.server.observing import SECRET, Telemetry
 from tests.server.serving import until
 from tests.server.tools import Echo, Probe, container_of
-
-__all__ = ["telemetry"]
 
 SENT = {"telemetry": {"metrics": True}}
 

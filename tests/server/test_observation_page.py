@@ -7,8 +7,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import ServerHost
-from axolotl_server.observation.metrics import BUCKETS, METRICS
-from axolotl_server.observation.metrics import Counter, Histogram
+from axolotl_server.observation.metrics import BUCKETS, METRICS, Counter, Histogram
 from tests.server.gated import gated
 from tests.server.observing import watched
 from tests.server.tools import Echo, container_of

@@ -12,14 +12,12 @@ from opentelemetry.trace import SpanKind, StatusCode, format_trace_id
 from axolotl_core import ToolContext, ToolError, prompt, resource, tool
 from tests.server.conversing import Peer, container_with, conversing
 from tests.server.gated import gated
-from tests.server.observing import SECRET, Telemetry, telemetry
+from tests.server.observing import SECRET, Telemetry
 from tests.server.serving import PATIENCE_SECONDS, HttpServer
 from tests.server.session_client import Client
 from tests.server.stuck import Stuck
 from tests.server.tools import Echo, Probe, container_of
 from tests.server.wire import META, call, message, mirrored
-
-__all__ = ["telemetry"]
 
 TRACES: dict[str, Any] = {"telemetry": {"traces": True}}
 BODY = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

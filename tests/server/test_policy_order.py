@@ -3,10 +3,9 @@
 import asyncio
 
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
-from axolotl_core.policies.tool_rules import Idempotency
-from axolotl_core.policies.tool_rules import Breaker, Retry
+from axolotl_core.policies.tool_rules import Breaker, Idempotency, Retry
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.client.client import Inquiry
+from axolotl_server.client.outcomes import Inquiry
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.circuit import CircuitBreaker
 from tests.server.tools import container_of

@@ -6,10 +6,10 @@ import logging
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import ITool, Idempotency, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core import Idempotency, ITool, NoArguments, ToolAnnotations, ToolContext
 from axolotl_core.policies.tool_rules import Claim, IResultStore
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.client.client import Inquiry
+from axolotl_server.client.outcomes import Inquiry
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.server.auditing import MemorySink
 from tests.server.redis_server import RedisServer

@@ -9,9 +9,20 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import CancelReason, ILayer, IPrompt, Invoke, NoArguments, ToolCall, ToolContext, prompt, resource, tool
-from axolotl_core.prompts import PromptOutput
+from axolotl_core import (
+    CancelReason,
+    ILayer,
+    Invoke,
+    IPrompt,
+    NoArguments,
+    ToolCall,
+    ToolContext,
+    prompt,
+    resource,
+    tool,
+)
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.prompts import PromptOutput
 from tests.server.conversing import Peer, container_with, conversing
 from tests.server.serving import PATIENCE_SECONDS, serving, until
 from tests.server.wire import META, connection, message, mirrored, raw_request, read_head

@@ -12,14 +12,19 @@ from mcp_types.methods import SERVER_REQUESTS
 from pydantic import AnyUrl, BaseModel, Field, TypeAdapter
 
 from axolotl_core.content import Annotations, AudioContent, ImageContent, ResourceLink, TextContent
-from axolotl_core.questions.question import form_question, url_question
 from axolotl_core.errors import MissingCapability
-from axolotl_core.questions.form_schema import Titles
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
-from axolotl_core.questions.question import Question
-from axolotl_core.questions.question import roots_question
-from axolotl_core.questions.sampling import ModelPreferences, SamplingMessage, SamplingTool, ToolOutcome, ToolUse, sampling_question
+from axolotl_core.questions.form_schema import Titles
+from axolotl_core.questions.question import Question, form_question, roots_question, url_question
+from axolotl_core.questions.sampling import (
+    ModelPreferences,
+    SamplingMessage,
+    SamplingTool,
+    ToolOutcome,
+    ToolUse,
+    sampling_question,
+)
 from axolotl_server.questions.asking import params_for, satisfied
 
 R1, R2, R3, R4, R5 = REVISIONS

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 from axolotl_core import ConfigurationError, Refused
 from axolotl_core.policies.quota import QuotaRule, RateLimit, WindowLimit
 from axolotl_server.layers.quota import QuotaLayer
-from axolotl_server.quotas import quota_layer, quota_rules, quota_store
-from axolotl_server.quotas import OutageGuard
+from axolotl_server.quotas import OutageGuard, quota_layer, quota_rules, quota_store
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from tests.core.quota_model import claims_of

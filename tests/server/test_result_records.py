@@ -11,10 +11,19 @@ from hypothesis import given
 from pydantic import BaseModel, Field, computed_field, field_serializer
 
 from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolResult
-from axolotl_core.content import Annotations, AudioContent, BlobResource, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResource
+from axolotl_core.content import (
+    Annotations,
+    AudioContent,
+    BlobResource,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResource,
+)
 from axolotl_core.errors import Refused
-from axolotl_core.protocol.identity import Icon
 from axolotl_core.features.spec import ToolSpec
+from axolotl_core.protocol.identity import Icon
 from axolotl_server import connect
 from axolotl_server.layers.idempotency.stored_results import output_writer, read_record, too_large, write_failure
 from tests.core.json_values import JSON

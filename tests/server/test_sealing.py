@@ -15,7 +15,16 @@ from msgspec import Raw, structs
 
 from axolotl_core.errors import ConfigurationError, InvalidParams, ToolError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
-from axolotl_server.questions.sealing import Answer, Binding, InvalidState, MAX_TOKEN_LENGTH, RoundState, StateSealer, binding_of, question_digest
+from axolotl_server.questions.sealing import (
+    MAX_TOKEN_LENGTH,
+    Answer,
+    Binding,
+    InvalidState,
+    RoundState,
+    StateSealer,
+    binding_of,
+    question_digest,
+)
 from axolotl_server.settings.server import ServerSettings
 
 KEY: Final = "an old key, kept to open"

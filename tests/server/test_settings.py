@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.calls import ToolOverrides, ToolsSettings
+from axolotl_server.settings.server import ServerSettings
 
 IMPORT_AND_WATCH = """
 import sys

@@ -16,8 +16,7 @@ import pytest_asyncio
 from pydantic import BaseModel
 
 from axolotl_core import ITool, Principal, SchemaTool, ToolContext, resource, tool
-from axolotl_server.asgi.http import Premises
-from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.asgi.http import HttpRefusal, Premises
 from tests.server.conversing import ABLE, ACCEPTED, container_with, text_of
 from tests.server.redis_server import RedisServer
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until

@@ -15,8 +15,7 @@ from axolotl_core.errors import InvalidParams, Overloaded, ProtocolError
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.messages.connection import Connection
 from axolotl_server.settings.calls import TaskSettings
-from axolotl_server.tasks.task import TaskStore
-from axolotl_server.tasks.task import Owner, Task, owner_of
+from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of
 from tests.server.serving import PATIENCE_SECONDS
 
 ADA = Principal("ada", "engines")

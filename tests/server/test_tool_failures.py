@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from axolotl_core import Forbidden, ITool, NoArguments, ProtocolError, SchemaTool, TextContent, ToolContext, ToolError, ToolResult, tool
+from axolotl_core import (
+    Forbidden,
+    ITool,
+    NoArguments,
+    ProtocolError,
+    SchemaTool,
+    TextContent,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    tool,
+)
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.server.serving import PATIENCE_SECONDS, serving

@@ -5,7 +5,16 @@ from typing import Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ITool, PromptRegistry, ResourceRegistry, SchemaTool, ToolContext, ToolRegistry, prompt, resource
+from axolotl_core import (
+    ITool,
+    PromptRegistry,
+    ResourceRegistry,
+    SchemaTool,
+    ToolContext,
+    ToolRegistry,
+    prompt,
+    resource,
+)
 from axolotl_core.registry import Registry
 
 

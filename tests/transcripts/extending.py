@@ -5,7 +5,19 @@ from typing import Any
 
 from dependency_injector import containers, providers
 
-from axolotl_core import AppLink, Extension, IExtension, ITool, NoArguments, ResourceNotFound, TextResource, ToolContext, ToolError, resource, tool
+from axolotl_core import (
+    AppLink,
+    Extension,
+    IExtension,
+    ITool,
+    NoArguments,
+    ResourceNotFound,
+    TextResource,
+    ToolContext,
+    ToolError,
+    resource,
+    tool,
+)
 
 RECEIPTS = "com.example/receipts"
 APPS = "io.modelcontextprotocol/ui"

@@ -7,7 +7,23 @@ from typing import Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import Annotations, AudioContent, EmbeddedResource, IPrompt, Icon, ImageContent, NoArguments, PromptMessage, PromptResult, ResourceLink, TextContent, TextResource, ToolContext, ToolError, prompt
+from axolotl_core import (
+    Annotations,
+    AudioContent,
+    EmbeddedResource,
+    Icon,
+    ImageContent,
+    IPrompt,
+    NoArguments,
+    PromptMessage,
+    PromptResult,
+    ResourceLink,
+    TextContent,
+    TextResource,
+    ToolContext,
+    ToolError,
+    prompt,
+)
 from axolotl_core.prompts import PromptOutput
 
 ICON = Icon("data:image/png;base64,AA==", "image/png", ("48x48",), "light")

@@ -5,7 +5,17 @@ from typing import Any, Literal
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import Annotations, BlobResource, IResource, IResourceTemplate, ResourceNotFound, TextResource, ToolContext, ToolError, resource
+from axolotl_core import (
+    Annotations,
+    BlobResource,
+    IResource,
+    IResourceTemplate,
+    ResourceNotFound,
+    TextResource,
+    ToolContext,
+    ToolError,
+    resource,
+)
 from tests.transcripts.prompting import ICON
 
 

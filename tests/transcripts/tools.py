@@ -7,7 +7,27 @@ from typing import Annotated, Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
-from axolotl_core import Annotations, AudioContent, BlobResource, ContentBlock, EmbeddedResource, IStreamTool, ITool, Icon, ImageContent, NoArguments, ResourceLink, SchemaTool, TextContent, TextResource, ToolAnnotations, ToolContext, ToolError, ToolResult, tool
+from axolotl_core import (
+    Annotations,
+    AudioContent,
+    BlobResource,
+    ContentBlock,
+    EmbeddedResource,
+    Icon,
+    ImageContent,
+    IStreamTool,
+    ITool,
+    NoArguments,
+    ResourceLink,
+    SchemaTool,
+    TextContent,
+    TextResource,
+    ToolAnnotations,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    tool,
+)
 
 ICON = Icon("data:image/png;base64,AA==", "image/png", ("48x48",), "light")
 

@@ -5,7 +5,19 @@ from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
-from axolotl_core import Completion, FunctionPrompt, IPrompt, PromptMessage, PromptRegistry, PromptResult, TextContent, ToolContext, prompt, prompts_of, scan_prompts
+from axolotl_core import (
+    Completion,
+    FunctionPrompt,
+    IPrompt,
+    PromptMessage,
+    PromptRegistry,
+    PromptResult,
+    TextContent,
+    ToolContext,
+    prompt,
+    prompts_of,
+    scan_prompts,
+)
 from axolotl_core.prompts import PromptOutput
 from axolotl_core.registry import AnyPrompt
 from tests.core.callers import Caller

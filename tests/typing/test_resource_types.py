@@ -5,7 +5,20 @@ from typing import Any, Generic, TypeVar, assert_type
 
 from pydantic import BaseModel
 
-from axolotl_core import Annotations, CacheHint, FunctionResource, FunctionResourceTemplate, IResource, IResourceTemplate, ResourceRegistry, TextResource, ToolContext, resource, resources_of, scan_resources
+from axolotl_core import (
+    Annotations,
+    CacheHint,
+    FunctionResource,
+    FunctionResourceTemplate,
+    IResource,
+    IResourceTemplate,
+    ResourceRegistry,
+    TextResource,
+    ToolContext,
+    resource,
+    resources_of,
+    scan_resources,
+)
 from axolotl_core.registry import AnyResource
 from axolotl_core.resources.resource import ResourceContents
 

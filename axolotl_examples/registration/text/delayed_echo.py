@@ -6,8 +6,6 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ITool, ToolContext
 
-__all__ = ["DelayedEcho", "DelayedEchoInput"]
-
 
 class DelayedEchoInput(BaseModel):
     text: str = Field(description="要回显的内容")

@@ -4,8 +4,6 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ITool, ToolContext
 
-__all__ = ["Repeat", "RepeatInput"]
-
 
 class RepeatInput(BaseModel):
     text: str = Field(description="要重复的内容", min_length=1)

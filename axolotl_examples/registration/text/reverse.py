@@ -2,8 +2,6 @@
 
 from axolotl_core import tool
 
-__all__ = ["reverse"]
-
 
 @tool
 async def reverse(text: str) -> str:

@@ -5,8 +5,6 @@ from typing import Final
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
 from axolotl_examples.three_good_sources.registry import Endorsement, Registry
 
-__all__ = ["GetEndorsements"]
-
 _NONE_YET: Final = (
     "This registry does not yet have any endorsements. Endorsements allow\n"
     "other curators to vouch for the quality of this registry's sources.\n"

@@ -5,8 +5,6 @@ from typing import Final
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
 from axolotl_examples.three_good_sources.loading import RegistryFile, Seal
 
-__all__ = ["GetProvenance"]
-
 _COMMAND: Final = f"python -m {__package__.rpartition('.')[0]} verify"
 
 

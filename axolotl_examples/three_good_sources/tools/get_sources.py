@@ -12,8 +12,6 @@ from axolotl_examples.three_good_sources.matcher import (
 )
 from axolotl_examples.three_good_sources.registry import Category, Registry, Source
 
-__all__ = ["GetSources", "Question"]
-
 
 class Question(BaseModel):
     """What sources are wanted."""

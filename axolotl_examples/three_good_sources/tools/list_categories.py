@@ -3,8 +3,6 @@
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
 from axolotl_examples.three_good_sources.registry import Category, Registry
 
-__all__ = ["ListCategories"]
-
 
 class ListCategories(ITool[NoArguments, str]):
     """Lists every category of the registry."""

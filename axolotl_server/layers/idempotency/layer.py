@@ -1,16 +1,16 @@
 """Work that is not done twice: a second call joins the running one, or gets the stored result."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.tool_rules import IResultStore
-from collections.abc import Callable
-from functools import partial
-from typing import Literal, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from axolotl_server.layers.idempotency.work_once import Keeping
 
-__all__ = ['IdempotencyLayer']
 
 class IdempotencyLayer(ILayer):
     """Has the work of each key done once, for tools that ask for it.

@@ -1,16 +1,15 @@
 """A run of a tool that any number of calls wait for."""
 
 import asyncio
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NamedTuple, TypeVar
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import LogLevel, TraceContext
 from axolotl_core.questions.question import Question
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple, TypeVar
-
-__all__ = ['SharedCall', 'SharedCaller', 'SharedOutcome', 'SharedRun']
 
 AnswerT = TypeVar("AnswerT")
 

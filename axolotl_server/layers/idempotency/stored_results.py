@@ -7,21 +7,34 @@ stored, it comes back the same, and nobody can change it meanwhile.
 import asyncio
 import contextlib
 import logging
-import msgspec
 import secrets
-from axolotl_core.content import Annotations, AudioContent, BLOCKS, BlobResource, ContentBlock, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResource, ToolResult, is_structured
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from time import monotonic
+from typing import Any, Final, Literal, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import UNSET
+from pydantic import BaseModel
+from pydantic_core import from_json
+
+from axolotl_core.content import (
+    BLOCKS,
+    Annotations,
+    AudioContent,
+    BlobResource,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResource,
+    ToolResult,
+    is_structured,
+)
 from axolotl_core.errors import Overloaded, Refused, ToolError
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
 from axolotl_core.protocol.wire import encode, json_text
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from msgspec import UNSET
-from pydantic import BaseModel
-from pydantic_core import from_json
-from time import monotonic
-from typing import Any, Final, Literal, TypeAlias, TypeVar
-
-__all__ = ['OnStoreFailure', 'ResultClaim', 'StoreReport', 'WriteOutput', 'output_writer', 'read_record', 'too_large', 'write_failure']
 
 ValueT = TypeVar("ValueT")
 OnStoreFailure: TypeAlias = Literal["open", "closed"]

@@ -1,24 +1,39 @@
 """The work of one tool, done once for each key: what runs, who joins it, and what is kept of it."""
 
 import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, TypeAlias
+
 import msgspec
+from pydantic_core import PydanticSerializationError, to_json
+
 from axolotl_core.content import ToolResult
-from axolotl_core.errors import ConfigurationError, Declined, InvalidArguments, ProtocolError, Refused, ToolCancelled, ToolError, ToolTimeout
+from axolotl_core.errors import (
+    ConfigurationError,
+    Declined,
+    InvalidArguments,
+    ProtocolError,
+    Refused,
+    ToolCancelled,
+    ToolError,
+    ToolTimeout,
+)
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import Invoke, ToolCall
 from axolotl_core.policies.tool_rules import CannotAskForApproval, Idempotency
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_core.questions.question import only_asks
 from axolotl_server.layers.idempotency.shared_run import SharedOutcome, SharedRun
-from axolotl_server.layers.idempotency.stored_results import ResultClaim, output_writer, read_record, too_large, write_failure
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from hashlib import blake2b
-from pydantic_core import PydanticSerializationError, to_json
-from typing import Any, Final, NamedTuple, TypeAlias
-
-__all__ = ['CallKey', 'Keeping', 'NameCall', 'WorkOnce', 'call_namer']
+from axolotl_server.layers.idempotency.stored_results import (
+    ResultClaim,
+    output_writer,
+    read_record,
+    too_large,
+    write_failure,
+)
 
 _DIGEST_BYTES: Final = 20
 _RECORD_FORMAT: Final = 1

@@ -7,7 +7,15 @@ import pytest
 from msgspec import UNSET
 
 from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, MAX_NAME_LENGTH, PROTOCOL_VERSION_KEY, diagnose, explain_shape, read_head, usable_id
+from axolotl_core.protocol.messages import (
+    CLIENT_CAPABILITIES_KEY,
+    MAX_NAME_LENGTH,
+    PROTOCOL_VERSION_KEY,
+    diagnose,
+    explain_shape,
+    read_head,
+    usable_id,
+)
 
 LARGEST = 2**53 - 1
 

@@ -4,7 +4,14 @@ import dataclasses
 
 import pytest
 
-from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION, REVISIONS, Revision, STATELESS_REVISIONS
+from axolotl_core.protocol.versions import (
+    HANDSHAKE_REVISIONS,
+    LATEST_HANDSHAKE_REVISION,
+    LATEST_STATELESS_REVISION,
+    REVISIONS,
+    STATELESS_REVISIONS,
+    Revision,
+)
 
 R1, R2, R3, R4, R5 = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"
 
