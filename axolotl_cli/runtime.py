@@ -12,8 +12,8 @@ from typing import Any, Final, TypeVar
 
 from axolotl_cli.exit import grace_seconds, guard_ending, hasten, leave_tasks_behind
 from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.target import Choice
-from axolotl_server.configuration.loading import weigh
+from axolotl_cli.target import ChosenTarget
+from axolotl_server.configuration.loading import load_with_origins
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.roles import resolve_settings
@@ -106,7 +106,7 @@ def settle() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
 
 
-def with_host(choice: Choice, work: Callable[[ServerHost], Awaitable[T]]) -> T:
+def with_host(choice: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]]) -> T:
     """Start the chosen server, do some work with it and stop it; nothing but the command writes to its output.
 
     Raises:
@@ -135,7 +135,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return uvloop.new_event_loop
 
 
-def settings_ahead(choice: Choice) -> ServerSettings:
+def settings_ahead(choice: ChosenTarget) -> ServerSettings:
     """Import the target, and ask it and all other sources for settings; no resource is started.
 
     Raises:
@@ -145,6 +145,6 @@ def settings_ahead(choice: Choice) -> ServerSettings:
         return run(_settings(choice))
 
 
-async def _settings(choice: Choice) -> ServerSettings:
+async def _settings(choice: ChosenTarget) -> ServerSettings:
     said = await resolve_settings(load_container(choice.target))
-    return weigh(flags=choice.flags, file=choice.file, container=said).settings
+    return load_with_origins(flags=choice.flags, file=choice.file, container=said).settings

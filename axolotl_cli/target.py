@@ -22,7 +22,7 @@ _DEFAULT: Final = "-"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ChosenTarget:
     """A target and the circumstances it is to be started in."""
 
     target: str
@@ -66,12 +66,12 @@ class Choice:
             raise ConfigurationError(*error.findings, *hint) from error
 
 
-def choose(
+def resolve_target(
     target: str | None,
     toolsets: Sequence[str] | None = None,
     flags: Mapping[str, Any] | None = None,
     env_file: Path | None = None,
-) -> Choice:
+) -> ChosenTarget:
     """Complete what was said on the command line by the environment and the files of the current directory.
 
     Raises:
@@ -83,7 +83,7 @@ def choose(
     candidates = (named, more.get("AXOLOTL_TARGET"), file.target)
     chosen = next((one for one in candidates if one not in (None, "", _DEFAULT)), None)
     wanted = toolsets or [more.get("AXOLOTL_TOOLSETS") or file.toolset or ""]
-    return Choice(chosen or _STARTER, file, _separated(wanted), flags or {}, chosen is not None)
+    return ChosenTarget(chosen or _STARTER, file, _separated(wanted), flags or {}, chosen is not None)
 
 
 def _find_env_file(named: Path | None) -> EnvFile | None:

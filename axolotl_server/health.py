@@ -24,7 +24,7 @@ _REASON_CHARACTERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckResult:
     """How one thing is."""
 
     name: str
@@ -44,15 +44,15 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class HealthReport:
     """All that was found for one question."""
 
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[CheckResult, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What is told besides."""
 
     @classmethod
-    def of(cls, findings: Iterable[Finding]) -> "Report":
+    def of(cls, findings: Iterable[CheckResult]) -> "HealthReport":
         """Put findings together."""
         return cls(tuple(findings))
 
@@ -75,7 +75,7 @@ class Report:
 _log: Final = logging.getLogger("axolotl")
 
 
-class Lookout:
+class CheckRunner:
     """Looks at most once at a time, and not again while what it found is fresh; who asks meanwhile shares the answer.
 
     Nobody waits for longer than the check may take. One that goes on after that is not started again until it ends.
@@ -85,12 +85,12 @@ class Lookout:
         self.check = check
         self._cache_seconds = cache_seconds
         self._clock = clock
-        self._finding: Finding | None = None
+        self._finding: CheckResult | None = None
         self._found_at = 0.0
         self._looking: asyncio.Task[None] | None = None
         self._overdue: asyncio.Task[HealthStatus] | None = None
 
-    async def finding(self) -> Finding:
+    async def finding(self) -> CheckResult:
         """Say how it is."""
         found = self._finding
         if found is not None and self._clock() - self._found_at < self._cache_seconds:
@@ -105,7 +105,7 @@ class Lookout:
         began = self._clock()
         try:
             status = await self._status()
-            self._note(Finding(self.check.name, status.state, status.reason, self._clock() - began))
+            self._note(CheckResult(self.check.name, status.state, status.reason, self._clock() - began))
         finally:
             self._found_at = self._clock()
             self._looking = None
@@ -132,7 +132,7 @@ class Lookout:
             _log.warning("health check %s raised an error", self.check.name, exc_info=error)
             return HealthStatus.failed(type(error).__name__)
 
-    def _note(self, finding: Finding) -> None:
+    def _note(self, finding: CheckResult) -> None:
         """Keep a finding, and log it if it is news."""
         before: HealthState = "ok" if self._finding is None else self._finding.state
         self._finding = finding
@@ -181,7 +181,7 @@ class ILimited(Sized, Protocol):
     limit: int
 
 
-class OwnConditions:
+class BuiltinChecks:
     """What can be told at once."""
 
     def __init__(self, ending: StopSignal, calls: ILimited, watchdog: Watchdog | None) -> None:
@@ -194,25 +194,27 @@ class OwnConditions:
         """Whether the server was told to stop."""
         return self._ending.wanted
 
-    def serving(self) -> Finding:
+    def serving(self) -> CheckResult:
         """Say whether the server was told to stop."""
-        return Finding("serving", "failed", "the server is shutting down") if self.draining else Finding("serving")
+        return (
+            CheckResult("serving", "failed", "the server is shutting down") if self.draining else CheckResult("serving")
+        )
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[CheckResult]:
         """Look at everything."""
         yield self.serving()
         full = len(self._calls) >= self._calls.limit
-        yield Finding("calls", "failed", "no place for another call") if full else Finding("calls")
+        yield CheckResult("calls", "failed", "no place for another call") if full else CheckResult("calls")
         if self._watchdog is not None:
             yield self._event_loop(self._watchdog)
 
-    def _event_loop(self, watchdog: Watchdog) -> Finding:
+    def _event_loop(self, watchdog: Watchdog) -> CheckResult:
         """Look back: a loop that stands still now answers nobody."""
         noticed = watchdog.noticed
         if noticed is None or monotonic() - noticed > _STALL_REMEMBERED_SECONDS:
-            return Finding("event_loop")
+            return CheckResult("event_loop")
         reason = f"it stood still in the last {_STALL_REMEMBERED_SECONDS:g} seconds; the log says where"
-        return Finding("event_loop", "degraded", reason)
+        return CheckResult("event_loop", "degraded", reason)
 
 
 class Health:
@@ -221,53 +223,53 @@ class Health:
     A server that was told to stop looks at nothing any more: what is behind it may be closing.
     """
 
-    def __init__(self, conditions: OwnConditions, checks: Sequence[IHealthCheck], cache_seconds: float) -> None:
-        lookouts = [Lookout(check, cache_seconds) for check in checks]
+    def __init__(self, conditions: BuiltinChecks, checks: Sequence[IHealthCheck], cache_seconds: float) -> None:
+        lookouts = [CheckRunner(check, cache_seconds) for check in checks]
         self._conditions = conditions
         self._readiness = [one for one in lookouts if one.check.affects == "readiness"]
         self._startup = {one.check.name: one for one in lookouts if one.check.affects == "startup"}
         self._passed: set[str] = set()
 
-    def liveness(self) -> Report:
+    def liveness(self) -> HealthReport:
         """Say that the event loop turns: that there is an answer is the answer."""
-        return Report()
+        return HealthReport()
 
-    async def startup(self) -> Report:
+    async def startup(self) -> HealthReport:
         """Say whether the server has started; a check of that which was well once is not asked again."""
         if self._conditions.draining:
-            return Report()
+            return HealthReport()
         findings = await _gathered([one for name, one in self._startup.items() if name not in self._passed])
         self._passed.update(found.name for found in findings if found.state != "failed")
         failed = {found.name: found for found in findings if found.state == "failed"}
-        return Report(tuple(failed.get(name, Finding(name)) for name in self._startup))
+        return HealthReport(tuple(failed.get(name, CheckResult(name)) for name in self._startup))
 
-    async def readiness(self) -> Report:
+    async def readiness(self) -> HealthReport:
         """Say whether calls may come."""
         if self._conditions.draining:
-            return Report((self._conditions.serving(),))
+            return HealthReport((self._conditions.serving(),))
         startup, findings = await asyncio.gather(self.startup(), _gathered(self._readiness))
-        return Report((*self._conditions.findings(), *startup.findings, *findings))
+        return HealthReport((*self._conditions.findings(), *startup.findings, *findings))
 
-    async def everything(self) -> Report:
+    async def everything(self) -> HealthReport:
         """Say the same as readiness, and what the server is doing."""
         report = await self.readiness()
         phase = "serving" if len(self._passed) == len(self._startup) else "starting"
-        return Report(report.findings, {"phase": "draining" if self._conditions.draining else phase})
+        return HealthReport(report.findings, {"phase": "draining" if self._conditions.draining else phase})
 
 
 def make_health(host: "ServerHost") -> Health:
     """Make the health of a server that has started."""
-    conditions = OwnConditions(host.ending, host.handler.inflight, host.watchdog)
+    conditions = BuiltinChecks(host.ending, host.handler.inflight, host.watchdog)
     own = () if host.audit is None else (AuditCheck(host.audit.trail),)
     return Health(conditions, (*own, *host.roles.health_checks), host.settings.health.cache_seconds)
 
 
-async def _gathered(lookouts: Sequence[Lookout]) -> tuple[Finding, ...]:
+async def _gathered(lookouts: Sequence[CheckRunner]) -> tuple[CheckResult, ...]:
     """Look at everything at once."""
     return tuple(await asyncio.gather(*(one.finding() for one in lookouts)))
 
 
-_Question: TypeAlias = Callable[[], Awaitable[Report]]
+_Question: TypeAlias = Callable[[], Awaitable[HealthReport]]
 
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _ALLOW: Final = (b"allow", b"GET, HEAD")
@@ -278,7 +280,7 @@ def health_routes(host: ServerHost) -> dict[str, Route]:
     settings = host.settings.health
     health = make_health(host)
 
-    async def liveness() -> Report:
+    async def liveness() -> HealthReport:
         return health.liveness()
 
     questions: dict[str, _Question] = {

@@ -14,7 +14,7 @@ from dependency_injector import containers, providers
 from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
-from axolotl_server.configuration.loading import Weighed, weigh
+from axolotl_server.configuration.loading import LoadedSettings, load_with_origins
 from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.features.prompts import PromptCatalogue
 from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue
@@ -49,7 +49,7 @@ class ServerHost:
     """Composes a server around a user's container; the container leaves the call path when it has started."""
 
     settings: ServerSettings
-    weighed: Weighed
+    weighed: LoadedSettings
     """The settings with their origins."""
     roles: Roles
     registry: ToolRegistry
@@ -175,7 +175,7 @@ class ServerHost:
 
     async def _load_settings(self) -> ServerSettings:
         said = await resolve_settings(self._container)
-        self.weighed = weigh(flags=self._flags, file=self._file, container=said)
+        self.weighed = load_with_origins(flags=self._flags, file=self._file, container=said)
         return self.weighed.settings if self._adapt is None else self._adapt(self.weighed.settings)
 
     def _compose(self) -> None:
@@ -206,10 +206,10 @@ class ServerHost:
         """Let what observes read the numbers that the server keeps."""
         self.observation = server.observation()
         if self.observation is not None:
-            from axolotl_server.observation.metrics import Sources
+            from axolotl_server.observation.metrics import Gauges
 
-            parts = {name: getattr(server, name)() for name in Sources.__slots__}
-            Sources(**parts).feed(self.observation.numbers, self.watchdog)
+            parts = {name: getattr(server, name)() for name in Gauges.__slots__}
+            Gauges(**parts).feed(self.observation.numbers, self.watchdog)
 
     async def _close_stores(self) -> None:
         """Let go of the stores that were made here; one of the container's own is the container's."""

@@ -18,7 +18,7 @@ _LOG_SECONDS: Final = 10.0
 _FATE: Final = {"open": "let through unchecked", "closed": "refused"}
 
 
-class OutageGuard(IQuotaStore):
+class OutageTolerantStore(IQuotaStore):
     """Bounds how long a store may take, and lets calls pass or refuses them while it is away.
 
     A store that failed is left alone for a while, so that its absence costs calls no time; then one call tries it.
@@ -141,7 +141,7 @@ def quota_store(settings: QuotaSettings, given: IQuotaStore | None = None) -> IQ
     store = _redis(settings) if given is None else given
     if store is None:
         return MemoryQuotaStore(settings.max_entries)
-    return OutageGuard(
+    return OutageTolerantStore(
         store,
         settings.on_store_failure,
         timeout_seconds=settings.store_timeout_seconds,

@@ -14,7 +14,7 @@ from axolotl_cli.calling.dialogue import Dialogue
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.output import print_json
 from axolotl_cli.runtime import with_host
-from axolotl_cli.target import Choice
+from axolotl_cli.target import ChosenTarget
 from axolotl_cli.text import one_line, report
 from axolotl_cli.views.schemas import resolve, sample_of
 from axolotl_core.errors import ConfigurationError
@@ -188,7 +188,7 @@ Prepare: TypeAlias = Callable[[ServerHost], Mapping[str, Any]]
 """Makes the params of a request, which may need to know the server."""
 
 
-def request(choice: Choice, method: str, prepare: Prepare, answers: Sequence[str], *, as_json: bool) -> Any:
+def request(choice: ChosenTarget, method: str, prepare: Prepare, answers: Sequence[str], *, as_json: bool) -> Any:
     """Make a request and give its result; what goes on meanwhile is told on the error stream.
 
     Raises:

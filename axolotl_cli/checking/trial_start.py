@@ -17,7 +17,7 @@ from axolotl_cli.checking.findings import (
     missing_pages,
     stray_overrides,
 )
-from axolotl_cli.target import Choice
+from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.extension import check_extension
 from axolotl_core.features.spec import FeatureSpec
@@ -37,10 +37,10 @@ from axolotl_server.settings.server import ServerSettings
 FeatureT = TypeVar("FeatureT")
 
 
-class Examination:
+class TrialStart:
     """Collects all findings about a choice."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: ChosenTarget) -> None:
         self._choice = choice
         self._findings: list[Finding] = []
         self.tools: tuple[AnyTool, ...] = ()

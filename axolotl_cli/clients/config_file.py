@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 
-from axolotl_cli.clients.entry import Addition
+from axolotl_cli.clients.entry import ClientEntry
 from axolotl_core.errors import ConfigurationError
 
 T = TypeVar("T")
@@ -339,7 +339,7 @@ class ClientFile:
         except OSError as error:
             raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
 
-    def with_addition(self, addition: Addition, *, force: bool = False) -> str | None:
+    def with_addition(self, addition: ClientEntry, *, force: bool = False) -> str | None:
         """Give the text with a server added; None where it has it already.
 
         Raises:
@@ -399,7 +399,7 @@ class ClientFile:
         return 0o600 if self.content is None else stat.S_IMODE(self.path.stat().st_mode)
 
 
-def merged(text: str, addition: Addition, *, force: bool = False) -> str:
+def merged(text: str, addition: ClientEntry, *, force: bool = False) -> str:
     """Add a server to the text of a file and leave the rest as it stands.
 
     Raises:
@@ -416,7 +416,7 @@ def merged(text: str, addition: Addition, *, force: bool = False) -> str:
     return mark + after
 
 
-def _with_server(text: str, addition: Addition, force: bool) -> str:
+def _with_server(text: str, addition: ClientEntry, force: bool) -> str:
     root = _root(text)
     editor = JsonEditor(text, root)
     section = root.find(addition.section)
@@ -432,7 +432,7 @@ def _with_server(text: str, addition: Addition, force: bool) -> str:
     return editor.apply(edits)
 
 
-def _over(editor: JsonEditor, present: Any, addition: Addition, force: bool) -> list[Edit]:
+def _over(editor: JsonEditor, present: Any, addition: ClientEntry, force: bool) -> list[Edit]:
     """Replace an entry of the same name, if it is another one."""
     old = present.plain if isinstance(present, JsonObject) else {}
     differing = [key for key in _OWN_KEYS if _differs(key, old.get(key), addition.entry.get(key))]
@@ -475,7 +475,7 @@ def _root(text: str) -> JsonObject:
     return root
 
 
-def _check(before: str, after: str, addition: Addition) -> None:
+def _check(before: str, after: str, addition: ClientEntry) -> None:
     """Compare everything but what was added; whatever the edits did, nothing is written that lost something."""
     old, new = _root(before).plain, _root(after).plain
     for document in (old, new):

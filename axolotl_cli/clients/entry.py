@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 from axolotl_cli.clients.client import Client
 from axolotl_cli.runtime import settings_ahead
 from axolotl_cli.serving.address import address_of
-from axolotl_cli.target import Choice, choose
+from axolotl_cli.target import ChosenTarget, resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.settings.transports import HttpSettings
 
@@ -56,7 +56,7 @@ _TAKEN_OVER: Final = frozenset({"AXOLOTL_ENV_FILE", "AXOLOTL_TARGET", "AXOLOTL_T
 
 
 @dataclass(frozen=True, slots=True)
-class Addition:
+class ClientEntry:
     """What a client's file has to have."""
 
     section: str
@@ -114,7 +114,7 @@ def over_stdio(
     variables: Sequence[str] = (),
     *,
     with_secrets: bool = False,
-) -> Addition:
+) -> ClientEntry:
     """Describe a server that the client starts, by the words behind `axolotl`.
 
     The interpreter that runs now is named by its path, so that neither the client's directory nor its PATH matters;
@@ -129,10 +129,10 @@ def over_stdio(
         "command": os.path.abspath(sys.executable),
         "args": ["-P", "-m", "axolotl_cli", "--directory", str(Path.cwd()), *words],
     }
-    return Addition(client.section, name, client.entry("stdio", {**program, "env": environment}), values.inputs)
+    return ClientEntry(client.section, name, client.entry("stdio", {**program, "env": environment}), values.inputs)
 
 
-def over_http(client: Client, name: str, url: str, token_variable: str | None = None) -> Addition:
+def over_http(client: Client, name: str, url: str, token_variable: str | None = None) -> ClientEntry:
     """Describe a server that runs elsewhere; the variable holds the token that it wants, if it wants one.
 
     Raises:
@@ -147,7 +147,7 @@ def over_http(client: Client, name: str, url: str, token_variable: str | None = 
         raise ConfigurationError("--token-env wants the name of a variable, as ACME_TOKEN")
     token = None if token_variable is None else values.refer(token_variable, secret=True)
     headers = None if token is None else {"Authorization": f"Bearer {token}"}
-    return Addition(client.section, name, client.entry("http", {"url": url, "headers": headers}), values.inputs)
+    return ClientEntry(client.section, name, client.entry("http", {"url": url, "headers": headers}), values.inputs)
 
 
 def forgotten_variables(given: Sequence[str]) -> list[str]:
@@ -176,7 +176,7 @@ def _instead(client: Client, name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class EntryRequest:
     """What was said on the command line."""
 
     target: str | None
@@ -190,7 +190,7 @@ class Wish:
     with_secrets: bool
 
 
-def addition_for(client: Client, wish: Wish) -> Addition:
+def addition_for(client: Client, wish: EntryRequest) -> ClientEntry:
     """Describe the server for a client, after making sure that it can be started or reached.
 
     Raises:
@@ -198,38 +198,38 @@ def addition_for(client: Client, wish: Wish) -> Addition:
     """
     _refuse_unused(wish)
     if not wish.by_http:
-        choice = choose(wish.target, wish.toolsets, env_file=wish.env_file)
+        choice = resolve_target(wish.target, wish.toolsets, env_file=wish.env_file)
         settings = settings_ahead(choice)
         name = _name(wish, settings.server.name)
         return over_stdio(client, name, _words(choice, wish), wish.variables, with_secrets=wish.with_secrets)
     if wish.url is not None:
         return over_http(client, _name_of_url(wish), wish.url, wish.token_variable)
-    settings = settings_ahead(choose(wish.target, wish.toolsets, env_file=wish.env_file))
+    settings = settings_ahead(resolve_target(wish.target, wish.toolsets, env_file=wish.env_file))
     return over_http(client, _name(wish, settings.server.name), _address(settings.http), wish.token_variable)
 
 
-def _refuse_unused(wish: Wish) -> None:
+def _refuse_unused(wish: EntryRequest) -> None:
     if wish.by_http and wish.variables:
         raise ConfigurationError("--env is for a server that the client starts: one at a URL has its own environment")
     if not wish.by_http and (wish.url is not None or wish.token_variable is not None):
         raise ConfigurationError("--url and --token-env are for a server at a URL: say --transport http")
 
 
-def _words(choice: Choice, wish: Wish) -> list[str]:
+def _words(choice: ChosenTarget, wish: EntryRequest) -> list[str]:
     """Write the command line; the target is named, whoever chose it, so that what was looked at is what is started."""
     toolsets = [word for name in choice.toolsets for word in ("--toolset", name)]
     env_file = [] if wish.env_file is None else ["--env-file", str(wish.env_file.absolute())]
     return ["serve", choice.target, *toolsets, *env_file]
 
 
-def _name(wish: Wish, own: str) -> str:
+def _name(wish: EntryRequest, own: str) -> str:
     return suggested_name(own) if wish.name is None else check_name(wish.name)
 
 
-def _name_of_url(wish: Wish) -> str:
+def _name_of_url(wish: EntryRequest) -> str:
     if wish.name is not None:
         return check_name(wish.name)
-    choice = choose(wish.target, wish.toolsets, env_file=wish.env_file)
+    choice = resolve_target(wish.target, wish.toolsets, env_file=wish.env_file)
     if not choice.is_named:
         raise ConfigurationError("Nothing says what the server at that URL is called: say it with --name")
     return suggested_name(settings_ahead(choice).server.name)

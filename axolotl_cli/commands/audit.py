@@ -11,7 +11,7 @@ from axolotl_cli.exit import ExitCode
 from axolotl_cli.options import AsJson
 
 if TYPE_CHECKING:
-    from axolotl_server.audit.log_reading import Anchor, Report
+    from axolotl_server.audit.log_reading import Anchor, VerificationReport
 
 _PAUSE_SECONDS = 0.2
 _KEY = "AXOLOTL_AUDIT__KEY"
@@ -114,7 +114,7 @@ def _anchor(expect: str | None) -> "Anchor | None":
     return Anchor(int(match[1]), match[2])
 
 
-def _print_json(log: Path, report: "Report") -> None:
+def _print_json(log: Path, report: "VerificationReport") -> None:
     import msgspec
 
     from axolotl_cli.output import print_json
@@ -123,7 +123,7 @@ def _print_json(log: Path, report: "Report") -> None:
     print_json({"log": str(log), "ok": fault is None, **msgspec.to_builtins(report), "fault": fault})
 
 
-def _print_text(log: Path, report: "Report") -> None:
+def _print_text(log: Path, report: "VerificationReport") -> None:
     from axolotl_cli.text import number, one_line
 
     if report.fault is not None:
@@ -138,7 +138,7 @@ def _print_text(log: Path, report: "Report") -> None:
         typer.echo(f"{log}: {number(report.records, 'record')} before that as they were written")
 
 
-def _warnings(report: "Report") -> Iterator[str]:
+def _warnings(report: "VerificationReport") -> Iterator[str]:
     from axolotl_cli.text import number
 
     if report.repairs:

@@ -29,9 +29,9 @@ def call(
     The exit code is 1 if the tool answers with an error, 3 if the server refuses the request.
     """
     from axolotl_cli.calling.request import as_text, read_arguments, request
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
-    choice = choose(target, toolset, env_file=env_file)
+    choice = resolve_target(target, toolset, env_file=env_file)
 
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_arguments(arguments or [], _schema_of(host, name))}
@@ -80,9 +80,9 @@ def prompt(
     The exit code is 3 if the server refuses the request, or the prompt fails.
     """
     from axolotl_cli.calling.request import as_text, read_texts, request
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
-    choice = choose(target, toolset, env_file=env_file)
+    choice = resolve_target(target, toolset, env_file=env_file)
 
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_texts(arguments or [])}
@@ -118,9 +118,9 @@ def read(
     """
     from axolotl_cli.calling.request import as_text, request
     from axolotl_cli.output import print_contents, print_json
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
-    choice = choose(target, toolset, env_file=env_file)
+    choice = resolve_target(target, toolset, env_file=env_file)
 
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"uri": as_text(uri)}

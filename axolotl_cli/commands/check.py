@@ -11,8 +11,8 @@ from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 
 if TYPE_CHECKING:
     from axolotl_cli.checking.findings import Finding
-    from axolotl_cli.checking.trial_start import Examination
-    from axolotl_cli.target import Choice
+    from axolotl_cli.checking.trial_start import TrialStart
+    from axolotl_cli.target import ChosenTarget
 
 
 def check(
@@ -28,9 +28,9 @@ def check(
 
     The exit code is 2 if there are errors.
     """
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
-    choice = choose(target, toolset, env_file=env_file)
+    choice = resolve_target(target, toolset, env_file=env_file)
     examination = _examine(choice)
     findings = [*examination.findings, *_stray_variables(context, choice)]
     failed = any(strict or finding.severity == "error" for finding in findings)
@@ -41,19 +41,19 @@ def check(
     raise typer.Exit(ExitCode.NOT_CONFIGURED if failed else ExitCode.DONE)
 
 
-def _stray_variables(context: typer.Context, choice: "Choice") -> "list[Finding]":
+def _stray_variables(context: typer.Context, choice: "ChosenTarget") -> "list[Finding]":
     from axolotl_cli.checking.findings import Finding, Severity
     from axolotl_cli.views.setting_values import stray_variables
 
     return [Finding(Severity.WARNING, text) for text in stray_variables(context, choice)]
 
 
-def _examine(choice: "Choice") -> "Examination":
-    from axolotl_cli.checking.trial_start import Examination
+def _examine(choice: "ChosenTarget") -> "TrialStart":
+    from axolotl_cli.checking.trial_start import TrialStart
     from axolotl_cli.logs import start_logging
     from axolotl_cli.runtime import reserved_output, run
 
-    examination = Examination(choice)
+    examination = TrialStart(choice)
     with reserved_output():
         start_logging("warning")
         run(examination.run())

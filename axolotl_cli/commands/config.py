@@ -7,7 +7,7 @@ import typer
 from axolotl_cli.options import AsJson, EnvFile, ToolSets
 
 if TYPE_CHECKING:
-    from axolotl_cli.target import Choice
+    from axolotl_cli.target import ChosenTarget
     from axolotl_server.configuration.effective import EffectiveValue
     from axolotl_server.host import ServerHost
 
@@ -33,11 +33,11 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show every value that holds after all sources were weighed; secrets are masked."""
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
     from axolotl_cli.views.setting_values import stray_variables
     from axolotl_server.configuration.sourced_values import DEFAULT
 
-    choice = choose(target, toolset, env_file=env_file)
+    choice = resolve_target(target, toolset, env_file=env_file)
     values = _values(choice)
     shown = [value for value in values if everything or value.origin != DEFAULT]
     facts = _facts(choice)
@@ -64,12 +64,12 @@ def schema() -> None:
     print_json(file_schema())
 
 
-def _values(choice: "Choice") -> "list[EffectiveValue]":
+def _values(choice: "ChosenTarget") -> "list[EffectiveValue]":
     if not choice.is_named:
         from axolotl_server.configuration.effective import effective_values
-        from axolotl_server.configuration.loading import weigh
+        from axolotl_server.configuration.loading import load_with_origins
 
-        return list(effective_values(weigh(flags=choice.flags, file=choice.file)))
+        return list(effective_values(load_with_origins(flags=choice.flags, file=choice.file)))
     from axolotl_cli.runtime import with_host
 
     async def work(host: "ServerHost") -> "list[EffectiveValue]":
@@ -80,7 +80,7 @@ def _values(choice: "Choice") -> "list[EffectiveValue]":
     return with_host(choice, work)
 
 
-def _facts(choice: "Choice") -> dict[str, Any]:
+def _facts(choice: "ChosenTarget") -> dict[str, Any]:
     from axolotl_server.configuration.sourced_values import file_name
 
     file, env_file = choice.file, choice.file.env_file

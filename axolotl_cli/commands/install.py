@@ -23,7 +23,7 @@ from axolotl_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from axolotl_cli.clients.entry import Addition
+    from axolotl_cli.clients.entry import ClientEntry
 
 
 def install(
@@ -61,11 +61,11 @@ def install(
     Everything else in the file stays as it is, comments too, and a copy of it is kept.
     """
     from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.entry import Wish, addition_for
+    from axolotl_cli.clients.entry import EntryRequest, addition_for
 
     path = _path(client, scope, config, write)
     by_http = url is not None if transport is None else transport is Transport.HTTP
-    wish = Wish(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
+    wish = EntryRequest(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
     addition = addition_for(CLIENTS[client], wish)
     if write and path is not None:
         _write(client, path, addition, force)
@@ -94,7 +94,7 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
     return path
 
 
-def _write(client: ClientName, path: Path, addition: "Addition", force: bool) -> None:
+def _write(client: ClientName, path: Path, addition: "ClientEntry", force: bool) -> None:
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.config_file import ClientFile
 
@@ -111,7 +111,7 @@ def _write(client: ClientName, path: Path, addition: "Addition", force: bool) ->
         typer.echo(CLIENTS[client].afterwards)
 
 
-def _print(client: ClientName, scope: Scope, path: Path | None, addition: "Addition") -> None:
+def _print(client: ClientName, scope: Scope, path: Path | None, addition: "ClientEntry") -> None:
     from axolotl_cli.output import print_json
 
     print_json(addition.document)
@@ -154,12 +154,12 @@ def client_manifest(
 ) -> None:
     """Print how a client starts the server, or where it finds it, as most clients read it."""
     from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.entry import Wish, addition_for
+    from axolotl_cli.clients.entry import EntryRequest, addition_for
     from axolotl_cli.options import ClientName
     from axolotl_cli.output import print_json
 
     by_http = url is not None if transport is None else transport is Transport.HTTP
-    wish = Wish(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
+    wish = EntryRequest(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
     print_json(addition_for(CLIENTS[ClientName.JSON], wish).document)
 
 
@@ -206,10 +206,10 @@ def registry_manifest(
     from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
     from axolotl_cli.output import print_json
     from axolotl_cli.runtime import settings_ahead
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
     publication = Publication(name, package or (), argument or (), env or (), url, repository)
-    made = server_manifest(settings_ahead(choose(target, env_file=env_file)), publication)
+    made = server_manifest(settings_ahead(resolve_target(target, env_file=env_file)), publication)
     print_json(made)
     for sentence in ownership_proofs(made):
         typer.echo(sentence, err=True)

@@ -17,9 +17,9 @@ def list_offer(
     """List the tools, prompts and resources of a container."""
     from axolotl_cli.output import print_json
     from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
-    offer = with_host(choose(target, toolset, env_file=env_file), _describe)
+    offer = with_host(resolve_target(target, toolset, env_file=env_file), _describe)
     if as_json:
         print_json(_summaries(offer))
     else:
@@ -96,18 +96,18 @@ def _ending(feature: "FeatureDescription") -> tuple[str, str, str]:
 def inspect(target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False) -> None:
     """Show a server as it would start: identity, settings, and all it offers with schemas, layers and limits."""
     from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
-    choice = choose(target, toolset, env_file=env_file)
+    choice = resolve_target(target, toolset, env_file=env_file)
     report = {"target": choice.target, **with_host(choice, _inspect)}
     if as_json:
         from axolotl_cli.output import print_json
 
         print_json(report)
     else:
-        from axolotl_cli.views.offer import print_portrait
+        from axolotl_cli.views.offer import print_inspection
 
-        print_portrait(report)
+        print_inspection(report)
 
 
 async def _inspect(host: "ServerHost") -> dict[str, Any]:

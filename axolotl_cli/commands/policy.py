@@ -59,7 +59,7 @@ def explain(
     The exit code is 0 if it is allowed, 1 if it is denied, 3 if there is no such thing.
     """
     from axolotl_cli.runtime import with_host
-    from axolotl_cli.target import choose
+    from axolotl_cli.target import resolve_target
 
     principal = _principal(subject, scope or (), role or (), tenant)
 
@@ -68,7 +68,7 @@ def explain(
 
         return await reach_verdict(host, principal, kind.value, name)
 
-    verdict = with_host(choose(target, toolset, env_file=env_file), work)
+    verdict = with_host(resolve_target(target, toolset, env_file=env_file), work)
     if isinstance(verdict, str):
         from axolotl_cli.text import report
 

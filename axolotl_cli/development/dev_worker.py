@@ -16,7 +16,7 @@ from axolotl_cli.runtime import run, serving
 from axolotl_cli.serving.address import listen
 from axolotl_cli.serving.worker import draining_seconds, read_order
 from axolotl_cli.serving.worker_process import Channel
-from axolotl_cli.target import choose
+from axolotl_cli.target import resolve_target
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.worker_settings import for_worker
 from axolotl_server.http.assembly import prepare
@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> None:
     listener = socket.socket(fileno=int(arguments[1])) if len(arguments) > 1 else None
     order = read_order(control)
     try:
-        choice = choose(
+        choice = resolve_target(
             order["target"], order["toolsets"], order["flags"], order["env_file"] and Path(order["env_file"])
         )
         start_logging(choice.settings.log_level, choice.settings.log)

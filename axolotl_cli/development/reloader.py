@@ -12,9 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from axolotl_cli.development.file_watch import changes_in, project_directories, require_watchfiles
-from axolotl_cli.development.report import Report
+from axolotl_cli.development.report import DevReport
 from axolotl_cli.serving.worker_process import WorkerProcess
-from axolotl_cli.target import choose
+from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.urls import is_loopback
 
@@ -30,7 +30,7 @@ class DevProcess(WorkerProcess):
         super().__init__(number, process, end)
 
     # -B: what is compiled within the same second as a change would be taken for the change.
-    program = ("-B", "-m", "axolotl_cli.dev_worker")
+    program = ("-B", "-m", "axolotl_cli.development.dev_worker")
 
     problem: str | None = None
     """Why it does not serve; None where it does, or may."""
@@ -70,7 +70,7 @@ _HASTY_SECONDS: Final = 5.0
 class DevSupervisor:
     """Starts a process for the code as it is, anew whenever that changes; the one before ends what it has begun."""
 
-    def __init__(self, order: Mapping[str, Any], report: Report) -> None:
+    def __init__(self, order: Mapping[str, Any], report: DevReport) -> None:
         # What one process seals, another that takes over has to open.
         self._order = {**order, "state_key": secrets.token_urlsafe(32)}
         self._report = report
@@ -193,7 +193,7 @@ def serve_while_developing(
         ConfigurationError: if the extra is missing, the settings are wrong, or others could reach the server.
     """
     require_watchfiles()
-    choice = choose(target, toolsets, flags, env_file)
+    choice = resolve_target(target, toolsets, flags, env_file)
     host = choice.settings.http.host
     if not is_loopback(host):
         raise ConfigurationError(f"axolotl dev serves this machine alone, not {host!r}: use axolotl serve for others")
@@ -214,7 +214,7 @@ def _lasting(flags: Mapping[str, Any], shared: str) -> dict[str, Any]:
 
 
 async def _supervise(order: Mapping[str, Any], directories: Sequence[Path]) -> None:
-    supervisor = DevSupervisor(order, Report(directories))
+    supervisor = DevSupervisor(order, DevReport(directories))
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, supervisor.stop)

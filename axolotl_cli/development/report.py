@@ -54,7 +54,7 @@ _MOST_NAMED: Final = 5
 _ERROR: Final = typer.style("Error:", fg="red", bold=True)
 
 
-class Report:
+class DevReport:
     """Writes to the standard error stream."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
@@ -120,7 +120,7 @@ def _say(text: str) -> None:
 
 
 _MOST_CHARACTERS: Final = 8000
-_NOT_THEIRS: Final = ("<frozen importlib", "axolotl_server/loading.py", "importlib/__init__.py")
+_NOT_THEIRS: Final = ("<frozen importlib", "axolotl_server/hosting/container_loading.py", "importlib/__init__.py")
 
 
 def explain(error: BaseException) -> str:

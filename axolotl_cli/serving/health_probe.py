@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
 from axolotl_cli.serving.address import address_of
-from axolotl_cli.target import choose
+from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 
 
@@ -21,7 +21,7 @@ def health_address(env_file: Path | None) -> str:
     Raises:
         ConfigurationError: if the settings are wrong, or give no such URL.
     """
-    settings = choose(None, env_file=env_file).settings
+    settings = resolve_target(None, env_file=env_file).settings
     if settings.http.port == 0:
         raise ConfigurationError("http.port is 0, which takes any port: say with --url which server to ask")
     if settings.health.ready_path not in settings.health.paths:

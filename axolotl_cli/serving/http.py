@@ -9,7 +9,7 @@ from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.runtime import run, serving, settle
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import invite
-from axolotl_cli.target import choose
+from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
 from axolotl_server.http.assembly import prepare
@@ -25,7 +25,7 @@ def serve_over_http(
     Raises:
         ConfigurationError: if the server cannot start, or cannot have its address.
     """
-    choice = choose(target, toolsets, flags, env_file)
+    choice = resolve_target(target, toolsets, flags, env_file)
     early = choice.settings
     start_logging(early.log_level, early.log)
     if early.http.workers > 1:

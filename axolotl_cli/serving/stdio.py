@@ -9,7 +9,7 @@ import typer
 
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.runtime import run, serving, settle
-from axolotl_cli.target import choose
+from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, counts_in, enumeration
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
@@ -27,7 +27,7 @@ def serve_over_stdio(
     """
     _require_open_streams()
     streams = claim_standard_streams()
-    choice = choose(target, toolsets, flags, env_file)
+    choice = resolve_target(target, toolsets, flags, env_file)
     early = choice.settings
     start_logging(early.log_level, early.log)
     run(_serve(choice.load(), streams))

@@ -14,9 +14,9 @@ import typer
 
 from axolotl_cli.exit import ExitCode
 from axolotl_cli.serving.worker_process import WorkerProcess
-from axolotl_cli.target import Choice
+from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.http_server.fair_acceptor import Board
+from axolotl_server.http_server.fair_acceptor import ConnectionBoard
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -43,7 +43,7 @@ class Supervisor:
     def __init__(self, order: Mapping[str, Any], count: int) -> None:
         """Serve what the order says, by so many workers."""
         # What one worker seals another has to open; settings with keys of their own are used instead.
-        self._board, descriptor = Board.make()
+        self._board, descriptor = ConnectionBoard.make()
         self._order = {**order, "state_key": secrets.token_urlsafe(32), "descriptors": [descriptor]}
         self._count = count
         self._listener: socket.socket | None = None
@@ -226,7 +226,7 @@ def _longer(pause: float) -> float:
     return min(max(2 * pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
 
 
-def serve_by_workers(choice: Choice, target: str | None, env_file: Path | None) -> None:
+def serve_by_workers(choice: ChosenTarget, target: str | None, env_file: Path | None) -> None:
     """Have as many processes serve as the settings say, until this one is told to stop.
 
     Raises:

@@ -15,12 +15,12 @@ from axolotl_cli.runtime import run, serving, settle
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import invite
 from axolotl_cli.serving.worker_process import Channel
-from axolotl_cli.target import choose
+from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.worker_settings import cautions, for_worker
 from axolotl_server.http.assembly import prepare
-from axolotl_server.http_server.fair_acceptor import Board, Place
+from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.sessions.sessions import load_stores
 from axolotl_server.settings.server import ServerSettings
@@ -35,12 +35,12 @@ def main(arguments: list[str]) -> None:
     listener = socket.socket(fileno=int(arguments[1])) if len(arguments) > 1 else None
     order = read_order(control)
     try:
-        choice = choose(order["target"], order["toolsets"], order["flags"], _path(order["env_file"]))
+        choice = resolve_target(order["target"], order["toolsets"], order["flags"], _path(order["env_file"]))
         early = choice.settings
         start_logging(early.log_level, early.log)
         load_stores(early.sessions)
         adapt = partial(for_worker, number=order["number"], state_key=order["state_key"])
-        place = Place(Board(*order["descriptors"]), order["number"])
+        place = BoardPlace(ConnectionBoard(*order["descriptors"]), order["number"])
         run(_serve(choice.load(adapt), control, listener, place))
     except Exception as error:
         if not report_findings(error):
@@ -64,7 +64,7 @@ def _path(text: str | None) -> Path | None:
     return None if text is None else Path(text)
 
 
-async def _serve(host: ServerHost, control: socket.socket, listener: socket.socket | None, place: Place) -> None:
+async def _serve(host: ServerHost, control: socket.socket, listener: socket.socket | None, place: BoardPlace) -> None:
     async with serving(host, draining_seconds):
         set_log_level(host.settings.log_level, host.settings.log)
         if host.audit is not None:

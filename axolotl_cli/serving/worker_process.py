@@ -69,7 +69,7 @@ _PATIENCE_SECONDS: Final = 60.0
 class WorkerProcess:
     """A process with an interpreter of its own, which serves the listening socket that it is given."""
 
-    program: ClassVar[Sequence[str]] = ("-m", "axolotl_cli.worker")
+    program: ClassVar[Sequence[str]] = ("-m", "axolotl_cli.serving.worker")
     """What the interpreter runs."""
 
     def __init__(self, number: int, process: asyncio.subprocess.Process, end: socket.socket) -> None:

@@ -152,7 +152,7 @@ def _common(
     return feature.name, feature.title, feature.description, sets.get(id(feature)), spec.limits, layers
 
 
-def print_portrait(report: Mapping[str, Any]) -> None:
+def print_inspection(report: Mapping[str, Any]) -> None:
     """Write what `axolotl inspect` found."""
     show(*_server(report))
     for heading, facts in _features(report):

@@ -20,7 +20,7 @@ from axolotl_server.host import ServerHost
 from axolotl_server.settings.calls import ToolOverrides
 
 if TYPE_CHECKING:
-    from axolotl_cli.target import Choice
+    from axolotl_cli.target import ChosenTarget
 
 
 def values_of(host: ServerHost) -> list[EffectiveValue]:
@@ -84,7 +84,7 @@ def _text(value: Any) -> str:
     return "–" if value is None else one_line(json.dumps(value, ensure_ascii=False))
 
 
-def stray_variables(context: typer.Context, choice: "Choice") -> list[str]:
+def stray_variables(context: typer.Context, choice: "ChosenTarget") -> list[str]:
     """Find variables that look like ours and say nothing, in the environment and in the file of variables."""
     from axolotl_server.configuration.environment import unknown_variables
 

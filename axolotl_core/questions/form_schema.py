@@ -73,7 +73,7 @@ class Titles:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class FormSchema:
     """A model as a form; what a form cannot say, such as a pattern, is checked when the answer is read."""
 
     schema: JsonSchema
@@ -83,7 +83,7 @@ class Form:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def form_of(model: type[BaseModel]) -> Form:
+def form_of(model: type[BaseModel]) -> FormSchema:
     """Flatten a model, once.
 
     Raises:
@@ -102,7 +102,7 @@ def form_of(model: type[BaseModel]) -> Form:
     flat: JsonSchema = {"type": "object", "properties": {name: field.flat() for name, field in fields.items()}}
     if required:
         flat["required"] = required
-    return Form(flat, dict.fromkeys(name for name in demanded if fields[name].nullable))
+    return FormSchema(flat, dict.fromkeys(name for name in demanded if fields[name].nullable))
 
 
 class _Field:

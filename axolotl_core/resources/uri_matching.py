@@ -137,7 +137,7 @@ class Slot(Atom):
 
 
 @dataclass(frozen=True, slots=True)
-class Form(Slot):
+class PieceForm(Slot):
     """The place of parameters that bring their names with them, in any order."""
 
     def read(self, text: str) -> UriValues:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.resources.uri_matching import Atom, Form, Literal, Slot, UriValues, Variable, captured, pattern_of
+from axolotl_core.resources.uri_matching import (
+    Atom,
+    Literal,
+    PieceForm,
+    Slot,
+    UriValues,
+    Variable,
+    captured,
+    pattern_of,
+)
 
 if TYPE_CHECKING:
     from uritemplate.variable import URIVariable
@@ -164,7 +173,7 @@ def _atoms_of(parts: Sequence[str], expressions: Sequence["URIVariable"]) -> lis
     for index, expression in enumerate(expressions, start=1):
         before, after = parts[: 2 * index - 1], parts[2 * index :]
         slots = _slots_of(expression, "".join(before), "".join(after))
-        if atoms and isinstance(last := atoms[-1], Form) and last.separator == slots[0].lead:
+        if atoms and isinstance(last := atoms[-1], PieceForm) and last.separator == slots[0].lead:
             atoms[-1] = replace(last, variables=last.variables + slots[0].variables)
         else:
             atoms.extend(slots)
@@ -182,7 +191,7 @@ def _slots_of(expression: "URIVariable", before: str, after: str) -> list[Slot]:
     )
     alphabet = _SEGMENT.union(_BESIDES.get(operator, ""))
     if operator in _NAMED:
-        return [Form(variables, operator, separator, alphabet)]
+        return [PieceForm(variables, operator, separator, alphabet)]
     alphabet = alphabet.difference(_ends(operator, before, after))
     within = alphabet - {separator} if operator == "/" or (operator == "" and len(variables) > 1) else alphabet
     slots = [Slot((each,), separator, separator, alphabet if each.exploded else within) for each in variables]

@@ -85,7 +85,7 @@ ServeRoute: TypeAlias = Callable[[Scope, Mapping[bytes, bytes], Receive, Send], 
 """Answers a request, whose headers are given once more as a mapping; may raise `HttpRefusal`."""
 
 
-class IGate(Protocol):
+class IAuthenticator(Protocol):
     """Finds out on whose behalf a request is made, before its body is read."""
 
     async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
@@ -111,10 +111,10 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Premises:
+class Routing:
     """The gate and the routes of an application."""
 
-    gate: IGate | None = None
+    gate: IAuthenticator | None = None
     """None where everybody is anonymous."""
     routes: Mapping[str, Route] = field(default_factory=dict)
     """By path."""

@@ -172,7 +172,7 @@ class Fault(NamedTuple):
 
 
 @dataclass(slots=True)
-class Report:
+class VerificationReport:
     """What was found."""
 
     records: int = 0
@@ -189,7 +189,7 @@ class Report:
     """Calls that began and have no end yet, or never will."""
 
 
-def verify(path: Path, key: str | None = None, anchor: Anchor | None = None) -> Report:
+def verify(path: Path, key: str | None = None, anchor: Anchor | None = None) -> VerificationReport:
     """Read a whole log, up to the first thing that is wrong.
 
     Raises:
@@ -207,12 +207,12 @@ class _Verification:
         self._hashing = hashing
         self._anchor = anchor
         self._anchored = False
-        self._report = Report()
+        self._report = VerificationReport()
         self._unfinished = Unfinished()
         self._kept_from = 1
         self._head = b""
 
-    def run(self, lines: Iterator[LogLine]) -> Report:
+    def run(self, lines: Iterator[LogLine]) -> VerificationReport:
         report = self._report
         for line in lines:
             report.fault = self._look(line, lines)

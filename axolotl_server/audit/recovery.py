@@ -30,7 +30,7 @@ class Start(msgspec.Struct, frozen=True, omit_defaults=True):
     tenant: str | None = None
 
 
-class Glance(msgspec.Struct, frozen=True):
+class RecordSummary(msgspec.Struct, frozen=True):
     """What a reader of a log needs of each line."""
 
     event: str = ""
@@ -47,11 +47,11 @@ class Glance(msgspec.Struct, frozen=True):
 
 
 _log: Final = logging.getLogger("axolotl")
-_NOTHING: Final = Glance()
-_decode: Final = msgspec.json.Decoder(Glance).decode
+_NOTHING: Final = RecordSummary()
+_decode: Final = msgspec.json.Decoder(RecordSummary).decode
 
 
-def glance(line: bytes) -> Glance:
+def glance(line: bytes) -> RecordSummary:
     """Read a line; one that cannot be read says nothing."""
     try:
         return _decode(line)
@@ -62,7 +62,7 @@ def glance(line: bytes) -> Glance:
 class Unfinished(dict[str, Start]):
     """Follows a log: by the id of the call, what began and did not end. It is as small as the number of such calls."""
 
-    def follow(self, seen: Glance) -> None:
+    def follow(self, seen: RecordSummary) -> None:
         """Take notice of a line of the log."""
         if seen.event == "open":
             self.update({start.call_id: start for start in seen.unfinished})
@@ -91,9 +91,6 @@ class Unfinished(dict[str, Start]):
             )
             for start in self.values()
         ]
-
-
-_log: Final = logging.getLogger("axolotl")
 
 
 class Repair(NamedTuple):

@@ -151,8 +151,6 @@ class BufferedSink(IAuditSink):
 
 _PATIENCE_SECONDS: Final = 5.0
 
-_log: Final = logging.getLogger("axolotl")
-
 
 class _Waiting(NamedTuple):
     record: AuditRecord

@@ -16,7 +16,7 @@ _LOGGED_EVERY_SECONDS: Final = 10.0
 _log: Final = logging.getLogger("axolotl")
 
 
-class GuardedSink:
+class RetryingSink:
     """A sink that is left alone for a moment after it failed, and tried again then."""
 
     def __init__(self, sink: IAuditSink, retry_seconds: float, clock: Callable[[], float] = monotonic) -> None:
@@ -115,8 +115,6 @@ _RETRY_SECONDS: Final = 1.0
 _LONGEST_BLOCK_SECONDS: Final = 1.0
 """How long everything may stand still for the record of a call that was abandoned."""
 
-_log: Final = logging.getLogger("axolotl")
-
 
 class AuditTrail(IAuditTrail):
     """Gives every record to every sink.
@@ -133,7 +131,7 @@ class AuditTrail(IAuditTrail):
         timeout_seconds: float,
         retry_seconds: float = _RETRY_SECONDS,
     ) -> None:
-        self._sinks = [GuardedSink(sink, retry_seconds) for sink in sinks]
+        self._sinks = [RetryingSink(sink, retry_seconds) for sink in sinks]
         self._closed = on_failure == "closed"
         self._timeout_seconds = timeout_seconds
         self._retry_seconds = retry_seconds
@@ -180,7 +178,7 @@ class AuditTrail(IAuditTrail):
 
     def write(self, record: AuditRecord) -> Awaitable[None] | None:
         """Give a record to all sinks."""
-        keeping: list[tuple[GuardedSink, Awaitable[None]]] | None = None
+        keeping: list[tuple[RetryingSink, Awaitable[None]]] | None = None
         kept = True
         for sink in self._sinks:
             if not sink.ready and not sink.prepare() and not sink.may_try():
@@ -233,7 +231,7 @@ class AuditTrail(IAuditTrail):
                 raise self._refusal()
 
     async def _finish(
-        self, keeping: Sequence[tuple[GuardedSink, Awaitable[None]]], kept: bool, record: AuditRecord
+        self, keeping: Sequence[tuple[RetryingSink, Awaitable[None]]], kept: bool, record: AuditRecord
     ) -> None:
         """Wait for the sinks that need time; they go on if the call is stopped meanwhile."""
         following = [self._follow(sink, waiting) for sink, waiting in keeping]
@@ -241,13 +239,13 @@ class AuditTrail(IAuditTrail):
         if not (kept and all(answers)):
             self._complain(record)
 
-    def _follow(self, sink: GuardedSink, waiting: Awaitable[None]) -> asyncio.Task[bool]:
+    def _follow(self, sink: RetryingSink, waiting: Awaitable[None]) -> asyncio.Task[bool]:
         task = asyncio.get_running_loop().create_task(self._keep(sink, waiting))
         self._following.add(task)
         task.add_done_callback(self._following.discard)
         return task
 
-    async def _keep(self, sink: GuardedSink, waiting: Awaitable[None], *, lost: int = 1) -> bool:
+    async def _keep(self, sink: RetryingSink, waiting: Awaitable[None], *, lost: int = 1) -> bool:
         """Wait for a sink, and say whether it kept the record."""
         try:
             async with asyncio.timeout(self._timeout_seconds):

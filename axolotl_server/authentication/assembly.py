@@ -104,14 +104,14 @@ def _signatures(settings: AuthSettings) -> _Made:
 
 
 def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[], Awaitable[None]]]":
-    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileOfKeys, KeySet, PageOfKeys
+    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileOfKeys, KeySet, UrlKeys
 
     ages = settings.jwks_cache_seconds, settings.jwks_refresh_seconds
     if settings.jwks_file is not None:
         return {settings.issuers[0]: KeySet(FileOfKeys(settings.jwks_file, settings.fetch_max_bytes), *ages)}, _nothing
     fetcher = LateFetcher(settings.timeout_seconds, settings.fetch_max_bytes)
     if settings.jwks_url is not None:
-        return {settings.issuers[0]: KeySet(PageOfKeys(fetcher, settings.jwks_url), *ages)}, fetcher.close
+        return {settings.issuers[0]: KeySet(UrlKeys(fetcher, settings.jwks_url), *ages)}, fetcher.close
     return {issuer: KeySet(DiscoveredKeys(fetcher, issuer), *ages) for issuer in settings.issuers}, fetcher.close
 
 

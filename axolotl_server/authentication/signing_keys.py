@@ -28,7 +28,7 @@ class IKeySource(Protocol):
         ...
 
 
-class PageOfKeys:
+class UrlKeys:
     """Keys behind a URL."""
 
     def __init__(self, fetcher: IFetcher, url: str) -> None:

@@ -84,7 +84,7 @@ _DECIDED_AT_ONCE: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking(Decision):
+class MissingScopes(Decision):
     """A refusal because the principal lacks scopes of the feature, which it could get."""
 
     scopes: frozenset[str] = frozenset()
@@ -124,7 +124,7 @@ class Authorization:
         if not scopes or decision.allowed is not True or principal.scopes.issuperset(scopes):
             return decision
         missing = ", ".join(sorted({*scopes} - principal.scopes))
-        return Lacking(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}", frozenset(scopes))
+        return MissingScopes(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}", frozenset(scopes))
 
     async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
         """Decide on several features.

@@ -12,10 +12,10 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import because_of
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authorization.authorization import Authorization, Denial, Lacking, forbidden, subject_of
+from axolotl_server.authorization.authorization import Authorization, Denial, MissingScopes, forbidden, subject_of
 from axolotl_server.calls.binding import encode_error
 from axolotl_server.eras.era import Method, Methods
-from axolotl_server.features.request_target import Door, Doors, Sought
+from axolotl_server.features.request_target import FindTarget, RequestTarget, RequestTargets
 from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.messages.request import Request
 
@@ -23,7 +23,7 @@ from axolotl_server.messages.request import Request
 class Guard:
     """Asks who may use a feature before the method that was asked for looks at the request."""
 
-    def __init__(self, authorization: Authorization, doors: Doors) -> None:
+    def __init__(self, authorization: Authorization, doors: RequestTargets) -> None:
         self._authorization = authorization
         self._doors = doors
 
@@ -35,7 +35,7 @@ class Guard:
             for name, method in methods.items()
         }
 
-    def _in_front_of(self, method: Method, door: Door) -> Method:
+    def _in_front_of(self, method: Method, door: FindTarget) -> Method:
         verdicts, waits = self._authorization.verdicts, self._authorization.waits
         concerns = self._authorization.concerns
 
@@ -63,7 +63,7 @@ class Guard:
 
         return guarded
 
-    async def _judge(self, sought: Sought, spec: FeatureSpec, request: Request) -> Denial | None:
+    async def _judge(self, sought: RequestTarget, spec: FeatureSpec, request: Request) -> Denial | None:
         """Give the error that a request ends with, None where it may pass."""
         principal = request.exchange.principal
         decision = await self._authorization.decide(principal, spec)
@@ -71,11 +71,11 @@ class Guard:
             return None
         if self._authorization.hides:
             return because_of(await sought.missing(principal), decision)
-        if isinstance(decision, Lacking) and (challenge := request.exchange.demand(decision.scopes)) is not None:
+        if isinstance(decision, MissingScopes) and (challenge := request.exchange.demand(decision.scopes)) is not None:
             return because_of(challenge, decision)
         return forbidden(spec, decision)
 
-    async def _tell_missing(self, sought: Sought, request: Request) -> bytes | None:
+    async def _tell_missing(self, sought: RequestTarget, request: Request) -> bytes | None:
         """End a request for something that is not there.
 
         Where a decision takes time, one is made all the same, or a refusal would be known by how long it took.
@@ -92,7 +92,7 @@ class Guard:
             return asking.answer()
         raise missing
 
-    async def _refuse(self, sought: Sought, spec: FeatureSpec, denial: Denial, request: Request) -> bytes | None:
+    async def _refuse(self, sought: RequestTarget, spec: FeatureSpec, denial: Denial, request: Request) -> bytes | None:
         """End a request with an error, after the layers around the feature have seen it."""
         try:
             if sought.runs:
@@ -104,7 +104,7 @@ class Guard:
             raise InternalError(error.message, data=error.meta) from None
 
 
-async def _pass_layers(sought: Sought, request: Request) -> None:
+async def _pass_layers(sought: RequestTarget, request: Request) -> None:
     """Make a call that ends at the layer which knows the verdict."""
     binding, task = sought.binding, asyncio.current_task()
     assert binding is not None
@@ -156,7 +156,7 @@ class _Asking:
 class ResourceWatch:
     """Keeps changes from those who may not read what changed."""
 
-    def __init__(self, authorization: Authorization, doors: Doors) -> None:
+    def __init__(self, authorization: Authorization, doors: RequestTargets) -> None:
         self._authorization = authorization
         self._doors = doors
 

@@ -43,7 +43,7 @@ _THREADS: Final = 128
 _log = logging.getLogger("axolotl")
 
 
-class Finalising:
+class ScopeCloser:
     """Leaves what calls have entered, the last first; what cannot wait is left in threads, because it may block."""
 
     def __init__(self) -> None:
@@ -123,7 +123,7 @@ class InFlight(dict[ToolCall, None]):
         self.grace_seconds = grace_seconds
         """How long a call that was stopped may take to end before its caller is answered without it."""
         self.zombies = Zombies(self._count)
-        self.finalising = Finalising()
+        self.finalising = ScopeCloser()
         """What was made for calls that were answered."""
         self.ticking = False
         self.attentive = False
@@ -241,7 +241,7 @@ _UNWANTED: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
 _log = logging.getLogger("axolotl")
 
 
-class Invocation(ABC):
+class FeatureMethod(ABC):
     """A method of the protocol that runs a tool, a prompt or a resource."""
 
     def __init__(self, inflight: InFlight) -> None:
@@ -387,7 +387,7 @@ def _request_of(call: ToolCall) -> Request:
     return request
 
 
-class ErrorTelling(Invocation):
+class ErrorFeatureMethod(FeatureMethod):
     """Answers failures with JSON-RPC errors."""
 
     def tell(self, error: ToolError, request: Request) -> bytes:

@@ -14,7 +14,7 @@ from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import notification, request_message
 from axolotl_server.client.outcomes import Answering, Change, RemoteError, TaskCancelled, UnansweredQuestion, answers_to
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.transports.stream_exchange import StreamPeer
+from axolotl_server.transports.stream_exchange import StreamExchange
 
 
 class Conversation:
@@ -22,7 +22,7 @@ class Conversation:
 
     def __init__(self, handler: DefaultHandler, principal: Principal, request_id: int) -> None:
         self._inbox: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._peer = StreamPeer(handler, self._inbox.put_nowait, principal)
+        self._peer = StreamExchange(handler, self._inbox.put_nowait, principal)
         self.request_id = request_id
         self._begun = False
         self._ended = False

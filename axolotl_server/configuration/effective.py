@@ -8,7 +8,7 @@ from typing import Any, Final
 from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
-from axolotl_server.configuration.loading import Weighed
+from axolotl_server.configuration.loading import LoadedSettings
 from axolotl_server.configuration.settings_shape import below, fields_of
 from axolotl_server.configuration.sourced_values import DEFAULT, Keys, Origin
 from axolotl_server.settings.server import ServerSettings
@@ -32,7 +32,7 @@ class EffectiveValue:
         return ".".join(map(str, self.keys))
 
 
-def effective_values(weighed: Weighed) -> Iterator[EffectiveValue]:
+def effective_values(weighed: LoadedSettings) -> Iterator[EffectiveValue]:
     """List every setting, section by section."""
     for keys, value in _leaves(weighed.settings, ()):
         origin = weighed.origin_of(keys)

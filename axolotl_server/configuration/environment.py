@@ -13,7 +13,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
 from axolotl_server.configuration.secret_files import UnreadableFile, read_small
 from axolotl_server.configuration.settings_shape import fields_of, keys_of, tables_in
-from axolotl_server.configuration.sourced_values import Layer, Locate, Origin, Tree, file_name, merge, tree_of
+from axolotl_server.configuration.sourced_values import Locate, Origin, Source, Tree, file_name, merge, tree_of
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class EnvFile:
 
     def locate(self, variable: str) -> Origin:
         """Find the line of a variable."""
-        return Origin(Layer.ENV_FILE, f"{file_name(self.path)}:{self.lines[variable]}")
+        return Origin(Source.ENV_FILE, f"{file_name(self.path)}:{self.lines[variable]}")
 
 
 def read_env_file(path: Path) -> EnvFile:
@@ -82,7 +82,6 @@ def _line(binding: "Binding") -> int:
     return binding.original.line + len(blank.splitlines())
 
 
-_PREFIX: Final = "AXOLOTL_"
 _DELIMITER: Final = "__"
 _TOOLSETS: Final = "AXOLOTL_TOOLSETS"
 """Names the tool sets to serve, and no section, though there is one of that name."""

@@ -16,9 +16,9 @@ from axolotl_server.configuration.sourced_values import (
     CONTAINER,
     DEFAULT,
     Keys,
-    Layer,
     Origin,
-    Said,
+    Source,
+    SourcedValue,
     Tree,
     merge,
     reach,
@@ -37,7 +37,7 @@ _FLAGS: Final[Mapping[Keys, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Weighed:
+class LoadedSettings:
     """The settings that hold, each with its origin."""
 
     settings: ServerSettings
@@ -46,7 +46,7 @@ class Weighed:
     def origin_of(self, keys: Keys) -> Origin:
         """Say where a value came from."""
         node, rest = reach(self.said, keys)
-        return node.origin(rest) if isinstance(node, Said) else DEFAULT
+        return node.origin(rest) if isinstance(node, SourcedValue) else DEFAULT
 
 
 def load_settings(
@@ -61,15 +61,15 @@ def load_settings(
         ConfigurationError: if a value is wrong or a key unknown; it names the place, the origin and the nearest right
             key.
     """
-    return weigh(flags=flags, file=file, container=container).settings
+    return load_with_origins(flags=flags, file=file, container=container).settings
 
 
-def weigh(
+def load_with_origins(
     *,
     flags: Mapping[str, Any] | None = None,
     file: FileSettings | None = None,
     container: Mapping[str, Any] | None = None,
-) -> Weighed:
+) -> LoadedSettings:
     """Weigh all sources and check the outcome, and remember who said what.
 
     Raises:
@@ -90,11 +90,11 @@ def weigh(
 def _variables(file: FileSettings, findings: list[str]) -> list[Tree]:
     """Read both kinds of variables; what the environment says beats the file of variables."""
     trees = [] if (more := file.env_file) is None else [read_variables(more.variables, more.locate, findings)]
-    return [*trees, read_variables(os.environ, partial(Origin, Layer.ENVIRONMENT), findings)]
+    return [*trees, read_variables(os.environ, partial(Origin, Source.ENVIRONMENT), findings)]
 
 
 def _flag(keys: Keys) -> Origin:
-    return Origin(Layer.FLAG, _FLAGS.get(keys, ""))
+    return Origin(Source.FLAG, _FLAGS.get(keys, ""))
 
 
 def _folded(layer: Tree) -> Tree:
@@ -105,7 +105,7 @@ def _folded(layer: Tree) -> Tree:
     return {**layer, "tools": {name.casefold(): said for name, said in tools.items()}}
 
 
-def _checked(tree: Tree, findings: list[str]) -> Weighed:
+def _checked(tree: Tree, findings: list[str]) -> LoadedSettings:
     """Check all values, whatever was found before, so that everything is told at once."""
     unread: dict[Keys, str] = {}
     try:
@@ -117,13 +117,13 @@ def _checked(tree: Tree, findings: list[str]) -> Weighed:
         raise ConfigurationError(*findings, *unread.values(), *mistakes) from None
     if findings or unread:
         raise ConfigurationError(*findings, *unread.values())
-    return Weighed(settings, tree)
+    return LoadedSettings(settings, tree)
 
 
-def _plain(node: Any, keys: Keys, unread: dict[Keys, str], said: Said | None = None) -> Any:
+def _plain(node: Any, keys: Keys, unread: dict[Keys, str], said: SourcedValue | None = None) -> Any:
     """Take the values out of a tree, and the secrets out of their files."""
     match node:
-        case Said(value=value):
+        case SourcedValue(value=value):
             return _plain(value, keys, unread, node)
         case dict():
             return {key: _plain(value, (*keys, key), unread, said) for key, value in node.items()}

@@ -8,7 +8,7 @@ from pydantic_core import ErrorDetails
 
 from axolotl_core.names import nearest
 from axolotl_server.configuration.settings_shape import below, fields_of, keys_of
-from axolotl_server.configuration.sourced_values import Keys, Layer, Said, Tree, leaves, reach
+from axolotl_server.configuration.sourced_values import Keys, Source, SourcedValue, Tree, leaves, reach
 from axolotl_server.settings.server import ServerSettings
 
 _MOST_ORIGINS: Final = 4
@@ -71,7 +71,7 @@ def _hint(keys: Keys) -> str:
 def _origins(keys: Keys, tree: Tree) -> str:
     """Tell who said it; of a table whose values come from several places, each with its own."""
     node, rest = reach(tree, keys)
-    if isinstance(node, Said):
+    if isinstance(node, SourcedValue):
         return str(node.origin(rest))
     said = list(leaves(node)) if node is not tree or not keys else []
     together = {_origin(leaf, len(keys) - len(rest)) for leaf in said}
@@ -81,7 +81,7 @@ def _origins(keys: Keys, tree: Tree) -> str:
     return "; ".join([*shown, "…"] if len(said) > _MOST_ORIGINS else shown)
 
 
-def _origin(leaf: Said, depth: int) -> str:
+def _origin(leaf: SourcedValue, depth: int) -> str:
     """Of what stands in a file, name the line of its table."""
     origin = leaf.origin()
-    return str(leaf.locate(leaf.keys[:depth]) if origin.layer is Layer.FILE else origin)
+    return str(leaf.locate(leaf.keys[:depth]) if origin.layer is Source.FILE else origin)

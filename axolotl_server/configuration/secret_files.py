@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from axolotl_server.configuration.settings_shape import SecretForm, below, fields_of, secret_form
-from axolotl_server.configuration.sourced_values import Keys, Said, Tree, leaves, tree_of
+from axolotl_server.configuration.sourced_values import Keys, SourcedValue, Tree, leaves, tree_of
 
 
 class UnreadableFile(Exception):
@@ -99,8 +99,8 @@ def find_secret_files(tree: Tree, annotation: Any, findings: list[str], keys: Ke
     return found
 
 
-def _find_below(node: Said | Tree, annotation: Any, findings: list[str], keys: Keys) -> Said | Tree:
-    if not isinstance(node, Said):
+def _find_below(node: SourcedValue | Tree, annotation: Any, findings: list[str], keys: Keys) -> SourcedValue | Tree:
+    if not isinstance(node, SourcedValue):
         return find_secret_files(node, annotation, findings, keys)
     if not isinstance(node.value, list | tuple):
         return node
@@ -112,8 +112,8 @@ def _find_below(node: Said | Tree, annotation: Any, findings: list[str], keys: K
     return replace(node, value=items)
 
 
-def _files(node: Said | Tree, form: SecretForm) -> Said | None:
-    if not isinstance(node, Said):
+def _files(node: SourcedValue | Tree, form: SecretForm) -> SourcedValue | None:
+    if not isinstance(node, SourcedValue):
         return None
     paths = [node.value] if form == "one" else _listed(node.value)
     if not paths or not all(isinstance(path, str | PathLike) and fspath(path) for path in paths):
@@ -130,5 +130,5 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _finding(keys: Keys, problem: str, node: Said | Tree) -> str:
+def _finding(keys: Keys, problem: str, node: SourcedValue | Tree) -> str:
     return f"Setting {'.'.join(map(str, keys))}: {problem} ({next(leaves(node)).origin()})"

@@ -8,7 +8,7 @@ from typing import Any
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.sourced_values import Keys, Layer, Origin, file_name
+from axolotl_server.configuration.sourced_values import Keys, Origin, Source, file_name
 
 _PROJECT_TABLE = ("tool", "axolotl")
 
@@ -29,11 +29,11 @@ class FileSettings:
     def locate(self, keys: Keys) -> Origin:
         """Find the line that says something."""
         if self.path is None:
-            return Origin(Layer.FILE, "file")
+            return Origin(Source.FILE, "file")
         from axolotl_server.configuration.toml_lines import line_of
 
         line = line_of(self.path, (*self.table, *keys))
-        return Origin(Layer.FILE, file_name(self.path) + (f":{line}" if line else ""))
+        return Origin(Source.FILE, file_name(self.path) + (f":{line}" if line else ""))
 
 
 def find_file(directory: Path) -> FileSettings:

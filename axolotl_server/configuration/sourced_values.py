@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, Union
 
 
-class Layer(StrEnum):
+class Source(StrEnum):
     """Who can say something about a setting; each beats all below it."""
 
     FLAG = "flag"
@@ -20,11 +20,11 @@ class Layer(StrEnum):
 
 
 _WORDS: Final = {
-    Layer.FLAG: "flag {}",
-    Layer.ENVIRONMENT: "environment {}",
-    Layer.CONTAINER: "container{}",
-    Layer.TOOL: "tool attribute{}",
-    Layer.DEFAULT: "default{}",
+    Source.FLAG: "flag {}",
+    Source.ENVIRONMENT: "environment {}",
+    Source.CONTAINER: "container{}",
+    Source.TOOL: "tool attribute{}",
+    Source.DEFAULT: "default{}",
 }
 
 
@@ -32,18 +32,18 @@ _WORDS: Final = {
 class Origin:
     """A layer, and the place in it: the flag, the variable, or the file with its line."""
 
-    layer: Layer
+    layer: Source
     place: str = ""
 
     def __str__(self) -> str:
-        if self.layer is Layer.FLAG and not self.place:
+        if self.layer is Source.FLAG and not self.place:
             return "argument"  # of code that stands where the command line would
         return _WORDS.get(self.layer, "{}").format(self.place).strip()
 
 
-CONTAINER: Final = Origin(Layer.CONTAINER)
-TOOL: Final = Origin(Layer.TOOL)
-DEFAULT: Final = Origin(Layer.DEFAULT)
+CONTAINER: Final = Origin(Source.CONTAINER)
+TOOL: Final = Origin(Source.TOOL)
+DEFAULT: Final = Origin(Source.DEFAULT)
 
 
 def file_name(path: Path) -> str:
@@ -58,11 +58,11 @@ Keys: TypeAlias = tuple[str | int, ...]
 Locate: TypeAlias = Callable[[Keys], Origin]
 """Finds the place where a source says something."""
 
-Tree: TypeAlias = dict[str, Union["Said", "Tree"]]
+Tree: TypeAlias = dict[str, Union["SourcedValue", "Tree"]]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SourcedValue:
     """A value, and where it was said; a list is one value, though the tables in it are trees."""
 
     value: Any = field(repr=False)  # it may be a secret
@@ -80,7 +80,7 @@ def tree_of(values: Mapping[str, Any], locate: Locate, keys: Keys = ()) -> Tree:
     tree: Tree = {}
     for key, value in values.items():
         place = (*keys, key)
-        tree[key] = tree_of(value, locate, place) if _is_table(value) else Said(value, place, locate)
+        tree[key] = tree_of(value, locate, place) if _is_table(value) else SourcedValue(value, place, locate)
     return tree
 
 
@@ -104,9 +104,9 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping) and bool(value)
 
 
-def reach(tree: Tree, keys: Keys) -> tuple[Said | Tree, Keys]:
+def reach(tree: Tree, keys: Keys) -> tuple[SourcedValue | Tree, Keys]:
     """Follow keys as far as they lead; gives what is there, and the keys that are left."""
-    node: Said | Tree = tree
+    node: SourcedValue | Tree = tree
     for index, key in enumerate(keys):
         inner = _inside(node, key)
         if inner is None:
@@ -115,17 +115,17 @@ def reach(tree: Tree, keys: Keys) -> tuple[Said | Tree, Keys]:
     return node, ()
 
 
-def _inside(node: Said | Tree, key: Any) -> Said | Tree | None:
-    if not isinstance(node, Said):
+def _inside(node: SourcedValue | Tree, key: Any) -> SourcedValue | Tree | None:
+    if not isinstance(node, SourcedValue):
         return node.get(key)
     items = node.value if isinstance(node.value, list) and isinstance(key, int) else []
     table = items[key] if key in range(len(items)) else None
     return table if isinstance(table, dict) else None
 
 
-def leaves(node: Said | Tree) -> Iterator[Said]:
+def leaves(node: SourcedValue | Tree) -> Iterator[SourcedValue]:
     """Give all values in a tree."""
-    if isinstance(node, Said):
+    if isinstance(node, SourcedValue):
         yield node
         return
     for below in node.values():

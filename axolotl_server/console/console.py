@@ -10,7 +10,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.event_stream import EventStream
 from axolotl_server.asgi.http import HttpRefusal
-from axolotl_server.console.journal import CallRecord, Journal, Observer
+from axolotl_server.console.journal import CallObserver, CallRecord, Journal
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import is_loopback
 
@@ -67,7 +67,7 @@ class Console:
 
     def __init__(self, recent_calls: int, *, show_arguments: bool) -> None:
         self.journal = Journal(recent_calls)
-        self.observer = Observer(self.journal, show_arguments=show_arguments)
+        self.observer = CallObserver(self.journal, show_arguments=show_arguments)
         self.shows_arguments = show_arguments
         self.generation: Final = secrets.token_hex(4)
         """Tells a page that comes back whether it meets the same process."""

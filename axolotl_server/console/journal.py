@@ -205,7 +205,7 @@ class _Verdict(msgspec.Struct, rename="camel"):
     result_type: str = "complete"
 
 
-class Observer(ILayer):
+class CallObserver(ILayer):
     """Keeps the journal: the methods tell when a request begins and ends, the layer how the code of a feature did."""
 
     def __init__(self, journal: Journal, *, show_arguments: bool = False) -> None:

@@ -15,10 +15,10 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.event_stream import EventStream, until_client_leaves
-from axolotl_server.asgi.http import HttpRefusal, IGate, Receive, Route, Scope, Send, ServeRoute, send_json
+from axolotl_server.asgi.http import HttpRefusal, IAuthenticator, Receive, Route, Scope, Send, ServeRoute, send_json
 from axolotl_server.calls.binding import Binding
 from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
-from axolotl_server.console.journal import Observer
+from axolotl_server.console.journal import CallObserver
 from axolotl_server.host import ServerHost
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from axolotl_server.quotas import quota_rules
@@ -169,7 +169,7 @@ def _effects(
             {
                 "toolset": spec.toolset,
                 "limits": asdict(spec.limits),
-                "layers": [type(layer).__name__ for layer in binding.layers if not isinstance(layer, Observer)],
+                "layers": [type(layer).__name__ for layer in binding.layers if not isinstance(layer, CallObserver)],
                 "cost": spec.feature.cost,
                 "quotas": [f"{rule.name}: {rule.limit}" for rule in rules if rule.concerns(spec)],
                 "scopes": sorted(spec.feature.scopes),
@@ -184,7 +184,7 @@ _PAGE = "console.html"
 class ConsoleRoutes:
     """Answers the page; its data is behind the same gate as the endpoint."""
 
-    def __init__(self, host: ServerHost, console: Console, gate: IGate | None) -> None:
+    def __init__(self, host: ServerHost, console: Console, gate: IAuthenticator | None) -> None:
         self._host = host
         self._console = console
         self._gate = gate

@@ -26,7 +26,7 @@ from axolotl_server.settings.calls import ProtocolSettings
 _ANY_TIME = frozenset({"initialize", "ping"})
 
 
-class LegacyEra(IEra):
+class HandshakeEra(IEra):
     """One handshake revision."""
 
     cancel_on_disconnect = False

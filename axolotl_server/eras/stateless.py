@@ -153,7 +153,7 @@ _BAD_REQUESTS: Final = (
 )
 
 
-class ModernEra(IEra):
+class StatelessEra(IEra):
     """One stateless revision."""
 
     cancel_on_disconnect = True

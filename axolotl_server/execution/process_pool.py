@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from axolotl_core.features.feature import IFeature
 from axolotl_core.layers import ToolCall
-from axolotl_server.execution.process_worker import START_METHOD, Job, Lesson, Outcome, kill_family, preload, work
+from axolotl_server.execution.process_worker import START_METHOD, LoadTool, Outcome, RunCall, kill_family, preload, work
 
 _START_SECONDS: Final = 30.0
 _FORWARDED: Final = frozenset({"log", "url_completed", "hang_up"})
@@ -21,18 +21,18 @@ _FORWARDED: Final = frozenset({"log", "url_completed", "hang_up"})
 _log = logging.getLogger("axolotl")
 
 
-class NoWorker(Exception):
+class NoProcess(Exception):
     """No process can run a tool; the text says why."""
 
 
-class Skill(NamedTuple):
+class PooledTool(NamedTuple):
     """A tool that the workers of a crew can learn; jobs name it by its number."""
 
     number: int
     feature: IFeature
 
 
-class Worker:
+class ToolProcess:
     """A process that runs tools; to be used by one thread at a time, and ended by any."""
 
     def __init__(self, name: str, max_memory_bytes: int | None) -> None:
@@ -53,11 +53,11 @@ class Worker:
         """Whether it waits for work; one that says something unasked has ended, or cannot be trusted."""
         return not self._busy and not self._killed and not self._pipe.poll()
 
-    def knows(self, skill: Skill) -> bool:
+    def knows(self, skill: PooledTool) -> bool:
         """Tell whether it can run a tool."""
         return skill.number in self._known
 
-    def learn(self, skill: Skill, members: frozenset[int]) -> None:
+    def learn(self, skill: PooledTool, members: frozenset[int]) -> None:
         """Load a tool, if that was not done before, and forget those that are no members any more.
 
         Raises:
@@ -66,17 +66,17 @@ class Worker:
         """
         if self.knows(skill):
             return
-        data = ForkingPickler.dumps(Lesson(skill.number, bytes(ForkingPickler.dumps(skill.feature)), members))
+        data = ForkingPickler.dumps(LoadTool(skill.number, bytes(ForkingPickler.dumps(skill.feature)), members))
         self._busy = True
         failure = self._answer_to(data)
         self._busy = False
         self._known &= members
         if failure is not None:
             _log.error("%s cannot be loaded in a process:\n%s", skill.feature.name, failure)
-            raise NoWorker("it cannot be loaded in a process")
+            raise NoProcess("it cannot be loaded in a process")
         self._known.add(skill.number)
 
-    def run(self, job: Job, call: ToolCall) -> Outcome:
+    def run(self, job: RunCall, call: ToolCall) -> Outcome:
         """Run a call, and pass on what its code says meanwhile.
 
         Raises:
@@ -126,17 +126,17 @@ class Worker:
             patience.cancel()
 
 
-class Crew:
+class ProcessPool:
     """The workers of a tool or a group: some are warm, one that was ended is replaced, and each learns as it needs."""
 
     def __init__(self, name: str, size: int, max_memory_bytes: int | None) -> None:
         self._name = f"axolotl-{name}"
         self._max_memory_bytes = max_memory_bytes
-        self._idle: list[Worker] = []
-        self._all: set[Worker] = set()
+        self._idle: list[ToolProcess] = []
+        self._all: set[ToolProcess] = set()
         self._members: set[int] = set()
         self._next_number = itertools.count(1).__next__
-        self._cold: deque[Skill] = deque()
+        self._cold: deque[PooledTool] = deque()
         self._warming = threading.Lock()
         self._lock = threading.RLock()
         self.closed = False
@@ -145,26 +145,26 @@ class Crew:
     def __len__(self) -> int:
         return len(self._all)
 
-    def join(self, feature: IFeature) -> Skill:
+    def join(self, feature: IFeature) -> PooledTool:
         """Take a tool in."""
-        skill = Skill(self._next_number(), feature)
+        skill = PooledTool(self._next_number(), feature)
         self._members.add(skill.number)
         return skill
 
-    def leave(self, skill: Skill) -> None:
+    def leave(self, skill: PooledTool) -> None:
         """Let a tool go; the crew ends with the last one."""
         self._members.discard(skill.number)
         if not self._members:
             self.close()
 
-    def warm(self, skill: Skill) -> None:
+    def warm(self, skill: PooledTool) -> None:
         """Have a worker ready for a tool, in the background."""
         self._cold.append(skill)
         with contextlib.suppress(RuntimeError):  # the crew was closed meanwhile
             self.threads.submit(self._warm)
 
     @contextlib.contextmanager
-    def worker(self, skill: Skill) -> Iterator[Worker]:
+    def worker(self, skill: PooledTool) -> Iterator[ToolProcess]:
         """Lend a worker that knows a tool; one that did not end its work well is replaced.
 
         Raises:
@@ -199,12 +199,12 @@ class Crew:
             finally:
                 self._warming.release()
 
-    def _prepare(self, skill: Skill) -> None:
+    def _prepare(self, skill: PooledTool) -> None:
         if skill.number in self._members and not self.closed:
-            with contextlib.suppress(NoWorker):
+            with contextlib.suppress(NoProcess):
                 self._keep(self._skilled(skill))
 
-    def _skilled(self, skill: Skill) -> Worker:
+    def _skilled(self, skill: PooledTool) -> ToolProcess:
         """Find or start a worker that knows a tool."""
         worker = self._take(skill)
         if worker is not None:
@@ -216,9 +216,9 @@ class Crew:
             if not self.closed:
                 what = "the process for %s does not start; the reason stands above"
                 _log.error(what, skill.feature.name, exc_info=error)
-            raise NoWorker("its process does not start") from error
+            raise NoProcess("its process does not start") from error
 
-    def _take(self, skill: Skill) -> Worker | None:
+    def _take(self, skill: PooledTool) -> ToolProcess | None:
         """Take an idle worker, best the last one that knows the tool."""
         while True:
             with self._lock:
@@ -230,7 +230,7 @@ class Crew:
                 return worker
             self._drop(worker)
 
-    def _taught(self, worker: Worker, skill: Skill) -> Worker:
+    def _taught(self, worker: ToolProcess, skill: PooledTool) -> ToolProcess:
         try:
             worker.learn(skill, frozenset(self._members))
         except BaseException:
@@ -238,15 +238,15 @@ class Crew:
             raise
         return worker
 
-    def _start(self) -> Worker:
-        worker = Worker(self._name, self._max_memory_bytes)
+    def _start(self) -> ToolProcess:
+        worker = ToolProcess(self._name, self._max_memory_bytes)
         self._all.add(worker)
         if self.closed:
             self._drop(worker)
-            raise NoWorker("the server ends")
+            raise NoProcess("the server ends")
         return worker
 
-    def _keep(self, worker: Worker) -> bool:
+    def _keep(self, worker: ToolProcess) -> bool:
         """Keep a worker for later, or end one that is of no more use; answers which."""
         with self._lock:
             if not self.closed and worker.usable:
@@ -255,7 +255,7 @@ class Crew:
         self._drop(worker)
         return False
 
-    def _drop(self, worker: Worker) -> None:
+    def _drop(self, worker: ToolProcess) -> None:
         self._all.discard(worker)
         worker.close()
 

@@ -93,7 +93,7 @@ _DONE: Final = "done"
 _log = logging.getLogger("axolotl")
 
 
-class Lesson(msgspec.Struct, frozen=True):
+class LoadTool(msgspec.Struct, frozen=True):
     """A tool, as it travels to a worker, which is answered with a traceback if the tool cannot be loaded there."""
 
     number: int
@@ -102,7 +102,7 @@ class Lesson(msgspec.Struct, frozen=True):
     """The numbers of all tools that there are; a worker forgets the others."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class RunCall(msgspec.Struct, frozen=True):
     """One call, as it travels to a worker that knows its tool."""
 
     number: int
@@ -138,20 +138,20 @@ def work(pipe: Pipe, max_memory_bytes: int | None) -> None:
 def _work_once(features: dict[int, IFeature], pipe: Pipe, runner: asyncio.Runner) -> None:
     """Wait for a call and run it, or for a tool and learn it."""
     try:
-        asked: Job | Lesson = pipe.recv()
+        asked: RunCall | LoadTool = pipe.recv()
     except EOFError:
         raise
     except Exception:  # arguments that cannot arrive
         pipe.send((_DONE, Outcome(failure=traceback.format_exc())))
     else:
-        if isinstance(asked, Lesson):
+        if isinstance(asked, LoadTool):
             pipe.send(_learn(features, asked))
         else:
             feature = features[asked.number]
-            _answer(feature, asked, pipe, _Surroundings(feature, runner))
+            _answer(feature, asked, pipe, _CallRuntime(feature, runner))
 
 
-def _learn(features: dict[int, IFeature], lesson: Lesson) -> str | None:
+def _learn(features: dict[int, IFeature], lesson: LoadTool) -> str | None:
     """Load a tool, and forget those that are gone; answers with a traceback if it cannot be loaded."""
     for number in features.keys() - lesson.members:
         del features[number]
@@ -162,7 +162,7 @@ def _learn(features: dict[int, IFeature], lesson: Lesson) -> str | None:
     return None
 
 
-class _Surroundings:
+class _CallRuntime:
     """In which the code of one call runs: context variables of its own, and the loop of the process if it waits."""
 
     def __init__(self, feature: IFeature, runner: asyncio.Runner) -> None:
@@ -182,10 +182,10 @@ class _Surroundings:
             self.finish(left)
 
 
-def _answer(feature: IFeature, job: Job, pipe: Pipe, around: _Surroundings) -> None:
+def _answer(feature: IFeature, job: RunCall, pipe: Pipe, around: _CallRuntime) -> None:
     """Run a call, say how it ended, and then finalise what it used."""
     pipe.send((_BEGUN, ()))
-    caller = _DistantCaller(pipe, job)
+    caller = _PipeCaller(pipe, job)
     context = ToolContext(job.request_id, caller, job.principal, deadline=job.deadline, uri=job.uri)
     error, outcome = _run(feature, job, context, around)
     try:
@@ -201,7 +201,7 @@ def _answer(feature: IFeature, job: Job, pipe: Pipe, around: _Surroundings) -> N
 
 
 def _run(
-    feature: IFeature, job: Job, context: ToolContext, around: _Surroundings
+    feature: IFeature, job: RunCall, context: ToolContext, around: _CallRuntime
 ) -> tuple[BaseException | None, Outcome]:
     try:
         return None, Outcome(around.finish(feature.execute(job.arguments, context)))
@@ -217,7 +217,7 @@ def _too_large(feature: IFeature) -> Outcome:
     return Outcome(told=(f"Tool {feature.name} needs more memory than it may have", {"reason": "memory"}))
 
 
-def _finalise(scope: CallScope, error: BaseException | None, feature: IFeature, around: _Surroundings) -> None:
+def _finalise(scope: CallScope, error: BaseException | None, feature: IFeature, around: _CallRuntime) -> None:
     """Leave what the call has entered; what goes wrong is too late for its caller."""
     for one in scope.close():
         try:
@@ -233,10 +233,10 @@ def _limit_memory(max_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (max_bytes, max_bytes))
 
 
-class _DistantCaller:
+class _PipeCaller:
     """The caller, at the other end of the pipe; it hears, but cannot be asked, and hears nothing after the end."""
 
-    def __init__(self, pipe: Pipe, job: Job) -> None:
+    def __init__(self, pipe: Pipe, job: RunCall) -> None:
         self._pipe = pipe
         self._speaking = threading.Lock()
         self._ended = False

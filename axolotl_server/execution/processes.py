@@ -14,8 +14,8 @@ from axolotl_core.layers import Invoke, ToolCall
 from axolotl_server.execution.threads import in_loop
 
 if TYPE_CHECKING:
-    from axolotl_server.execution.process_pool import Crew, Skill, Worker
-    from axolotl_server.execution.process_worker import Job, Outcome
+    from axolotl_server.execution.process_pool import PooledTool, ProcessPool, ToolProcess
+    from axolotl_server.execution.process_worker import Outcome, RunCall
 
 _WARM_AFTER_SECONDS: Final = 1.0
 """Servers that are started to be looked at have ended by then."""
@@ -38,8 +38,8 @@ class ProcessRunner:
         self._max_memory_bytes = max_memory_bytes
         self._loop = asyncio.get_running_loop()
         self._joining = threading.Lock()
-        self._crews: weakref.WeakSet[Crew] = weakref.WeakSet()
-        self._groups: weakref.WeakValueDictionary[str, Crew] = weakref.WeakValueDictionary()
+        self._crews: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
+        self._groups: weakref.WeakValueDictionary[str, ProcessPool] = weakref.WeakValueDictionary()
         self.killed = 0
         """How many workers were ended before their code was."""
 
@@ -70,26 +70,28 @@ class ProcessRunner:
         for crew in self._all_crews():
             crew.close()
 
-    def _all_crews(self) -> "tuple[Crew, ...]":
+    def _all_crews(self) -> "tuple[ProcessPool, ...]":
         with self._joining:
             return tuple(self._crews)
 
-    def _crew(self, spec: FeatureSpec) -> "Crew":
+    def _crew(self, spec: FeatureSpec) -> "ProcessPool":
         """Find the crew of the tool's group, or make one."""
-        from axolotl_server.execution.process_pool import Crew  # few servers have processes
+        from axolotl_server.execution.process_pool import ProcessPool  # few servers have processes
 
         group = spec.limits.pool
         crew = None if group is None else self._groups.get(group)
         if crew is not None and not crew.closed:
             return crew
         most = spec.limits.max_concurrency if group is None else None
-        crew = Crew(group or spec.feature.name, min(self._processes, most or self._processes), self._max_memory_bytes)
+        crew = ProcessPool(
+            group or spec.feature.name, min(self._processes, most or self._processes), self._max_memory_bytes
+        )
         self._crews.add(crew)
         if group is not None:
             self._groups[group] = crew
         return crew
 
-    def _leave(self, crew: "Crew", skill: "Skill") -> None:
+    def _leave(self, crew: "ProcessPool", skill: "PooledTool") -> None:
         with self._joining:
             crew.leave(skill)
 
@@ -97,7 +99,7 @@ class ProcessRunner:
 class _Invocation:
     """The calls of one tool."""
 
-    def __init__(self, crew: "Crew", skill: "Skill", runner: ProcessRunner) -> None:
+    def __init__(self, crew: "ProcessPool", skill: "PooledTool", runner: ProcessRunner) -> None:
         self._crew = crew
         self._skill = skill
         self._runner = runner
@@ -119,11 +121,11 @@ class _Run:
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
-        self._worker: Worker | None = None
+        self._worker: ToolProcess | None = None
         self._stopped = False
         self._deciding = threading.Lock()
 
-    def begin(self, worker: "Worker") -> bool:
+    def begin(self, worker: "ToolProcess") -> bool:
         """Hold a worker; answers False if the call was stopped before."""
         with self._deciding:
             self._worker = None if self._stopped else worker
@@ -144,9 +146,9 @@ class _Run:
             return True
 
 
-def _work(crew: "Crew", skill: "Skill", run: _Run) -> "Outcome | None":
+def _work(crew: "ProcessPool", skill: "PooledTool", run: _Run) -> "Outcome | None":
     """Run a call in a worker of the crew; the answer is None for one that was stopped before it began."""
-    from axolotl_server.execution.process_pool import NoWorker
+    from axolotl_server.execution.process_pool import NoProcess
 
     try:
         for last in (False, True):
@@ -163,15 +165,15 @@ def _work(crew: "Crew", skill: "Skill", run: _Run) -> "Outcome | None":
                 finally:
                     run.end()
         return None
-    except NoWorker as reason:
+    except NoProcess as reason:
         raise ToolError(f"{_named(run.call.spec)} cannot run: {reason}", meta=_CRASHED) from None
 
 
-def _job(call: ToolCall, skill: "Skill") -> "Job":
-    from axolotl_server.execution.process_worker import Job
+def _job(call: ToolCall, skill: "PooledTool") -> "RunCall":
+    from axolotl_server.execution.process_worker import RunCall
 
     caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace
-    return Job(skill.number, call.arguments, *caller)
+    return RunCall(skill.number, call.arguments, *caller)
 
 
 def _unpacked(outcome: "Outcome | None") -> Any:

@@ -13,7 +13,7 @@ from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode
 from axolotl_server.calls.binding import Binding
-from axolotl_server.calls.feature_method import ErrorTelling, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
 from axolotl_server.messages.params import CompletionParams, read_params, read_raw_params
 from axolotl_server.messages.request import Request
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from axolotl_server.features.resources import TemplateCatalogue
 
 
-class CompletionMethods(ErrorTelling):
+class CompletionMethods(ErrorFeatureMethod):
     """Completes the arguments of prompts and the variables of resource templates."""
 
     def __init__(self, prompts: "PromptCatalogue", templates: "TemplateCatalogue", inflight: InFlight) -> None:

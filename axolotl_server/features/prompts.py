@@ -15,7 +15,7 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyPrompt, PromptRegistry
 from axolotl_server.calls.binding import Binder, Binding
-from axolotl_server.calls.feature_method import ErrorTelling, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
 from axolotl_server.eras.presentation import content_for, prompt_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import Completing, encode_completion
@@ -104,7 +104,7 @@ def _encode_messages(output: PromptResult, request: Request) -> bytes:
     return encode(result)[:-1] + (era.tail if output.meta is None else era.closing(output.meta))
 
 
-class PromptMethods(ErrorTelling):
+class PromptMethods(ErrorFeatureMethod):
     """Lists prompts and renders them."""
 
     def __init__(self, catalogue: PromptCatalogue, inflight: InFlight) -> None:

@@ -19,7 +19,7 @@ from axolotl_server.messages.request import Request
 _Missing: TypeAlias = Callable[[Principal], Awaitable[ProtocolError]]
 
 
-class Sought(NamedTuple):
+class RequestTarget(NamedTuple):
     """What a request is about."""
 
     binding: Binding[Any] | None
@@ -32,11 +32,11 @@ class Sought(NamedTuple):
     """Whether the feature's code is to run."""
 
 
-Door: TypeAlias = Callable[[Request], Sought | None]
+FindTarget: TypeAlias = Callable[[Request], RequestTarget | None]
 """Finds what a request is about; None where it names nothing, which its method will complain of."""
 
 
-class Doors:
+class RequestTargets:
     """The methods that name a feature."""
 
     def __init__(
@@ -50,7 +50,7 @@ class Doors:
         self._prompts = prompts
         self._resources = resources
         self._templates = templates
-        self.by_method: dict[str, Door] = {
+        self.by_method: dict[str, FindTarget] = {
             "tools/call": self._call,
             "prompts/get": self._get,
             "resources/read": self._read,
@@ -72,39 +72,41 @@ class Doors:
         catalogues = (self._tools, self._prompts, self._resources, self._templates)
         return next((binding.spec for catalogue in catalogues for binding in catalogue.bindings()), None)
 
-    def _call(self, request: Request) -> Sought | None:
+    def _call(self, request: Request) -> RequestTarget | None:
         params = request.head.params
         if params.name is UNSET:
             return None
         missing = partial(self._tools.unknown, params.name)
-        return Sought(self._tools.try_find(params.name), missing, bytes(params.arguments))
+        return RequestTarget(self._tools.try_find(params.name), missing, bytes(params.arguments))
 
-    def _get(self, request: Request) -> Sought | None:
+    def _get(self, request: Request) -> RequestTarget | None:
         params = request.head.params
         if params.name is UNSET:
             return None
         missing = partial(self._prompts.unknown, params.name)
-        return Sought(self._prompts.try_find(params.name), missing, bytes(params.arguments))
+        return RequestTarget(self._prompts.try_find(params.name), missing, bytes(params.arguments))
 
-    def _read(self, request: Request) -> Sought:
+    def _read(self, request: Request) -> RequestTarget:
         uri = read_params(request.data, ResourceParams).uri
-        return Sought(self.behind(uri), _always(partial(ResourceNotFound, uri)), uri=uri)
+        return RequestTarget(self.behind(uri), _always(partial(ResourceNotFound, uri)), uri=uri)
 
-    def _subscribe(self, request: Request) -> Sought:
+    def _subscribe(self, request: Request) -> RequestTarget:
         uri = read_params(request.data, ResourceParams).uri
-        return Sought(self.behind(uri), _always(partial(ResourceNotFound, uri)), uri=uri, runs=False)
+        return RequestTarget(self.behind(uri), _always(partial(ResourceNotFound, uri)), uri=uri, runs=False)
 
-    def _complete(self, request: Request) -> Sought | None:
+    def _complete(self, request: Request) -> RequestTarget | None:
         reference = read_params(request.data, CompletionParams).ref
         raw = bytes(read_raw_params(request.data))
         if reference.type == "ref/prompt" and reference.name is not None:
             prompt = self._prompts.try_find(reference.name)
             missing = partial(self._prompts.unknown, reference.name)
-            return Sought(None if prompt is None else prompt.completion, missing, raw)
+            return RequestTarget(None if prompt is None else prompt.completion, missing, raw)
         if reference.type == "ref/resource" and reference.uri is not None:
             template = self._templates.named(reference.uri)
             text = f"Invalid params: there is no resource template {reference.uri}"
-            return Sought(None if template is None else template.completion, _always(partial(InvalidParams, text)), raw)
+            return RequestTarget(
+                None if template is None else template.completion, _always(partial(InvalidParams, text)), raw
+            )
         return None
 
 

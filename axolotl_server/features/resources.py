@@ -12,7 +12,7 @@ from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyResource, ResourceRegistry
 from axolotl_core.resources.resource import CacheHint, IResource, IResourceTemplate, ResourceContents, screen
 from axolotl_server.calls.binding import Binder, Binding, EncodeOutput
-from axolotl_server.calls.feature_method import ErrorTelling, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
 from axolotl_server.eras.presentation import contents_for, resource_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import Completing, encode_completion
@@ -177,7 +177,7 @@ def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: 
     return encode_contents
 
 
-class ResourceMethods(ErrorTelling):
+class ResourceMethods(ErrorFeatureMethod):
     """Lists resources, reads them, and remembers who watches which."""
 
     def __init__(

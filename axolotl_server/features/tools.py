@@ -20,7 +20,7 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.registry import AnyTool, ToolRegistry
 from axolotl_server.calls.binding import Binder, ToolBinding, encode_error
-from axolotl_server.calls.feature_method import InFlight, Invocation
+from axolotl_server.calls.feature_method import FeatureMethod, InFlight
 from axolotl_server.eras.presentation import tool_definition
 from axolotl_server.eras.stateless import check_parameters
 from axolotl_server.features.catalogue import Catalogue
@@ -111,7 +111,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolBinding]):
 _OPENING_BRACE = ord("{")
 
 
-class ToolMethods(Invocation):
+class ToolMethods(FeatureMethod):
     """Lists tools and calls them; what goes wrong inside a tool is a result for the model to read."""
 
     def __init__(

@@ -18,7 +18,7 @@ from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalog
 from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.layer_stack import Policies, default_layers, optional_layers
-from axolotl_server.hosting.method_tables import Parts, generations
+from axolotl_server.hosting.method_tables import MethodParts, make_eras
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.methods.subscriptions import Subscriptions
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
     from axolotl_server.authorization.guard import Guard, ResourceWatch
     from axolotl_server.console.console import Console
-    from axolotl_server.features.request_target import Doors
+    from axolotl_server.features.request_target import RequestTargets
     from axolotl_server.observation.observation import Observation
     from axolotl_server.tasks.task import TaskStore
 
@@ -161,15 +161,15 @@ def _doors(
     prompts: PromptCatalogue,
     resources: ResourceCatalogue,
     templates: TemplateCatalogue,
-) -> "Doors | None":
+) -> "RequestTargets | None":
     if authorization is None:
         return None
-    from axolotl_server.features.request_target import Doors
+    from axolotl_server.features.request_target import RequestTargets
 
-    return Doors(tools, prompts, resources, templates)
+    return RequestTargets(tools, prompts, resources, templates)
 
 
-def _guard(authorization: "Authorization | None", doors: "Doors | None") -> "Guard | None":
+def _guard(authorization: "Authorization | None", doors: "RequestTargets | None") -> "Guard | None":
     if authorization is None or doors is None:
         return None
     from axolotl_server.authorization.guard import Guard
@@ -177,7 +177,7 @@ def _guard(authorization: "Authorization | None", doors: "Doors | None") -> "Gua
     return Guard(authorization, doors)
 
 
-def _watch(authorization: "Authorization | None", doors: "Doors | None") -> "ResourceWatch | None":
+def _watch(authorization: "Authorization | None", doors: "RequestTargets | None") -> "ResourceWatch | None":
     if authorization is None or doors is None:
         return None
     from axolotl_server.authorization.guard import ResourceWatch
@@ -234,7 +234,7 @@ class ServerContainer(containers.DeclarativeContainer):
     subscriptions = providers.Singleton(_subscriptions, settings, watch)
 
     parts = providers.Singleton(
-        Parts,
+        MethodParts,
         settings=settings,
         roles=roles,
         tools=tools,
@@ -252,5 +252,5 @@ class ServerContainer(containers.DeclarativeContainer):
         console=console,
         observation=observation,
     )
-    eras = providers.Singleton(generations, parts)
+    eras = providers.Singleton(make_eras, parts)
     handler = providers.Singleton(_handler, eras, inflight, subscriptions, observation)

@@ -9,8 +9,8 @@ from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.binding import Binder
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, Method, Methods
-from axolotl_server.eras.handshake import LegacyEra
-from axolotl_server.eras.stateless import ModernEra
+from axolotl_server.eras.handshake import HandshakeEra
+from axolotl_server.eras.stateless import StatelessEra
 from axolotl_server.features.completion import CompletionMethods
 from axolotl_server.features.prompts import PromptCatalogue, PromptMethods
 from axolotl_server.features.resources import ResourceCatalogue, ResourceMethods, TemplateCatalogue
@@ -35,14 +35,14 @@ from axolotl_server.settings.server import ServerSettings
 if TYPE_CHECKING:
     from axolotl_server.authorization.guard import Guard, ResourceWatch
     from axolotl_server.console.console import Console
-    from axolotl_server.features.request_target import Doors
+    from axolotl_server.features.request_target import RequestTargets
     from axolotl_server.observation.observation import Observation
     from axolotl_server.tasks.directed_tasks import DirectedTasks
     from axolotl_server.tasks.task import TaskStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
+class MethodParts:
     """What the methods are made of."""
 
     settings: ServerSettings
@@ -63,11 +63,11 @@ class Parts:
     observation: "Observation | None" = None
 
     @property
-    def doors(self) -> "Doors":
+    def doors(self) -> "RequestTargets":
         """Find what requests are about."""
-        from axolotl_server.features.request_target import Doors  # few servers ask
+        from axolotl_server.features.request_target import RequestTargets  # few servers ask
 
-        return Doors(self.tools, self.prompts, self.resources, self.templates)
+        return RequestTargets(self.tools, self.prompts, self.resources, self.templates)
 
     def protect(self, methods: Methods) -> Methods:
         """Put the guard in front of methods, where there is one; a console sees what the guard refuses too."""
@@ -76,7 +76,7 @@ class Parts:
         return guarded if self.observation is None else self.observation.observe(guarded, self)
 
 
-def generations(parts: Parts) -> Eras:
+def make_eras(parts: MethodParts) -> Eras:
     """Give each generation the methods that it has, as far as the server offers what they are about."""
     settings, roles = parts.settings, parts.roles
     capabilities = capabilities_of(roles.offers, roles.extensions, roles.tools)
@@ -93,13 +93,15 @@ def generations(parts: Parts) -> Eras:
     eras = Eras(
         [
             *(
-                LegacyEra(
+                HandshakeEra(
                     one, parts.protect({**legacy, **tasked} if one.tasks else legacy), settings.protocol, by_request
                 )
                 for one in HANDSHAKE_REVISIONS
             ),
             *(
-                ModernEra(one, parts.protect(modern), settings.protocol, in_rounds, identity=identity, list_hint=hint)
+                StatelessEra(
+                    one, parts.protect(modern), settings.protocol, in_rounds, identity=identity, list_hint=hint
+                )
                 for one in STATELESS_REVISIONS
             ),
         ]
@@ -110,7 +112,7 @@ def generations(parts: Parts) -> Eras:
     return eras
 
 
-def _tasks(parts: Parts, tools: ToolMethods) -> "tuple[Methods, DirectedTasks]":
+def _tasks(parts: MethodParts, tools: ToolMethods) -> "tuple[Methods, DirectedTasks]":
     """Make what runs tasks, in the way of the revision that has them and in that of the extension."""
     from axolotl_server.tasks.directed_tasks import DirectedTasks  # few servers have tasks
     from axolotl_server.tasks.requested_tasks import RequestedTasks
@@ -124,7 +126,7 @@ def _tasks(parts: Parts, tools: ToolMethods) -> "tuple[Methods, DirectedTasks]":
     return requested.methods, directed
 
 
-def _shared(parts: Parts, tools: ToolMethods, capabilities: Mapping[str, Any]) -> dict[str, Method]:
+def _shared(parts: MethodParts, tools: ToolMethods, capabilities: Mapping[str, Any]) -> dict[str, Method]:
     """Make the methods that revisions with a handshake have in common; most of them the stateless one has too."""
     prompts = PromptMethods(parts.prompts, parts.inflight)
     maximum = parts.settings.subscriptions.maximum_resources
@@ -146,7 +148,7 @@ def _shared(parts: Parts, tools: ToolMethods, capabilities: Mapping[str, Any]) -
 
 
 def _modern(
-    parts: Parts, shared: Methods, capabilities: Mapping[str, Any], tasks: "DirectedTasks | None"
+    parts: MethodParts, shared: Methods, capabilities: Mapping[str, Any], tasks: "DirectedTasks | None"
 ) -> dict[str, Method]:
     maximum = parts.settings.subscriptions.maximum_resources
     watched = ("resources/subscribe", "resources/unsubscribe")

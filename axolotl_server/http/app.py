@@ -17,9 +17,9 @@ from axolotl_server.asgi.http import (
     JSON,
     Headers,
     HttpRefusal,
-    IGate,
-    Premises,
+    IAuthenticator,
     Receive,
+    Routing,
     Scope,
     Send,
     read_rest,
@@ -59,12 +59,12 @@ async def listen(session: Session, headers: Mapping[bytes, bytes], outlet: Event
 _SESSION_HEADER = b"mcp-session-id"
 
 
-class Surroundings(msgspec.Struct, frozen=True, eq=False):
+class ExchangeContext(msgspec.Struct, frozen=True, eq=False):
     """What all exchanges of an application share."""
 
     sessions: Sessions
     keep_alive_seconds: float
-    gate: IGate | None = None
+    gate: IAuthenticator | None = None
 
 
 class HttpExchange(msgspec.Struct, eq=False, gc=False):
@@ -73,7 +73,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     loop: asyncio.AbstractEventLoop
     headers: Mapping[bytes, bytes]
     principal: Principal
-    _surroundings: Surroundings
+    _surroundings: ExchangeContext
     _receive: Receive
     _send: Send
     status: int = 200
@@ -214,11 +214,11 @@ class HttpApp:
         settings: ServerSettings,
         reply_at_once: ReplyAtOnce | None = None,
         event_store: IEventStore | None = None,
-        premises: Premises | None = None,
+        premises: Routing | None = None,
     ) -> None:
         if premises is None and settings.auth.is_used:
             raise ConfigurationError("An HttpApp of its own asks nobody for a token: make it with make_app(host)")
-        premises = premises or Premises()
+        premises = premises or Routing()
         self._gate = premises.gate
         self._routes = premises.routes
         self._handler = handler
@@ -230,7 +230,7 @@ class HttpApp:
         """How many requests were refused before a method saw them, by status."""
         self.sessions = choose_sessions(handler, settings, event_store)
         self._shares_sessions = self.sessions.shared
-        self._surroundings = Surroundings(self.sessions, settings.http.keep_alive_seconds, premises.gate)
+        self._surroundings = ExchangeContext(self.sessions, settings.http.keep_alive_seconds, premises.gate)
         self._sse = None if settings.http.sse_path is None else self._make_sse(handler, settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -270,7 +270,7 @@ class HttpApp:
             self.refused[status] = self.refused.get(status, 0) + 1
             await send_refusal(send, refusal)
 
-    async def _admit(self, gate: IGate, scope: Scope, headers: dict[bytes, bytes]) -> Principal:
+    async def _admit(self, gate: IAuthenticator, scope: Scope, headers: dict[bytes, bytes]) -> Principal:
         """Find out who sends a request, and take away what proves it: nobody behind the gate needs to have it."""
         principal = await gate.admit(headers)
         proof, pairs = (b"authorization", headers.pop(b"authorization", b"")), scope["headers"]

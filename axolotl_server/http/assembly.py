@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_server.asgi.http import IGate, Premises, Route
+from axolotl_server.asgi.http import IAuthenticator, Route, Routing
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp, ReplyAtOnce
 from axolotl_server.settings.transports import HttpSettings
@@ -86,7 +86,7 @@ def make_app(host: ServerHost, reply_at_once: ReplyAtOnce | None = None) -> Http
     console = _console_of(host, gate)
     routes = _routes_of(host) | ({} if console is None else console.by_path())
     kind = _kind_of(host)
-    app = kind(host.handler, host.settings, reply_at_once, host.roles.event_store, Premises(gate, routes))
+    app = kind(host.handler, host.settings, reply_at_once, host.roles.event_store, Routing(gate, routes))
     host.on_stop(app.sessions.close)
     if console is not None:
         console.sessions = app.sessions
@@ -104,7 +104,7 @@ def _kind_of(host: ServerHost) -> type[HttpApp]:
     return CrossOriginApp
 
 
-def _console_of(host: ServerHost, gate: IGate | None) -> "ConsoleRoutes | None":
+def _console_of(host: ServerHost, gate: IAuthenticator | None) -> "ConsoleRoutes | None":
     if host.console is None:
         return None
     from axolotl_server.console.routes import ConsoleRoutes
@@ -112,7 +112,7 @@ def _console_of(host: ServerHost, gate: IGate | None) -> "ConsoleRoutes | None":
     return ConsoleRoutes(host, host.console, gate)
 
 
-def _gate_of(host: ServerHost) -> IGate | None:
+def _gate_of(host: ServerHost) -> IAuthenticator | None:
     if not is_authenticated(host):
         return None
     from axolotl_server.authentication.assembly import make_gate

@@ -14,7 +14,7 @@ from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.transports.stream_exchange import StreamPeer
+from axolotl_server.transports.stream_exchange import StreamExchange
 
 
 class _SseConnection:
@@ -25,7 +25,7 @@ class _SseConnection:
     ) -> None:
         self.token = secrets.token_hex(16)
         self.stream = stream
-        self.peer = StreamPeer(handler, stream.put, principal)
+        self.peer = StreamExchange(handler, stream.put, principal)
         self._handler = handler
         self._gone = False
         self._leaving = leaving

@@ -18,7 +18,7 @@ _UNAVAILABLE: Final = (
 )
 
 
-class StallGuard:
+class StallCheck:
     """Looks at all connections now and then, so that a request which arrives in time costs nothing."""
 
     def __init__(self, header_seconds: float, body_seconds: float) -> None:
@@ -146,7 +146,7 @@ class HttpDrain:
         """Let clients take what is said to them, and leave."""
         connections = self._server.server_state.connections
         await self._until_closed(_LINGERING_SECONDS)
-        StallGuard.give_up(connections)
+        StallCheck.give_up(connections)
         for connection in tuple(connections):
             connection.shutdown()
         await self._until_closed(max(self._until - _now(), _LAST_WORDS_SECONDS))

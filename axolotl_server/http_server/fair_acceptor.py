@@ -15,7 +15,7 @@ _BYTES: Final = 4
 _ABSENT: Final = -1
 
 
-class Board:
+class ConnectionBoard:
     """A piece of memory that all workers and their supervisor share: a number for each worker."""
 
     def __init__(self, descriptor: int) -> None:
@@ -24,12 +24,12 @@ class Board:
         self._counts = memoryview(self._memory).cast("i")
 
     @staticmethod
-    def make() -> tuple["Board", int]:
+    def make() -> tuple["ConnectionBoard", int]:
         """Make a board on which nobody is; gives the descriptor by which workers find it, too."""
         with tempfile.TemporaryFile() as file:
             file.truncate(_PLACES * _BYTES)
             descriptor = os.dup(file.fileno())
-        board = Board(descriptor)
+        board = ConnectionBoard(descriptor)
         for number in range(1, _PLACES + 1):
             board.leave(number)
         return board, descriptor
@@ -54,10 +54,10 @@ class Board:
         self._memory.close()
 
 
-class Place(NamedTuple):
+class BoardPlace(NamedTuple):
     """What a worker needs to write on the board."""
 
-    board: Board
+    board: ConnectionBoard
     number: int
 
 
@@ -77,7 +77,7 @@ class FairAcceptor:
     client that opens several. Nobody is waited for who does not come, such as a worker that is stuck.
     """
 
-    def __init__(self, server: uvicorn.Server, listener: socket.socket, place: Place) -> None:
+    def __init__(self, server: uvicorn.Server, listener: socket.socket, place: BoardPlace) -> None:
         self._server = server
         self._listener = listener
         self._board, self._number = place

@@ -14,10 +14,10 @@ from axolotl_server.asgi.http import Send
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http.assembly import check_exposure, make_app, tls_context
-from axolotl_server.http_server.connections import HttpDrain, StallGuard
+from axolotl_server.http_server.connections import HttpDrain, StallCheck
 
 if TYPE_CHECKING:
-    from axolotl_server.http_server.fair_acceptor import Place
+    from axolotl_server.http_server.fair_acceptor import BoardPlace
 
 _START: Final = {
     status.value: b"HTTP/1.1 %d %b\r\ncontent-type: application/json\r\ncontent-length: "
@@ -56,10 +56,10 @@ class _DrainingServer(uvicorn.Server):
         super().__init__(config)
         self.on_hand_over: Callable[[], object] | None = None
         self.on_serving: Callable[[], object] | None = None
-        self.place: Place | None = None
+        self.place: BoardPlace | None = None
         http = host.settings.http
         self._ending = host.ending
-        self._stalls = StallGuard(http.header_timeout_seconds, http.body_timeout_seconds)
+        self._stalls = StallCheck(http.header_timeout_seconds, http.body_timeout_seconds)
         self._drain = HttpDrain(self, app, host)
 
     @contextmanager
@@ -75,7 +75,7 @@ class _DrainingServer(uvicorn.Server):
         if self.on_serving is not None:
             self.on_serving()
 
-    async def _take_fairly(self, listener: socket.socket, place: "Place") -> None:
+    async def _take_fairly(self, listener: socket.socket, place: "BoardPlace") -> None:
         """Take connections in turn with the other workers, not as the event loop would."""
         from axolotl_server.http_server.fair_acceptor import FairAcceptor
 
@@ -122,7 +122,7 @@ async def serve_http(
     *,
     on_hand_over: Callable[[], object] | None = None,
     on_serving: Callable[[], object] | None = None,
-    place: "Place | None" = None,
+    place: "BoardPlace | None" = None,
 ) -> None:
     """Serve on a bound socket until `host.ending` says that it is enough; every call is answered before.
 

@@ -6,7 +6,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 
 
-class IGate(Protocol):
+class IAuthorizationCheck(Protocol):
     """What knows who may use what."""
 
     def concerns(self, spec: FeatureSpec) -> bool:
@@ -25,7 +25,7 @@ class IGate(Protocol):
 class AuthorizationLayer(ILayer):
     """Asks before every call, of whatever kind."""
 
-    def __init__(self, gate: IGate) -> None:
+    def __init__(self, gate: IAuthorizationCheck) -> None:
         self._gate = gate
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:

@@ -13,7 +13,7 @@ from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_server.calls.binding import Binder, Binding
-from axolotl_server.calls.feature_method import ErrorTelling, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
 from axolotl_server.messages.params import read_raw_params
 from axolotl_server.messages.request import Request
 
@@ -55,7 +55,7 @@ class _Method(IFeature):
         return await self._answer(arguments, context)
 
 
-class ExtensionMethods(ErrorTelling):
+class ExtensionMethods(ErrorFeatureMethod):
     """Runs the methods of extensions for clients that have the extension too."""
 
     def __init__(self, extensions: Iterable[IExtension], binder: Binder, inflight: InFlight) -> None:

@@ -179,7 +179,7 @@ class Counter:
         return self._counts.copy().items()
 
 
-class Numbers:
+class MetricValues:
     """All metrics of one server: those that are counted here, and those that are read where they are."""
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class Numbers:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sources:
+class Gauges:
     """The parts of a server that count something."""
 
     inflight: InFlight
@@ -217,7 +217,7 @@ class Sources:
     processes: ProcessRunner
     layers: Sequence[ILayer]
 
-    def feed(self, numbers: Numbers, watchdog: Watchdog | None) -> None:
+    def feed(self, numbers: MetricValues, watchdog: Watchdog | None) -> None:
         """Have all of them read whenever somebody asks."""
         inflight, processes = self.inflight, self.processes
         zombies = inflight.zombies

@@ -12,8 +12,8 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer
 from axolotl_server.eras.era import IEra, Methods
 from axolotl_server.layers.call_ending import CurrentCallLayer, OutcomeLayer
-from axolotl_server.observation.metrics import Numbers
-from axolotl_server.observation.observer import Observer
+from axolotl_server.observation.metrics import MetricValues
+from axolotl_server.observation.observer import OperationObserver
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ class Observation:
 
     layers: Sequence[ILayer]
     """They stand outside of all others, the record of the audit included."""
-    numbers: Numbers
-    observer: Observer | None = None
+    numbers: MetricValues
+    observer: OperationObserver | None = None
     """None where only log messages want to know of calls."""
     page: "MetricsPage | None" = None
     flushes: Sequence[Callable[[], object]] = ()
@@ -112,7 +112,7 @@ def make_observation(settings: ServerSettings) -> Observation:
         ConfigurationError: if something for it is not installed, or an exporter cannot be made.
     """
     layers: list[ILayer] = [CurrentCallLayer()] if settings.log.format == "json" else []
-    said, numbers = settings.telemetry, Numbers()
+    said, numbers = settings.telemetry, MetricValues()
     if not (said.traces or said.metrics or settings.metrics.enabled):
         return Observation(layers=layers, numbers=numbers)
     page = _page(settings, numbers) if settings.metrics.enabled else None
@@ -124,7 +124,7 @@ def make_observation(settings: ServerSettings) -> Observation:
             _send(settings, numbers, flushes, endings)
     except ImportError as error:
         raise _missing("telemetry", "OpenTelemetry", "otel") from error
-    observer = Observer(numbers, spans)
+    observer = OperationObserver(numbers, spans)
     return Observation(
         layers=[OutcomeLayer(observer), *layers],
         numbers=numbers,
@@ -136,7 +136,7 @@ def make_observation(settings: ServerSettings) -> Observation:
     )
 
 
-def _page(settings: ServerSettings, numbers: Numbers) -> "MetricsPage":
+def _page(settings: ServerSettings, numbers: MetricValues) -> "MetricsPage":
     http, path = settings.http, settings.metrics.path
     if path in (http.path, http.sse_path):
         raise ConfigurationError(f"metrics.path is {path}, where the MCP endpoint is: choose another path")
@@ -157,7 +157,7 @@ def _spans(settings: ServerSettings, flushes: list[Callable[[], object]]) -> "Sp
 
 def _send(
     settings: ServerSettings,
-    numbers: Numbers,
+    numbers: MetricValues,
     flushes: list[Callable[[], object]],
     endings: list[Callable[[], object]],
 ) -> None:

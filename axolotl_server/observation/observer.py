@@ -16,13 +16,13 @@ from axolotl_core.protocol import codes
 from axolotl_server.calls.binding import Binding
 from axolotl_server.eras.era import IEra, Method, Methods
 from axolotl_server.features.prompts import PromptCatalogue
-from axolotl_server.features.request_target import Doors
+from axolotl_server.features.request_target import RequestTargets
 from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.layers.call_ending import Ending
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.request import Request
-from axolotl_server.observation.metrics import UNKNOWN, Numbers, Series
+from axolotl_server.observation.metrics import UNKNOWN, MetricValues, Series
 
 if TYPE_CHECKING:
     from axolotl_server.observation.otel import OperationSpan, Spans
@@ -100,7 +100,7 @@ def failure_of_stop(method: str, call: ToolCall) -> Failure:
 class ObservedHandler(DefaultHandler):
     """Measures connections from their beginning to their end."""
 
-    def __init__(self, *parts: Any, numbers: Numbers) -> None:
+    def __init__(self, *parts: Any, numbers: MetricValues) -> None:
         super().__init__(*parts)
         self._numbers = numbers
         self._began: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()
@@ -155,7 +155,7 @@ class IFeatures(Protocol):
     def prompts(self) -> PromptCatalogue: ...
 
     @property
-    def doors(self) -> Doors: ...
+    def doors(self) -> RequestTargets: ...
 
 
 class Targets:
@@ -212,10 +212,10 @@ class _ObservedMethods(dict[str, Method]):
         return super().get(name) or self._unknown
 
 
-class Observer:
+class OperationObserver:
     """Measures operations, and makes spans of them where there is a tracer."""
 
-    def __init__(self, numbers: Numbers, spans: "Spans | None" = None) -> None:
+    def __init__(self, numbers: MetricValues, spans: "Spans | None" = None) -> None:
         self._numbers = numbers
         self._spans = spans
         self._targets: Targets | None = None

@@ -33,7 +33,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.messages.request import Request
-from axolotl_server.observation.metrics import BUCKETS, METRICS, UNKNOWN, Metric, Numbers, Reading
+from axolotl_server.observation.metrics import BUCKETS, METRICS, UNKNOWN, Metric, MetricValues, Reading
 from axolotl_server.observation.observer import Operation, Target
 from axolotl_server.settings.server import ServerIdentity
 
@@ -43,18 +43,18 @@ class Instruments:
 
     def __init__(self, provider: MeterProvider) -> None:
         self._meter = provider.get_meter("axolotl")
-        self._servers: dict[Numbers, None] = {}
+        self._servers: dict[MetricValues, None] = {}
         self._histograms: dict[str, Histogram] = {}
         for metric in METRICS:
             self._create(metric)
 
-    def add(self, numbers: Numbers) -> None:
+    def add(self, numbers: MetricValues) -> None:
         """Send the numbers of a server from now on."""
         self._servers[numbers] = None
         for name, histogram in numbers.histograms.items():
             histogram.followers.append(self._histograms[name].record)
 
-    def remove(self, numbers: Numbers) -> None:
+    def remove(self, numbers: MetricValues) -> None:
         """Send them no more."""
         self._servers.pop(numbers, None)
 
@@ -78,7 +78,7 @@ class Instruments:
         return read
 
 
-def _read(numbers: Numbers, metric: Metric) -> Iterable[Reading]:
+def _read(numbers: MetricValues, metric: Metric) -> Iterable[Reading]:
     """Read from a thread of the exporter's; what changes at that very moment is read the next time."""
     try:
         return numbers.read(metric.name)

@@ -11,7 +11,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from axolotl_server.asgi.http import HttpRefusal, Receive, Scope, Send
-from axolotl_server.observation.metrics import BUCKETS, METRICS, Histogram, Metric, Numbers, Reading, Series
+from axolotl_server.observation.metrics import BUCKETS, METRICS, Histogram, Metric, MetricValues, Reading, Series
 
 _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 
@@ -19,7 +19,7 @@ _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 class MetricsPage:
     """Serves the numbers of a server, and those of its process, from a registry of its own."""
 
-    def __init__(self, numbers: Numbers, labels: Mapping[str, str] | None = None) -> None:
+    def __init__(self, numbers: MetricValues, labels: Mapping[str, str] | None = None) -> None:
         self._registry = CollectorRegistry()
         process = ProcessCollector(registry=None)
         for collector in (_NumbersCollector(numbers), process):
@@ -39,7 +39,7 @@ class MetricsPage:
 class _NumbersCollector(Collector):
     """Gives the numbers as they are when somebody asks."""
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: MetricValues) -> None:
         self._numbers = numbers
 
     def collect(self) -> Iterator[Family]:

@@ -13,7 +13,7 @@ from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
 from axolotl_core.questions.question import InvalidAnswer, Question
 from axolotl_server.messages.request import Request
-from axolotl_server.questions.sealing import Answer, Binding, RoundState, StateSealer, binding_of, question_digest
+from axolotl_server.questions.sealing import Answer, RoundState, StateBinding, StateSealer, binding_of, question_digest
 
 _log = logging.getLogger("axolotl")
 
@@ -116,7 +116,7 @@ def _digest(question: Question) -> str:
     return question_digest(question.method, question.params)
 
 
-def _binding(call: ToolCall) -> Binding:
+def _binding(call: ToolCall) -> StateBinding:
     request = call.caller
     assert isinstance(request, Request)
     return binding_of(call.principal, request.head.method, call.uri or call.spec.name, call.raw)

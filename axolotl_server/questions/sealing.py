@@ -60,7 +60,7 @@ class RoundState(msgspec.Struct, frozen=True):
     asked: dict[str, str] = {}
 
 
-class Binding(msgspec.Struct, frozen=True, array_like=True):
+class StateBinding(msgspec.Struct, frozen=True, array_like=True):
     """The only request that a state may come back with."""
 
     principal: tuple[str | None, ...]
@@ -81,11 +81,11 @@ class _Content(msgspec.Struct, frozen=True, array_like=True):
 _decode_content: Final = msgspec.msgpack.Decoder(_Content).decode
 
 
-def binding_of(principal: Principal, method: str, target: str, arguments: bytes) -> Binding:
+def binding_of(principal: Principal, method: str, target: str, arguments: bytes) -> StateBinding:
     """Tell a request from every other, whatever the order of keys and the whitespace in its arguments."""
     digest = sha256(_canonical(arguments)).digest()
     issuer = () if principal.issuer is None else (principal.issuer,)
-    return Binding((principal.subject, principal.tenant, *issuer), method, target, digest)
+    return StateBinding((principal.subject, principal.tenant, *issuer), method, target, digest)
 
 
 def question_digest(method: str, params: Mapping[str, Any]) -> str:
@@ -110,7 +110,7 @@ class StateSealer:
         self._ttl_seconds = ttl_seconds
         self._clock = clock
 
-    def seal(self, state: RoundState, binding: Binding) -> str:
+    def seal(self, state: RoundState, binding: StateBinding) -> str:
         """Make a token of a state, for one request.
 
         Raises:
@@ -129,7 +129,7 @@ class StateSealer:
             )
         return token
 
-    def open(self, token: str, binding: Binding) -> RoundState:
+    def open(self, token: str, binding: StateBinding) -> RoundState:
         """Give back the state that was sealed for this request.
 
         Raises:
@@ -141,7 +141,7 @@ class StateSealer:
         answers = {key: Answer(digest, msgspec.Raw(raw)) for key, (digest, raw) in content.answers.items()}
         return RoundState(answers, content.asked)
 
-    def _decrypt(self, data: bytes, binding: Binding) -> bytes:
+    def _decrypt(self, data: bytes, binding: StateBinding) -> bytes:
         from cryptography.exceptions import InvalidTag
 
         head, nonce, sealed = data[:_HEAD_BYTES], data[_HEAD_BYTES:][:_NONCE_BYTES], data[_HEAD_BYTES + _NONCE_BYTES :]

@@ -186,7 +186,7 @@ NO_SESSIONS = (
 )
 
 
-class Sessionless(Sessions):
+class RefusedSessions(Sessions):
     """Refuses the handshake: the next request would reach a process that knows nothing of it.
 
     That is an error of the protocol with an ordinary HTTP status, as clients show its message then. A session that
@@ -215,7 +215,7 @@ def choose_sessions(handler: DefaultHandler, settings: ServerSettings, given: IE
 
         return local_sessions(handler, settings.sessions, settings.sessions.directory, given)
     if settings.http.workers > 1:
-        return Sessionless(handler, settings.sessions, None)
+        return RefusedSessions(handler, settings.sessions, None)
     return Sessions(handler, settings.sessions, _events(settings.sessions, given))
 
 

@@ -41,7 +41,7 @@ _SILENCE_SECONDS: Final = 10.0
 _LAST_SECONDS: Final = 2.0
 
 
-class Word(msgspec.Struct, array_like=True, frozen=True):
+class BusMessage(msgspec.Struct, array_like=True, frozen=True):
     """One message between processes."""
 
     kind: WordKind
@@ -53,17 +53,17 @@ class Word(msgspec.Struct, array_like=True, frozen=True):
     """What a client said, or is to be told."""
 
 
-_read_word = msgspec.msgpack.Decoder(Word).decode
+_read_word = msgspec.msgpack.Decoder(BusMessage).decode
 _write_word = msgspec.msgpack.Encoder().encode
 
 
-class Sharing:
+class SessionBus:
     """Keeps sessions where the others look, and speaks to them; a store that is away means 503."""
 
     def __init__(self, handler: DefaultHandler, store: ISessionStore) -> None:
         self.handler = handler
         self.store = store
-        self._waiting: Backlog[Word] = Backlog()
+        self._waiting: Backlog[BusMessage] = Backlog()
         self._telling: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[object]] = set()
         self._silent_until = 0.0
@@ -81,7 +81,7 @@ class Sharing:
             problem = "Service unavailable: sessions cannot be reached now; try again"
             raise HttpRefusal(503, problem, headers=[(b"retry-after", b"1")]) from None
 
-    async def tell(self, word: Word, *, patient: bool = False) -> bool:
+    async def tell(self, word: BusMessage, *, patient: bool = False) -> bool:
         """Tell everybody else who holds the session; answers False if nobody heard it.
 
         Raises:
@@ -90,7 +90,7 @@ class Sharing:
         told = self.store.tell(word.session.decode("latin-1"), _write_word(word), patient=patient)
         return await self.asked(told)
 
-    def soon(self, word: Word) -> None:
+    def soon(self, word: BusMessage) -> None:
         """Tell the others, or everybody where it is about no session; what there is no way for is dropped."""
         self._waiting.put(word, losable=True)
         if self._telling is None:
@@ -102,7 +102,7 @@ class Sharing:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def read(self, data: bytes) -> Word | None:
+    def read(self, data: bytes) -> BusMessage | None:
         """Read a message of another process; None if it speaks a language of another version."""
         try:
             return _read_word(data)
@@ -160,7 +160,7 @@ class SharedSession(Session):
         principal: Principal,
         store: IEventStore | None,
         retry_seconds: float,
-        sharing: Sharing,
+        sharing: SessionBus,
         session_id: bytes | None = None,
     ) -> None:
         super().__init__(principal, None, retry_seconds, session_id)
@@ -218,7 +218,7 @@ class SharedSession(Session):
         if change is not None:
             await self._save(change)
         while self._outgoing:
-            await self._sharing.tell(Word("client", self.id, message=self._outgoing.pop(0)), patient=True)
+            await self._sharing.tell(BusMessage("client", self.id, message=self._outgoing.pop(0)), patient=True)
         return True
 
     async def listen(self, outlet: EventStream) -> SessionStream:
@@ -242,12 +242,12 @@ class SharedSession(Session):
         if self._archive is None or place.stream in self._streams:
             if place.stream in self._followed:
                 self._followed.discard(place.stream)
-                self._sharing.soon(Word("following", self.id, place.stream))
+                self._sharing.soon(BusMessage("following", self.id, place.stream))
             return await super().resume(outlet, last_event_id)
         is_news = self._stored is not None and place.stream == self._stored.news
         if is_news:
             await self._adopt_news(place.stream)
-        ask = None if is_news else partial(self._sharing.tell, Word("following", self.id, place.stream))
+        ask = None if is_news else partial(self._sharing.tell, BusMessage("following", self.id, place.stream))
         follower = StreamFollower(self._archive, place, outlet, ask, self._followers.remove)
         self._followers.append(follower)
         try:
@@ -257,7 +257,7 @@ class SharedSession(Session):
             raise
         return follower
 
-    def hear(self, word: Word) -> None:
+    def hear(self, word: BusMessage) -> None:
         """Act on what another process says."""
         if word.kind == "client":
             with suppress(ProtocolError):
@@ -321,7 +321,7 @@ class SharedSession(Session):
         """Become the one who speaks on the stream for news."""
         if self._stored is not None and self._stored.news != token:
             await self._save(SessionChange(news=token))
-        await self._sharing.tell(Word("listening", self.id, token))
+        await self._sharing.tell(BusMessage("listening", self.id, token))
         self._sharing.handler.connect(self)
 
     async def _adopt_news(self, token: str) -> None:
@@ -355,7 +355,7 @@ class SharedSession(Session):
         if stream is not None:
             stream.leave()
             self._followed.add(token)
-            self._sharing.soon(Word("more", self.id, token))
+            self._sharing.soon(BusMessage("more", self.id, token))
 
     def _leave_followers(self, stream: str) -> None:
         for follower in self._followers:
@@ -365,7 +365,7 @@ class SharedSession(Session):
     def _kept(self, stream: str, message: bytes) -> None:
         self.wake_followers(stream)
         if stream in self._followed:
-            self._sharing.soon(Word("more", self.id, stream))
+            self._sharing.soon(BusMessage("more", self.id, stream))
             if message == STREAM_END:
                 self._followed.discard(stream)
 
@@ -373,7 +373,7 @@ class SharedSession(Session):
         if self._standalone is not None:
             self._standalone.put(message)
         elif self._stored is not None and self._stored.news is not None:
-            self._sharing.soon(Word("news", self.id, message=message))
+            self._sharing.soon(BusMessage("news", self.id, message=message))
 
 
 _NOTHING: Final = SessionChange()

@@ -10,7 +10,7 @@ from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import Sessions
-from axolotl_server.sessions.shared_session import SharedSession, Sharing, Word, owner_of
+from axolotl_server.sessions.shared_session import BusMessage, SessionBus, SharedSession, owner_of
 from axolotl_server.settings.transports import SessionSettings
 
 _DROPPED_AT_ONCE: Final = 0.1
@@ -36,7 +36,7 @@ class SharedSessions(Sessions):
     ) -> None:
         """Share what the stores keep, from now on; the sessions' store is closed with them, others by `on_close`."""
         super().__init__(handler, settings, events)
-        self._sharing = Sharing(handler, store)
+        self._sharing = SessionBus(handler, store)
         self._on_close = on_close
         self._loop = asyncio.get_running_loop()
         store.open(self._hear, self._rejoined)
@@ -80,7 +80,7 @@ class SharedSessions(Sessions):
     async def finish(self, session: Session) -> None:
         """End a session everywhere."""
         assert isinstance(session, SharedSession)
-        await self._sharing.tell(Word("ended", session.id))
+        await self._sharing.tell(BusMessage("ended", session.id))
         await self._sharing.asked(self._sharing.store.end(session.name))
         self.end(session)
         self._sharing.look_after(session.forget())
@@ -168,7 +168,7 @@ class SharedSessions(Sessions):
         self._sharing.look_after(self._keep_used())
 
     def _relay(self, kind: Literal["changed", "updated"], about: str) -> None:
-        self._loop.call_soon_threadsafe(self._sharing.soon, Word(kind, about=about))
+        self._loop.call_soon_threadsafe(self._sharing.soon, BusMessage(kind, about=about))
 
 
 def _listable(kind: str) -> Literal["tools", "prompts", "resources"]:

@@ -10,7 +10,7 @@ from axolotl_core.policies.quota import BucketCharge, Charge, Claim, IQuotaStore
 from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
 
 TAKE_SCRIPT: Final = """\
--- The same as axolotl_core.quota_charge, in numbers that floating point holds exactly.
+-- The same as axolotl_core.policies.quota_charge, in numbers that floating point holds exactly.
 -- KEYS: one for each claim. ARGV: the time in microseconds, empty for the clock of Redis, so that replicas agree;
 -- then kind, cost, capacity and step for each claim. Answers 0, or which claim is refused and for how long.
 local now = tonumber(ARGV[1])

@@ -71,7 +71,7 @@ create table if not exists events (
 """
 
 
-class LocalEventStore(IEventStore):
+class SqliteEventStore(IEventStore):
     """Keeps the newest events of each session."""
 
     def __init__(self, path: Path, *, max_events: int, max_bytes: int) -> None:
@@ -153,7 +153,7 @@ _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(SessionRecord).decode
 
 
-class LocalSessionStore(ISessionStore):
+class SqliteSessionStore(ISessionStore):
     """Keeps sessions in a database, and speaks to the other processes through sockets beside it."""
 
     def __init__(self, directory: Path, *, maximum: int, idle_seconds: float) -> None:
@@ -297,8 +297,3 @@ def _changed(record: SessionRecord, change: SessionChange) -> SessionRecord:
         news=change.news or record.news,
         subscriptions=(record.subscriptions | change.watched) - change.unwatched,
     )
-
-
-def _hidden(session: str) -> str:
-    """Give a name from which the id of a session, which opens it to its bearer, cannot be read."""
-    return blake2b(session.encode(), digest_size=16).hexdigest()

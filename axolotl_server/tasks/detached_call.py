@@ -193,7 +193,7 @@ Finish: TypeAlias = Callable[[Task, bytes], None]
 """Ends a task with the result of its call."""
 
 
-class _Aside(Connection):
+class _TaskConnection(Connection):
     """A connection as a task sees it: what runs for the task is not among what the client may cancel there."""
 
     __slots__ = ("_whole",)
@@ -227,7 +227,7 @@ class _Aside(Connection):
 def detached(request: Request, task: Task, exchange: DetachedExchange, asking: IAsking) -> Request:
     """Make the request of a call that runs as a task."""
     whole = Connection(_drop) if request.connection is None else request.connection
-    connection = _Aside(whole, task.calls)
+    connection = _TaskConnection(whole, task.calls)
     return Request(request.head, request.data, request.era, exchange, connection, asking=asking)
 
 

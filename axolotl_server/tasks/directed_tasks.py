@@ -18,7 +18,7 @@ from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.detached_call import DetachedExchange, detached, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of
-from axolotl_server.tasks.task_questions import AskingByUpdate
+from axolotl_server.tasks.task_questions import AskingByTaskUpdate
 
 
 class _TaskParams(msgspec.Struct, rename="camel"):
@@ -122,7 +122,7 @@ class DirectedTasks:
         except Overloaded as error:
             return self._tools.tell(error, request)
         exchange = DetachedExchange(task, request.exchange, None)
-        apart = detached(request, task, exchange, AskingByUpdate(task, self._deadlines))
+        apart = detached(request, task, exchange, AskingByTaskUpdate(task, self._deadlines))
         self._store.run(work(task, apart, self._tools.call, _finish))
         return encode(self._describe(task))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
 

@@ -28,7 +28,7 @@ from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detached, related, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of, repeated
-from axolotl_server.tasks.task_questions import AskingVisibly
+from axolotl_server.tasks.task_questions import AskingInTask
 
 
 class _Wish(msgspec.Struct):
@@ -131,7 +131,7 @@ class RequestedTasks:
         except Overloaded as error:
             raise InternalError(error.message, data=error.meta) from None
         exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, connection)
-        self._store.run(self._work(task, detached(request, task, exchange, AskingVisibly(task, request.era.asking))))
+        self._store.run(self._work(task, detached(request, task, exchange, AskingInTask(task, request.era.asking))))
         return encode({"task": self._describe(task)})
 
     async def _work(self, task: Task, request: Request) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AnswerT = TypeVar("AnswerT")
 
 
-class AskingVisibly(IAsking):
+class AskingInTask(IAsking):
     """Asks as the revision does, and shows in the task that it waits."""
 
     def __init__(self, task: "Task", asking: IAsking) -> None:
@@ -43,7 +43,7 @@ class AskingVisibly(IAsking):
             self._task.go_on(answer)
 
 
-class AskingByUpdate(IAsking):
+class AskingByTaskUpdate(IAsking):
     """Shows its questions in the task; the answers come by `tasks/update`, as long as the task lives."""
 
     def __init__(self, task: "Task", deadlines: DeadlineTable) -> None:

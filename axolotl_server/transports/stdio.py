@@ -12,7 +12,7 @@ from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.messages.flow_control import Backlog, is_losable
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
-from axolotl_server.transports.stream_exchange import StreamPeer
+from axolotl_server.transports.stream_exchange import StreamExchange
 
 
 class LineCutter:
@@ -61,7 +61,7 @@ _log: Final = logging.getLogger("axolotl")
 class _Inbox:
     """Cuts what arrives into messages, up to the end of the stream or the moment when nothing more is heard."""
 
-    def __init__(self, peer: StreamPeer, cutter: LineCutter, stop: StopSignal) -> None:
+    def __init__(self, peer: StreamExchange, cutter: LineCutter, stop: StopSignal) -> None:
         self._loop = asyncio.get_running_loop()
         self._peer = peer
         self._cutter = cutter
@@ -135,7 +135,7 @@ async def serve_stdio(
 
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
-    peer = StreamPeer(handler, outbox.put, settings.stdio.caller)
+    peer = StreamExchange(handler, outbox.put, settings.stdio.caller)
     inbox = _Inbox(peer, LineCutter(settings.limits.max_message_bytes), stop)
     valve = await open_reader(streams.incoming, inbox.take, inbox.end)
     await stop.wait()
@@ -151,7 +151,7 @@ async def serve_stdio(
     await stop.unless_hastened(writer.close(), otherwise=lambda: _hastily(writer))
 
 
-async def _drain(handler: DefaultHandler, peer: StreamPeer, seconds: float, stop: StopSignal) -> None:
+async def _drain(handler: DefaultHandler, peer: StreamExchange, seconds: float, stop: StopSignal) -> None:
     """Let running calls end; where the client just closed its end, as clients do, there is little to say."""
     if handler.inflight and stop.source is not None:
         running = len(handler.inflight)

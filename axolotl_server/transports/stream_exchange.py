@@ -15,7 +15,7 @@ from axolotl_server.messages.connection import Connection, IStoppable
 _STOP_GRACE_SECONDS = 1.0
 
 
-class StreamPeer:
+class StreamExchange:
     """A connection over a stream: messages run concurrently, each in a task of its own, replies leave as they come."""
 
     headers: Mapping[bytes, bytes] | None = None
@@ -112,7 +112,7 @@ class MemoryTransport:
 
     def __init__(self, handler: DefaultHandler, principal: Principal = ANONYMOUS) -> None:
         self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        self._peer = StreamPeer(handler, self._outbox.put_nowait, principal)
+        self._peer = StreamExchange(handler, self._outbox.put_nowait, principal)
 
     def send(self, message: bytes) -> None:
         """Hand a message to the server."""

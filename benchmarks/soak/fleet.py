@@ -18,7 +18,7 @@ from benchmarks.errors import BenchmarkError
 _ROOT = Path(__file__).resolve().parents[2]
 _ADDRESS = re.compile(r" at \S*?(http://\S+?)(?:\x1b|\s|$)")
 _SERVES = re.compile(r"\(process (\d+)\) serves")
-_WORKER = "axolotl_cli.worker"
+_WORKER = "axolotl_cli.serving.worker"
 _PATIENCE_SECONDS = 60.0
 _STEP_SECONDS = 0.05
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterator
 from pathlib import PurePosixPath
 
-MAX_FILE_LINES = 300
+MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 50
 
 REVISION = re.compile(r"2024-11-05|2025-03-26|2025-06-18|2025-11-25|2026-07-28")

@@ -22,9 +22,9 @@ def function_of(lines: int, keyword: str = "def") -> str:
 
 
 def test_file_length() -> None:
-    """A file of 301 lines is found, one of 300 is not."""
-    assert check_file_length("x = 1\n" * 300) == []
-    assert check_file_length("x = 1\n" * 301) == ["301 lines, at most 300"]
+    """A file of 401 lines is found, one of 400 is not."""
+    assert check_file_length("x = 1\n" * 400) == []
+    assert check_file_length("x = 1\n" * 401) == ["401 lines, at most 400"]
 
 
 @pytest.mark.parametrize("keyword", ["def", "async def"])

@@ -61,7 +61,7 @@ def test_findings_are_lines(cli: CommandLine) -> None:
 
 def test_other_errors_are_not_hidden(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of another kind is a bug and shows itself."""
-    monkeypatch.setattr("axolotl_cli.targets.find_file", lambda directory: 1 / 0)
+    monkeypatch.setattr("axolotl_cli.target.find_file", lambda directory: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli("list")
 

@@ -165,7 +165,7 @@ def following(log: Path) -> Iterator[Any]:
     """Follow a log in a process of its own."""
     store = store_at(log, max_bytes=400)
     store.open()
-    program = "from axolotl_cli.audit import audit; audit()"
+    program = "from axolotl_cli.commands.audit import audit; audit()"
     process = subprocess.Popen(
         [sys.executable, "-c", program, "tail", "--follow", str(log)],
         cwd=ROOT,

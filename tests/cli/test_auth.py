@@ -95,4 +95,6 @@ def test_what_a_server_without_tokens_loads() -> None:
     """Nothing that verifies tokens is loaded where there are none."""
     modules = set(imported_modules("list", SAMPLE))
     assert "axolotl_server.host" in modules
-    assert modules.isdisjoint({"jwt", "httpx", "axolotl_server.identity.gate", "axolotl_server.identity.composition"})
+    assert modules.isdisjoint(
+        {"jwt", "httpx", "axolotl_server.authentication.gate", "axolotl_server.authentication.assembly"}
+    )

@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_cli.clients.config_file import JsonObject, NotUnderstood, merged, parse_json_text
-from axolotl_cli.clients.entry import Addition
+from axolotl_cli.clients.entry import ClientEntry
 from axolotl_core.errors import ConfigurationError
 
 ENTRY = {"command": "/opt/python", "args": ["-m", "axolotl_cli", "serve"], "env": {"A": "ä"}}
-ADDITION = Addition("mcpServers", "greeter", ENTRY)
-ASKING = Addition("servers", "greeter", {"type": "stdio", **ENTRY}, [{"type": "promptString", "id": "greeter-token"}])
+ADDITION = ClientEntry("mcpServers", "greeter", ENTRY)
+ASKING = ClientEntry(
+    "servers", "greeter", {"type": "stdio", **ENTRY}, [{"type": "promptString", "id": "greeter-token"}]
+)
 
 KEYS = st.sampled_from(["mcpServers", "servers", "inputs", "greeter", "a", "b", 'quo"te', "ü", "//", ""])
 SCALARS = (
@@ -143,7 +145,7 @@ def test_again_changes_nothing(text: str, force: bool) -> None:
 def test_another_server_is_replaced_alone(text: str) -> None:
     """Only the entry of that name is written anew; what its user added to it stays."""
     theirs = {"command": "other", "disabled": True}
-    before = merged(text, Addition("mcpServers", "greeter", theirs))
+    before = merged(text, ClientEntry("mcpServers", "greeter", theirs))
     with pytest.raises(ConfigurationError, match="another server 'greeter'"):
         merged(before, ADDITION)
     after = merged(before, ADDITION, force=True)
@@ -215,7 +217,7 @@ def test_mistakes_have_a_place(text: str, problem: str) -> None:
 def test_style_is_kept() -> None:
     """A new entry looks like those around it, down to line ends and commas; comments stay at their lines."""
     before = '{\r\n\t// mine\r\n\t"mcpServers": {\r\n\t\t"a": {}, // first\r\n\t},\r\n\t"z": 1\r\n}\r\n'
-    after = merged(before, Addition("mcpServers", "b", {"command": "x"}))
+    after = merged(before, ClientEntry("mcpServers", "b", {"command": "x"}))
     assert after == before.replace("// first\r\n", '// first\r\n\t\t"b": {\r\n\t\t\t"command": "x"\r\n\t\t},\r\n')
 
 
@@ -238,7 +240,7 @@ def test_style_is_kept() -> None:
 )
 def test_small_files(before: str, after: str) -> None:
     """Empty files, files in one line and files with a mark at their beginning are written as they are."""
-    assert merged(before, Addition("mcpServers", "b", {"url": "x"})) == after
+    assert merged(before, ClientEntry("mcpServers", "b", {"url": "x"})) == after
 
 
 def test_places() -> None:

@@ -99,7 +99,7 @@ def test_every_decorator_takes_the_same_options(decorate: Callable[..., Any]) ->
     """Each option is the attribute of its name."""
     options: dict[str, Any] = {
         "name": "own",
-        "description": "Said",
+        "description": "SourcedValue",
         "title": "Own",
         "icons": (Icon("i.png"),),
         "meta": {"list": [1]},

@@ -319,7 +319,7 @@ def test_the_most_specific_template_sorts_first() -> None:
 def test_a_server_without_templates_does_not_import_the_library() -> None:
     """The import is paid for by the first template."""
     script = (
-        "import sys, axolotl_core.uri_template as subject; assert 'uritemplate' not in sys.modules;"
+        "import sys, axolotl_core.resources.uri_template as subject; assert 'uritemplate' not in sys.modules;"
         "subject.UriTemplate('a:{b}'); assert 'uritemplate' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -11,7 +11,7 @@ import psutil
 from dependency_injector import containers, providers
 
 from axolotl_core import ToolCall, ToolContext, ToolError, tool
-from axolotl_server.calls.feature_method import Invocation
+from axolotl_server.calls.feature_method import FeatureMethod
 
 DEADLINE = 0.3
 LONG = 60.0
@@ -52,7 +52,7 @@ async def hold_again() -> None:
 async def census(context: ToolContext) -> dict[str, int]:
     """Count what runs besides this call."""
     assert isinstance(context, ToolCall)
-    assert isinstance(context.overseer, Invocation)
+    assert isinstance(context.overseer, FeatureMethod)
     inflight = context.overseer._inflight
     return {
         "inflight": len(inflight) - 1,

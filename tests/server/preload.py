@@ -5,7 +5,7 @@ import importlib
 
 for name in (
     "axolotl_cli.app",
-    "axolotl_cli.over_stdio",
+    "axolotl_cli.serving.stdio",
     "docstring_parser",
     "jsonschema_rs",
     "pytest",

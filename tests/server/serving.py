@@ -20,7 +20,7 @@ from dependency_injector import containers
 
 from axolotl_core.sessions import IEventStore
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.asgi.http import Premises
+from axolotl_server.asgi.http import Routing
 from axolotl_server.http_server.serve import reply_at_once
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +54,7 @@ async def serving(
     container: containers.Container,
     settings: Mapping[str, Any] | None = None,
     event_store: IEventStore | None = None,
-    premises: Premises | None = None,
+    premises: Routing | None = None,
 ) -> AsyncIterator[HttpServer]:
     """Serve a container over HTTP on the running loop."""
     async with ServerHost(container, flags=settings) as host:

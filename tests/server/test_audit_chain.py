@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import Chain, Hashing, read_link
-from axolotl_server.audit.log_reading import Anchor, Report, verify
+from axolotl_server.audit.log_reading import Anchor, VerificationReport, verify
 from tests.server.auditing import record, store_at, write_log
 
 KEY = "a key that nobody guesses"
@@ -21,7 +21,7 @@ RECORDS = CALLS + 2
 
 places = st.integers(0, RECORDS - 1)
 
-Judge = Callable[[Sequence[bytes]], Report]
+Judge = Callable[[Sequence[bytes]], VerificationReport]
 
 
 @pytest.fixture(scope="module")
@@ -35,14 +35,14 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     """Verify other lines in the place of the log's own."""
     path = tmp_path_factory.mktemp("judged") / "audit.jsonl"
 
-    def judged(changed: Sequence[bytes]) -> Report:
+    def judged(changed: Sequence[bytes]) -> VerificationReport:
         path.write_bytes(b"".join(changed))
         return verify(path)
 
     return judged
 
 
-def kind_of(report: Report) -> str | None:
+def kind_of(report: VerificationReport) -> str | None:
     return None if report.fault is None else report.fault.kind
 
 

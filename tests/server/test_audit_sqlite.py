@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import Hashing
-from axolotl_server.audit.log_reading import Report, verify
+from axolotl_server.audit.log_reading import VerificationReport, verify
 from axolotl_server.audit.sqlite_store import SqliteStore
 from tests.server.auditing import record
 
@@ -34,7 +34,7 @@ def run(path: Path, *statements: str) -> list[Any]:
         return [database.execute(statement).fetchall() for statement in statements]
 
 
-def kind_of(report: Report) -> str | None:
+def kind_of(report: VerificationReport) -> str | None:
     return None if report.fault is None else report.fault.kind
 
 

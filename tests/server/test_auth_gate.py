@@ -264,8 +264,8 @@ async def test_an_extra_that_is_missing(
     missing: str, auth: dict[str, Any], setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever has not installed what verifies tokens is told how to; keys of the settings need nothing."""
-    for name in ("jwt_verifier", "key_set"):
-        monkeypatch.delitem(sys.modules, f"axolotl_server.identity.{name}", raising=False)
+    for name in ("jwt_verifier", "signing_keys"):
+        monkeypatch.delitem(sys.modules, f"axolotl_server.authentication.{name}", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(ConfigurationError, match=rf"^Setting {setting} needs the extra auth: pip install"):
         async with gated(auth):

@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_server.authentication.fetcher import Fetcher, Unavailable
-from axolotl_server.authentication.signing_keys import KeySet, PageOfKeys
+from axolotl_server.authentication.signing_keys import KeySet, UrlKeys
 from tests.server.authority import RESOURCE, Authority, SigningKey, authority
 from tests.server.gated import bearer, discover, gated, principal_of
 from tests.server.serving import HttpServer, until
@@ -147,7 +147,7 @@ class keys_of:
 
     def __init__(self, issuer: Authority, clock: Clock) -> None:
         self._fetcher = Fetcher(5.0, 100_000)
-        self._keys = KeySet(PageOfKeys(self._fetcher, f"{issuer.url}/jwks"), HOUR, 30.0, monotonic=clock)
+        self._keys = KeySet(UrlKeys(self._fetcher, f"{issuer.url}/jwks"), HOUR, 30.0, monotonic=clock)
 
     async def __aenter__(self) -> KeySet:
         return self._keys

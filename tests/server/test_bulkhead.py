@@ -20,7 +20,7 @@ from tests.server.wire import call, message
 LONG = 60.0
 
 
-class Door(ITool[NoArguments, int]):
+class FindTarget(ITool[NoArguments, int]):
     """Lets calls in one after the other, and each out when it is told to."""
 
     name = "door"
@@ -48,7 +48,7 @@ class Door(ITool[NoArguments, int]):
 
 async def test_who_waits_longest_is_next() -> None:
     """Calls run in the order in which they came, and a newcomer does not overtake."""
-    door = Door()
+    door = FindTarget()
     async with ServerHost(container_of(door)) as host:
         transport = MemoryTransport(host.handler)
         for number in range(10):
@@ -68,7 +68,7 @@ async def test_who_waits_longest_is_next() -> None:
 
 async def test_a_full_queue_refuses_at_once() -> None:
     """Who finds no place to wait is told when to come again, and who waits is not disturbed."""
-    door = Door()
+    door = FindTarget()
     door.queue_limit = 1
     async with ServerHost(container_of(door)) as host:
         client = InProcessClient(host.handler)
@@ -86,7 +86,7 @@ async def test_a_full_queue_refuses_at_once() -> None:
 
 async def test_waiting_ends() -> None:
     """Who has waited too long is told to come again, and leaves no trace."""
-    door = Door()
+    door = FindTarget()
     door.queue_timeout_seconds = 0.02
     async with ServerHost(container_of(door)) as host:
         client = InProcessClient(host.handler)
@@ -102,7 +102,7 @@ async def test_waiting_ends() -> None:
 
 async def test_a_deadline_counts_while_a_call_waits() -> None:
     """The time in the queue is the caller's time."""
-    door = Door()
+    door = FindTarget()
     door.timeout_seconds = 0.05
     async with ServerHost(container_of(door)) as host:
         client = InProcessClient(host.handler)
@@ -114,7 +114,7 @@ async def test_a_deadline_counts_while_a_call_waits() -> None:
 
 async def test_who_gives_up_loses_no_place() -> None:
     """A call that is cancelled while it waits leaves the queue to the others."""
-    door = Door()
+    door = FindTarget()
     async with ServerHost(container_of(door)) as host:
         transport = MemoryTransport(host.handler)
         for number in range(4):
@@ -205,7 +205,7 @@ async def test_a_thread_that_goes_on_keeps_its_place() -> None:
 
 async def test_a_call_that_waits_for_its_tool_takes_nothing_from_others() -> None:
     """The place in the server is taken last, so that a busy tool does not keep other tools out."""
-    door, probe = Door(), Probe()
+    door, probe = FindTarget(), Probe()
     settings = {"limits": {"max_concurrency": 2}}
     async with connect(container_of(door, probe), settings=settings) as client:
         slow = [asyncio.ensure_future(client.call("door")) for _ in range(20)]

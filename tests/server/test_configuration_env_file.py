@@ -113,7 +113,7 @@ def test_what_is_quoted_is_read_as_it_is(said: dict[str, str]) -> None:
             f"{name}='{value.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}'\n"
             for name, value in said.items()
         ]
-        patch.setattr("axolotl_server.configuration.env_file.read_small", lambda path, limit: "".join(lines))
+        patch.setattr("axolotl_server.configuration.environment.read_small", lambda path, limit: "".join(lines))
         assert read_env_file(Path(".env")).variables == said
 
 
@@ -121,6 +121,6 @@ def test_what_is_quoted_is_read_as_it_is(said: dict[str, str]) -> None:
 def test_no_text_breaks_the_reader(text: str) -> None:
     """Whatever is in a file, it is read or refused."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("axolotl_server.configuration.env_file.read_small", lambda path, limit: text)
+        patch.setattr("axolotl_server.configuration.environment.read_small", lambda path, limit: text)
         with suppress(ConfigurationError):
             assert all(name.upper().startswith("AXOLOTL_") for name in read_env_file(Path(".env")).variables)

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.loading import weigh
+from axolotl_server.configuration.loading import load_with_origins
 from axolotl_server.configuration.settings_file import FileSettings
-from axolotl_server.configuration.sourced_values import Layer, Origin
+from axolotl_server.configuration.sourced_values import Origin, Source
 from axolotl_server.settings.server import ServerSettings
 
-LAYERS = (Layer.CONTAINER, Layer.FILE, Layer.ENV_FILE, Layer.ENVIRONMENT, Layer.FLAG)
+LAYERS = (Source.CONTAINER, Source.FILE, Source.ENV_FILE, Source.ENVIRONMENT, Source.FLAG)
 """The weakest first."""
 
 WORDS = st.text("abcxyz", min_size=1, max_size=5)
@@ -32,7 +32,7 @@ VALUES: Mapping[str, st.SearchStrategy[Any]] = {
     "log_level": st.sampled_from(["debug", "info", "warning", "error"]),
 }
 SPEECH = st.fixed_dictionaries({}, optional=dict(VALUES))
-Said = Mapping[str, Any]
+SourcedValue = Mapping[str, Any]
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def _no_environment() -> Iterator[None]:
         yield
 
 
-def nested(said: Said) -> dict[str, Any]:
+def nested(said: SourcedValue) -> dict[str, Any]:
     """Write settings as tables."""
     tables: dict[str, Any] = {}
     for name, value in said.items():
@@ -57,7 +57,7 @@ def nested(said: Said) -> dict[str, Any]:
     return tables
 
 
-def variables(said: Said) -> dict[str, str]:
+def variables(said: SourcedValue) -> dict[str, str]:
     """Write settings as variables."""
     return {
         f"AXOLOTL_{name.upper().replace('.', '__')}": value if isinstance(value, str) else json.dumps(value)
@@ -66,21 +66,23 @@ def variables(said: Said) -> dict[str, str]:
 
 
 @given(speech=st.fixed_dictionaries(dict.fromkeys(LAYERS, SPEECH)))
-def test_the_strongest_is_heard(speech: Mapping[Layer, Said]) -> None:
+def test_the_strongest_is_heard(speech: Mapping[Source, SourcedValue]) -> None:
     """Whoever says what: each setting is that of the strongest layer that has it, and that layer is its origin."""
-    in_env_file = variables(speech[Layer.ENV_FILE])
+    in_env_file = variables(speech[Source.ENV_FILE])
     file = FileSettings(
         path=Path("axolotl.toml"),
-        values=nested(speech[Layer.FILE]),
+        values=nested(speech[Source.FILE]),
         env_file=EnvFile(Path(".env"), in_env_file, dict.fromkeys(in_env_file, 1)),
     )
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in variables(speech[Layer.ENVIRONMENT]).items():
+        for name, value in variables(speech[Source.ENVIRONMENT]).items():
             patch.setenv(name, value)
-        weighed = weigh(flags=nested(speech[Layer.FLAG]), file=file, container=nested(speech[Layer.CONTAINER]))
+        weighed = load_with_origins(
+            flags=nested(speech[Source.FLAG]), file=file, container=nested(speech[Source.CONTAINER])
+        )
     for name in VALUES:
-        heard = next((layer for layer in reversed(LAYERS) if name in speech[layer]), Layer.DEFAULT)
-        value = attrgetter(name)(ServerSettings()) if heard is Layer.DEFAULT else speech[heard][name]
+        heard = next((layer for layer in reversed(LAYERS) if name in speech[layer]), Source.DEFAULT)
+        value = attrgetter(name)(ServerSettings()) if heard is Source.DEFAULT else speech[heard][name]
         held = attrgetter(name)(weighed.settings)
         assert (held.get_secret_value() if name == "audit.key" and held else held) == value
         assert weighed.origin_of(tuple(name.split("."))).layer is heard
@@ -91,19 +93,19 @@ def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AXOLOTL_HTTP__HOST", "a")
     monkeypatch.setenv("AXOLOTL_LIMITS", '{"threads": 3}')
     env_file = EnvFile(Path("/x/prod.env"), {"AXOLOTL_HTTP__PATH": "/b"}, {"AXOLOTL_HTTP__PATH": 7})
-    weighed = weigh(
+    weighed = load_with_origins(
         flags={"http": {"port": 1}, "tasks": {"maximum": 2}},
         file=FileSettings(env_file=env_file),
         container={"server": {"name": "c"}},
     )
     named = {
-        ("http", "port"): (Origin(Layer.FLAG, "--port"), "flag --port"),
-        ("tasks", "maximum"): (Origin(Layer.FLAG), "argument"),
-        ("http", "host"): (Origin(Layer.ENVIRONMENT, "AXOLOTL_HTTP__HOST"), "environment AXOLOTL_HTTP__HOST"),
-        ("limits", "threads"): (Origin(Layer.ENVIRONMENT, "AXOLOTL_LIMITS"), "environment AXOLOTL_LIMITS"),
-        ("http", "path"): (Origin(Layer.ENV_FILE, "/x/prod.env:7"), "/x/prod.env:7"),
-        ("server", "name"): (Origin(Layer.CONTAINER), "container"),
-        ("server", "title"): (Origin(Layer.DEFAULT), "default"),
+        ("http", "port"): (Origin(Source.FLAG, "--port"), "flag --port"),
+        ("tasks", "maximum"): (Origin(Source.FLAG), "argument"),
+        ("http", "host"): (Origin(Source.ENVIRONMENT, "AXOLOTL_HTTP__HOST"), "environment AXOLOTL_HTTP__HOST"),
+        ("limits", "threads"): (Origin(Source.ENVIRONMENT, "AXOLOTL_LIMITS"), "environment AXOLOTL_LIMITS"),
+        ("http", "path"): (Origin(Source.ENV_FILE, "/x/prod.env:7"), "/x/prod.env:7"),
+        ("server", "name"): (Origin(Source.CONTAINER), "container"),
+        ("server", "title"): (Origin(Source.DEFAULT), "default"),
     }
     assert {keys: weighed.origin_of(keys) for keys in named} == {keys: origin for keys, (origin, _) in named.items()}
     assert [str(origin) for origin, _ in named.values()] == [text for _, text in named.values()]
@@ -113,7 +115,7 @@ def test_a_single_key_beats_a_section_as_json(monkeypatch: pytest.MonkeyPatch) -
     """Within the environment, the variable that says more about a setting is heard, whichever comes first."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "2")
     monkeypatch.setenv("AXOLOTL_HTTP", '{"port": 1, "host": "h"}')
-    weighed = weigh()
+    weighed = load_with_origins()
     assert (weighed.settings.http.port, weighed.settings.http.host) == (2, "h")
     assert weighed.origin_of(("http", "port")).place == "AXOLOTL_HTTP__PORT"
     assert weighed.origin_of(("http", "host")).place == "AXOLOTL_HTTP"
@@ -121,13 +123,13 @@ def test_a_single_key_beats_a_section_as_json(monkeypatch: pytest.MonkeyPatch) -
 
 def test_an_empty_table_says_nothing() -> None:
     """It leaves what weaker sources say."""
-    assert weigh(flags={"http": {}}, container={"http": {"port": 1}}).settings.http.port == 1
+    assert load_with_origins(flags={"http": {}}, container={"http": {"port": 1}}).settings.http.port == 1
 
 
 def test_a_list_is_replaced_as_a_whole() -> None:
     """Lists of two sources are not mixed."""
     rule = {"name": "a", "effect": "allow"}
-    settings = weigh(
+    settings = load_with_origins(
         flags={"authorization": {"rules": [rule]}},
         container={"authorization": {"rules": [{**rule, "name": "b"}, {**rule, "name": "c"}]}},
     ).settings
@@ -138,7 +140,7 @@ def test_the_names_of_tool_sets_are_no_section(monkeypatch: pytest.MonkeyPatch) 
     """`AXOLOTL_TOOLSETS` chooses tool sets; a limit of one has a longer name."""
     monkeypatch.setenv("AXOLOTL_TOOLSETS", "billing")
     monkeypatch.setenv("AXOLOTL_TOOLSETS__BILLING__MAX_CONCURRENCY", "3")
-    assert weigh().settings.toolsets["billing"].max_concurrency == 3
+    assert load_with_origins().settings.toolsets["billing"].max_concurrency == 3
 
 
 def test_settings_look_nowhere_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

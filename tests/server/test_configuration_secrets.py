@@ -13,7 +13,7 @@ from pydantic import BaseModel, SecretStr
 from axolotl_core import ConfigurationError
 from axolotl_server.configuration.effective import MASK, effective_values, masked
 from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.loading import Weighed, load_settings, weigh
+from axolotl_server.configuration.loading import LoadedSettings, load_settings, load_with_origins
 from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files, read_secret
 from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.configuration.settings_shape import fields_of, keys_of, secret_form, tables_in
@@ -260,9 +260,9 @@ def test_every_secret_of_the_settings(keys: tuple[str, ...], secret: str, monkey
     assert CANARY not in repr(weighed)
 
 
-def _weighed() -> tuple[Weighed | None, str]:
+def _weighed() -> tuple[LoadedSettings | None, str]:
     try:
-        return weigh(), ""
+        return load_with_origins(), ""
     except ConfigurationError as error:
         return None, str(error)
 

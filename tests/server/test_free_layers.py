@@ -18,7 +18,7 @@ from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.layers.retry import RetryLayer
-from axolotl_server.transports.stream_exchange import StreamPeer
+from axolotl_server.transports.stream_exchange import StreamExchange
 from tests.server.tools import Echo
 from tests.server.wire import call
 
@@ -76,7 +76,7 @@ def composition(invoke: Invoke) -> list[str]:
 async def functions_of_a_call(host: ServerHost) -> list[str]:
     """Call `echo` once and note every function of the framework that runs for it."""
     replies: list[bytes] = []
-    peer = StreamPeer(host.handler, replies.append)
+    peer = StreamExchange(host.handler, replies.append)
     ran: list[str] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:

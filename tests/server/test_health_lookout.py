@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from axolotl_core import HealthStatus
-from axolotl_server.health import Finding, Lookout, Report
+from axolotl_server.health import CheckResult, CheckRunner, HealthReport
 from tests.server.probed import Found
 
 CACHE_SECONDS = 1.0
@@ -34,7 +34,7 @@ async def test_a_finding_holds_for_its_time(steps: list[float | str | None]) -> 
     told: str | None = None
     found_at = float("-inf")
     check = Found("thing")
-    lookout = Lookout(check, CACHE_SECONDS, lambda: now)
+    lookout = CheckRunner(check, CACHE_SECONDS, lambda: now)
     for step in steps:
         if isinstance(step, float):
             now += step
@@ -51,6 +51,6 @@ async def test_a_finding_holds_for_its_time(steps: list[float | str | None]) -> 
 @given(st.lists(st.sampled_from(["ok", "degraded", "failed"])))
 def test_the_worst_decides(states: list[str]) -> None:
     """A report is as bad as the worst of its findings, and only a failure is a reason to send no calls."""
-    report = Report(tuple(Finding(f"f{number}", state) for number, state in enumerate(states)))  # type: ignore[arg-type]
+    report = HealthReport(tuple(CheckResult(f"f{number}", state) for number, state in enumerate(states)))  # type: ignore[arg-type]
     worst = next((state for state in ("failed", "degraded") if state in states), "ok")
     assert (report.state, report.status) == (worst, 503 if worst == "failed" else 200)

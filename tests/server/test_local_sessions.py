@@ -21,7 +21,7 @@ from axolotl_core.sessions import KnownSession, SessionChange, SessionRecord
 from axolotl_server import ServerHost
 from axolotl_server.http.assembly import make_app
 from axolotl_server.stores.memory_events import MemoryEventStore
-from axolotl_server.stores.sqlite_sessions import LocalEventStore, LocalSessionStore
+from axolotl_server.stores.sqlite_sessions import SqliteEventStore, SqliteSessionStore
 from tests.server.serving import PATIENCE_SECONDS, serving
 from tests.server.session_client import Client
 from tests.server.wire import call, message
@@ -34,7 +34,7 @@ RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"e
 class Process:
     """A process that shares sessions: its store, and what it has heard."""
 
-    def __init__(self, store: LocalSessionStore) -> None:
+    def __init__(self, store: SqliteSessionStore) -> None:
         self.store = store
         self.heard: asyncio.Queue[bytes] = asyncio.Queue()
         store.open(self.heard.put_nowait, lambda: None)
@@ -48,7 +48,7 @@ class Process:
 @asynccontextmanager
 async def process(directory: Path, **options: Any) -> AsyncIterator[Process]:
     """Begin to share sessions."""
-    store = LocalSessionStore(directory, **{"maximum": 100, "idle_seconds": 600.0, **options})
+    store = SqliteSessionStore(directory, **{"maximum": 100, "idle_seconds": 600.0, **options})
     try:
         yield Process(store)
     finally:
@@ -56,7 +56,7 @@ async def process(directory: Path, **options: Any) -> AsyncIterator[Process]:
 
 
 @asynccontextmanager
-async def two(directory: Path, **options: Any) -> AsyncIterator[tuple[LocalSessionStore, LocalSessionStore]]:
+async def two(directory: Path, **options: Any) -> AsyncIterator[tuple[SqliteSessionStore, SqliteSessionStore]]:
     """Begin to share sessions in two processes."""
     async with process(directory, **options) as one, process(directory, **options) as other:
         yield one.store, other.store
@@ -120,7 +120,7 @@ async def test_the_dead_hold_nothing(tmp_path: Path) -> None:
     """A process that left its socket behind is not told twice, and its socket goes."""
     async with process(tmp_path) as one:
         await one.store.begin("s", RECORD)
-        dead = Process(LocalSessionStore(tmp_path, maximum=1, idle_seconds=1))
+        dead = Process(SqliteSessionStore(tmp_path, maximum=1, idle_seconds=1))
         await dead.store.find("s", 0)
         assert dead.store._socket is not None
         asyncio.get_running_loop().remove_reader(dead.store._socket)
@@ -181,7 +181,7 @@ _STEPS = st.lists(
 @given(_STEPS)
 async def test_events_are_kept_as_in_memory(tmp_path: Path, steps: list[tuple[str, str, bytes]]) -> None:
     """After whatever was kept and forgotten, the store in a file gives what the one in memory gives."""
-    kept = LocalEventStore(tmp_path / "events.sqlite", max_events=5, max_bytes=60)
+    kept = SqliteEventStore(tmp_path / "events.sqlite", max_events=5, max_bytes=60)
     model, session = MemoryEventStore(5, 60), f"session {next(_names)}"
     try:
         for step, stream, data in steps:

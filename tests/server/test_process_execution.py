@@ -12,7 +12,7 @@ import pytest
 
 from axolotl_core import CancelReason, Principal
 from axolotl_server import InProcessClient, ServerHost, connect
-from axolotl_server.execution.process_pool import Crew
+from axolotl_server.execution.process_pool import ProcessPool
 from tests.server import process_tools
 from tests.server.forking import Mailbox, gone, share_forks
 from tests.server.serving import PATIENCE_SECONDS, until
@@ -23,10 +23,10 @@ share_forks()
 ONE = {"limits": {"processes": 1}}
 
 
-def crew_of(host: ServerHost) -> Crew:
+def crew_of(host: ServerHost) -> ProcessPool:
     """Find the processes of the only tool that has some."""
     [crew] = host._server.processes()._crews
-    assert isinstance(crew, Crew)
+    assert isinstance(crew, ProcessPool)
     return crew
 
 

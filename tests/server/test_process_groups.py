@@ -13,7 +13,7 @@ from dependency_injector import providers
 
 from axolotl_core import ITool, ToolRegistry
 from axolotl_server import InProcessClient, ServerHost
-from axolotl_server.execution.process_pool import Crew
+from axolotl_server.execution.process_pool import ProcessPool
 from axolotl_server.execution.processes import ProcessRunner
 from tests.server import process_group_tools as tools
 from tests.server import process_tools
@@ -33,7 +33,7 @@ class Served:
         self.registry = registry
         self.runner: ProcessRunner = host._server.processes()
 
-    def crews(self) -> dict[str, Crew]:
+    def crews(self) -> dict[str, ProcessPool]:
         """Find the processes by their names."""
         return {crew._name.removeprefix("axolotl-"): crew for crew in self.runner._crews if not crew.closed}
 

@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core import Refused
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaStoreError, WindowLimit
-from axolotl_server.quotas import OutageGuard
+from axolotl_server.quotas import OutageTolerantStore
 from tests.core.quota_model import claims_of
 
 CLAIMS = claims_of([("key", WindowLimit(1, "day"), 1.0)])
@@ -43,7 +43,7 @@ class Outage:
     def __init__(self, on_failure: Literal["open", "closed"], timeout_seconds: float = 20.0) -> None:
         self.now = 1000.0
         self.store = Moody()
-        self.guard = OutageGuard(
+        self.guard = OutageTolerantStore(
             self.store, on_failure, timeout_seconds=timeout_seconds, retry_seconds=1.0, clock=lambda: self.now
         )
 

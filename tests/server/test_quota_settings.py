@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from axolotl_core import ConfigurationError, Refused
 from axolotl_core.policies.quota import QuotaRule, RateLimit, WindowLimit
 from axolotl_server.layers.quota import QuotaLayer
-from axolotl_server.quotas import OutageGuard, quota_layer, quota_rules, quota_store
+from axolotl_server.quotas import OutageTolerantStore, quota_layer, quota_rules, quota_store
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from tests.core.quota_model import claims_of
@@ -124,7 +124,7 @@ async def test_the_store_that_is_wanted() -> None:
     given = MemoryQuotaStore(1)
     for settings_with_or_without in (settings, QuotaSettings()):
         store = quota_store(settings_with_or_without, given)
-        assert isinstance(store, OutageGuard)
+        assert isinstance(store, OutageTolerantStore)
         assert await store.take(claims) is None
     assert await given.take(claims) is not None
     store = quota_store(settings)

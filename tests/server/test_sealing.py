@@ -18,9 +18,9 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_server.questions.sealing import (
     MAX_TOKEN_LENGTH,
     Answer,
-    Binding,
     InvalidState,
     RoundState,
+    StateBinding,
     StateSealer,
     binding_of,
     question_digest,
@@ -77,7 +77,7 @@ def bytes_of(token: str) -> bytes:
     return base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
 
 
-def is_refused(token: str, sealer: StateSealer, binding: Binding = BINDING) -> bool:
+def is_refused(token: str, sealer: StateSealer, binding: StateBinding = BINDING) -> bool:
     try:
         sealer.open(token, binding)
     except InvalidState:
@@ -86,7 +86,7 @@ def is_refused(token: str, sealer: StateSealer, binding: Binding = BINDING) -> b
 
 
 @given(STATES, BINDINGS, st.lists(st.text(min_size=16, max_size=40), max_size=3))
-def test_round_trip(state: RoundState, binding: Binding, keys: list[str]) -> None:
+def test_round_trip(state: RoundState, binding: StateBinding, keys: list[str]) -> None:
     """What is opened is what was sealed, byte for byte, in letters that may stand anywhere."""
     sealer = sealer_of(*keys)
     token = sealer.seal(state, binding)
@@ -152,7 +152,7 @@ def test_a_state_belongs_to_one_request(field: str, value: Any) -> None:
 
 
 @given(BINDINGS, BINDINGS)
-def test_bindings_are_told_apart(one: Binding, other: Binding) -> None:
+def test_bindings_are_told_apart(one: StateBinding, other: StateBinding) -> None:
     """A state opens for an equal binding and for no other."""
     sealer = sealer_of(KEY)
     assert is_refused(sealer.seal(STATE, one), sealer, other) == (one != other)
@@ -315,10 +315,10 @@ def test_a_question_has_a_digest(params: dict[str, Any]) -> None:
 def test_a_server_that_never_seals_pays_nothing() -> None:
     """Making a sealer does not import the cryptography; sealing does."""
     program = (
-        "import sys; from axolotl_server.sealing import *\n"
+        "import sys; from axolotl_server.questions.sealing import *\n"
         "sealer = StateSealer([], 60)\n"
         "assert 'cryptography' not in sys.modules\n"
-        "sealer.seal(RoundState(), Binding(('', None), '', '', b''))\n"
+        "sealer.seal(RoundState(), StateBinding(('', None), '', '', b''))\n"
         "assert 'cryptography' in sys.modules\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

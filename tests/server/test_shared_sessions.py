@@ -16,7 +16,7 @@ import pytest_asyncio
 from pydantic import BaseModel
 
 from axolotl_core import ITool, Principal, SchemaTool, ToolContext, resource, tool
-from axolotl_server.asgi.http import HttpRefusal, Premises
+from axolotl_server.asgi.http import HttpRefusal, Routing
 from tests.server.conversing import ABLE, ACCEPTED, container_with, text_of
 from tests.server.redis_server import RedisServer
 from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving, until
@@ -114,7 +114,7 @@ def redis() -> Iterator[RedisServer]:
 
 @asynccontextmanager
 async def working(
-    redis: RedisServer, prefix: str, premises: Premises | None = None, **sessions: Any
+    redis: RedisServer, prefix: str, premises: Routing | None = None, **sessions: Any
 ) -> AsyncIterator[Worker]:
     """Serve in a process of its own, as far as the others can tell."""
     talker = Talker()
@@ -227,7 +227,7 @@ async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http:
 
 async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx.AsyncClient) -> None:
     """At every process, a session that is somebody else's is not there."""
-    prefix, premises = f"test:{next(_prefixes)}:", Premises(Gate())
+    prefix, premises = f"test:{next(_prefixes)}:", Routing(Gate())
     async with working(redis, prefix, premises) as one, working(redis, prefix, premises) as other:
         http.headers["X-User"] = "ann"
         client = await begun(http, one)

@@ -9,7 +9,7 @@ from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.tool_rules import IResultStore
 
 if TYPE_CHECKING:
-    from axolotl_server.layers.idempotency.work_once import Keeping
+    from axolotl_server.layers.idempotency.work_once import ResultPolicy
 
 
 class IdempotencyLayer(ILayer):
@@ -36,7 +36,7 @@ class IdempotencyLayer(ILayer):
         self._on_store_failure: Literal["open", "closed"] = on_store_failure
         self._store_timeout_seconds = store_timeout_seconds
         self._poll_seconds = poll_seconds
-        self._keeping: Keeping | None = None
+        self._keeping: ResultPolicy | None = None
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         """Compile what a tool that asks for it needs; all others are left alone.
@@ -52,9 +52,9 @@ class IdempotencyLayer(ILayer):
             self._keeping = self._make_keeping()
         return WorkOnce(spec, call_next, spec.tool.idempotency, self._keeping).invoke
 
-    def _make_keeping(self) -> "Keeping":
+    def _make_keeping(self) -> "ResultPolicy":
         from axolotl_server.layers.idempotency.stored_results import ResultClaim, StoreReport
-        from axolotl_server.layers.idempotency.work_once import Keeping
+        from axolotl_server.layers.idempotency.work_once import ResultPolicy
 
         claim = partial(
             ResultClaim,
@@ -63,4 +63,4 @@ class IdempotencyLayer(ILayer):
             timeout_seconds=self._store_timeout_seconds,
             poll_seconds=self._poll_seconds,
         )
-        return Keeping(claim, self._finalise, self._max_record_bytes)
+        return ResultPolicy(claim, self._finalise, self._max_record_bytes)

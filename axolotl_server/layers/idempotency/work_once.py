@@ -111,7 +111,7 @@ _NOT_OF_THE_TOOL: Final = (Declined, InvalidArguments, Refused, ToolCancelled, T
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class ResultPolicy:
     """How the results of a server's tools are kept."""
 
     claim: Callable[[str], ResultClaim]
@@ -124,7 +124,7 @@ class Keeping:
 class WorkOnce:
     """The work of one tool."""
 
-    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, keeping: Keeping) -> None:
+    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, keeping: ResultPolicy) -> None:
         self._call_next = call_next
         self._rule = rule
         self._keeping = keeping

@@ -299,6 +299,6 @@ class TestExtensions:
 
 def test_places(revision: Revision) -> None:
     """相关实现位置 — the three parts stand where their packages say."""
-    assert inspect.getmodule(ITool) is importlib.import_module("axolotl_core.tool")
+    assert inspect.getmodule(ITool) is importlib.import_module("axolotl_core.tools.tool")
     assert inspect.getmodule(ToolRegistry) is importlib.import_module("axolotl_core.registry")
     assert inspect.getmodule(DefaultHandler) is importlib.import_module("axolotl_server.handler")
