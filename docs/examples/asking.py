@@ -50,7 +50,7 @@ class Feedback(BaseModel):
 
 @tool
 async def rate(context: ToolContext) -> str:
-    """Ask for a rating, and be content without one."""
+    """Ask for a rating and continue without one if the user declines."""
     if not context.can_ask:
         return "no rating: your client cannot ask you"
     try:
@@ -66,7 +66,7 @@ async def rate(context: ToolContext) -> str:
 # region url
 @tool
 async def connect_account(context: ToolContext) -> str:
-    """Connect an account; the password stays between the user and the page."""
+    """Connect an account. The user enters the password on the page, not in the client."""
     await context.ask_url("https://accounts.example.com/connect", "Sign in to connect your account")
     return "the page is open; call me again when you have signed in"
 
@@ -77,7 +77,7 @@ async def connect_account(context: ToolContext) -> str:
 # region sample
 @tool
 async def name_cat(colour: str, context: ToolContext) -> str:
-    """Have the client's model name a cat."""
+    """Let the client's model name a cat."""
     sample = await context.sample(
         f"Suggest one name for a {colour} cat. Answer with the name only.",
         max_tokens=20,
@@ -93,13 +93,13 @@ async def name_cat(colour: str, context: ToolContext) -> str:
 # region tools
 @tool
 async def population(city: str) -> str:
-    """Tell how many people live in a city."""
+    """Return the population of a city."""
     return {"Graz": "300 000", "Linz": "210 000"}.get(city, "unknown")
 
 
 @tool
 async def compare(question: str, context: ToolContext) -> str:
-    """Have the client's model answer, with a tool of ours at hand."""
+    """Let the client's model answer, with one of our tools at hand."""
     messages = [SamplingMessage("user", question)]
     for _ in range(5):
         sample = await context.sample(messages, max_tokens=200, tools=[population])
@@ -107,7 +107,7 @@ async def compare(question: str, context: ToolContext) -> str:
             return sample.text
         outcomes = [ToolOutcome(use.id, await population(str(use.input.get("city")))) for use in sample.tool_uses]
         messages += [sample.message, SamplingMessage("user", outcomes)]
-    raise ToolError("The model does not come to an end.")
+    raise ToolError("The model did not finish within 5 turns.")
 
 
 # endregion tools
@@ -116,7 +116,7 @@ async def compare(question: str, context: ToolContext) -> str:
 # region roots
 @tool
 async def list_projects(context: ToolContext) -> list[str]:
-    """List the directories that the user works in."""
+    """List the directories the user works in."""
     return [root.name or root.uri for root in await context.roots()]
 
 
@@ -130,7 +130,7 @@ class Guest(BaseModel):
 
 @tool
 async def welcome(context: ToolContext) -> str:
-    """Ask three different things at once."""
+    """Ask three questions at once."""
     guest, greeting, roots = await asyncio.gather(
         context.ask(Guest, "Who are you?", key="guest"),
         context.sample("Write a greeting of two words.", max_tokens=10, key="greeting"),
@@ -145,8 +145,8 @@ async def welcome(context: ToolContext) -> str:
 # region prompt
 @prompt
 async def write_letter(context: ToolContext) -> str:
-    """A prompt may ask, and so may a resource."""
-    guest = await context.ask(Guest, "Who shall sign the letter?")
+    """Write a letter, signed by a guest."""
+    guest = await context.ask(Guest, "Who signs the letter?")
     return f"Write a letter, signed by {guest.name}."
 
 

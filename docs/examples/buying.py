@@ -22,11 +22,11 @@ class Shop:
     @tool
     async def buy(self, article: str, context: ToolContext) -> str:
         """Buy something."""
-        price = self._price(article)  # before the question: may run several times
+        price = self._price(article)  # before the question: may run more than once
         consent = await context.ask(Consent, f"{article} costs {price} €. Buy it?")
         if not consent.sure:
             return "not bought"
-        self.sold += 1  # behind the last question: runs once
+        self.sold += 1  # after the last question: runs once
         return f"looked up {self.looked_up} times, sold {self.sold} times"
 
     def _price(self, article: str) -> int:

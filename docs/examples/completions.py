@@ -58,7 +58,7 @@ class Ticket(BaseModel):
 
 class ExplainTicket(IPrompt[Ticket]):
     name = "explain_ticket"
-    description = "Have a ticket explained."
+    description = "Explain a ticket."
 
     async def render(self, arguments: Ticket, context: ToolContext) -> str:
         return f"Explain ticket {arguments.number}."

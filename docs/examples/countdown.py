@@ -5,7 +5,7 @@ from axolotl_core import ToolContext, tool
 
 @tool
 async def count_down(start: int, context: ToolContext) -> str:
-    """Count down, and say so."""
+    """Count down and report progress."""
     context.log("info", {"start": start}, logger="rocket")
     for done in range(1, start + 1):
         context.report_progress(done, start, f"{start - done} to go")

@@ -9,14 +9,14 @@ from axolotl_core import Icon, ITool, ToolAnnotations, ToolContext
 
 # region tool
 class Account(BaseModel):
-    tenant: str = Field(description="Whose account.", json_schema_extra={"x-mcp-header": "Tenant"})
+    tenant: str = Field(description="The tenant that owns the account.", json_schema_extra={"x-mcp-header": "Tenant"})
     number: int = Field(description="The account's number.", ge=1, examples=[7])
 
 
 class CloseAccount(ITool[Account, None]):
     name = "close_account"
     title = "Close an account"
-    description = "Close an account for good."
+    description = "Close an account permanently."
     annotations = ToolAnnotations(read_only=False, destructive=True, idempotent=True, open_world=False)
     icons = (Icon("https://example.com/close.png", "image/png", ("48x48",)),)
     meta: Mapping[str, Any] = {"example.com/team": "billing"}
@@ -25,7 +25,7 @@ class CloseAccount(ITool[Account, None]):
     max_concurrency = 2
 
     async def execute(self, arguments: Account, context: ToolContext) -> None:
-        """Close it; this example closes nothing."""
+        """Do nothing: this is an example."""
 
 
 # endregion tool

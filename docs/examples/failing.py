@@ -8,7 +8,7 @@ ORDERS = {7: "on its way"}
 # region told
 @tool
 async def track_order(number: int) -> str:
-    """Tell where an order is."""
+    """Return the status of an order."""
     if number not in ORDERS:
         raise ToolError(f"There is no order {number}; ask the customer for the number on the receipt.")
     return ORDERS[number]
@@ -30,7 +30,7 @@ async def print_label(number: int) -> str:
 # region hidden
 @tool
 async def refund(number: int) -> str:
-    """Pay an order back."""
+    """Refund an order."""
     raise ConnectionError("cannot reach billing-db-3 as user root")
 
 

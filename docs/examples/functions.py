@@ -11,7 +11,7 @@ from axolotl_core import ToolContext, tool, tools_of
 # region functions
 @tool
 async def wait(seconds: Annotated[float, Field(ge=0, le=10, description="How long.")], context: ToolContext) -> str:
-    """Wait a little."""
+    """Wait for a while."""
     await asyncio.sleep(seconds)
     return f"waited, {context.remaining_seconds:.0f} seconds were left"
 
@@ -21,8 +21,8 @@ def checksum(text: str, start: int = 0) -> int:
     """Compute a checksum.
 
     Args:
-        text: The text to add up.
-        start: The checksum of what came before.
+        text: The text to compute the checksum of.
+        start: The checksum of the preceding text.
     """
     return zlib.crc32(text.encode(), start)
 
@@ -37,7 +37,7 @@ class Notebook:
 
     @tool
     async def add_note(self, text: str) -> int:
-        """Keep a note; the answer is how many there are."""
+        """Add a note and return the number of notes."""
         self._notes.append(text)
         return len(self._notes)
 

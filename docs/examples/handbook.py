@@ -7,13 +7,13 @@ PAGES = {1: "Wash your hands.", 2: "Feed the axolotls."}
 
 @resource("handbook://contents", mime_type="application/json")
 def contents() -> list[int]:
-    """The numbers of all pages."""
+    """The page numbers."""
     return list(PAGES)
 
 
 @resource("handbook://pages/{number}", mime_type="text/plain")
 def page(number: int, context: ToolContext) -> str:
-    """One page."""
+    """A page of the handbook."""
     if number not in PAGES:
         raise ResourceNotFound(context.uri)
     return PAGES[number]

@@ -7,13 +7,13 @@ from axolotl_core import ITool, ToolContext, ToolRegistry
 
 
 class Phrase(BaseModel):
-    name: str = Field(description="How the new tool is called.", pattern="^[a-z_]+$")
-    text: str = Field(description="What it says.")
+    name: str = Field(description="The name of the new tool.", pattern="^[a-z_]+$")
+    text: str = Field(description="The text it returns.")
 
 
 class Learn(ITool[Phrase, str]):
     name = "learn"
-    description = "Learn to say something: makes a tool for it."
+    description = "Create a tool that returns a text."
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
@@ -22,8 +22,8 @@ class Learn(ITool[Phrase, str]):
         async def say(_: dict[str, Any]) -> str:
             return arguments.text
 
-        added = self._registry.register_tool(arguments.name, {}, say, description=f"Say {arguments.text}")
-        return "learned" if added else "that name is taken"
+        added = self._registry.register_tool(arguments.name, {}, say, description=f"Return {arguments.text!r}.")
+        return "created" if added else "that name is taken"
 
 
 class Container(containers.DeclarativeContainer):

@@ -7,7 +7,7 @@ from axolotl_core import CancelReason, ITool, ToolContext, tool
 
 
 class Pages(BaseModel):
-    pages: int = Field(ge=1, description="How many pages.")
+    pages: int = Field(ge=1, description="The number of pages.")
 
 
 # region progress
@@ -31,7 +31,7 @@ class Translate(ITool[Pages, str]):
 # region thread
 @tool(timeout_seconds=0.2)
 def crunch(rounds: int, context: ToolContext) -> int:
-    """Work in a thread, and look up between two steps."""
+    """Work in a thread and check for cancellation between steps."""
     for _ in range(rounds):
         context.raise_if_cancelled()
         time.sleep(0.01)
@@ -43,7 +43,7 @@ def crunch(rounds: int, context: ToolContext) -> int:
 
 # region callback
 class Query:
-    """Stands for a driver that can be told to stop from outside."""
+    """Stands for a database query that another thread can stop."""
 
     stopped: CancelReason | None = None
 
@@ -53,7 +53,7 @@ class Query:
 
 @tool
 async def run_query(context: ToolContext) -> str:
-    """Run a query that is stopped when nobody wants its answer any more."""
+    """Run a query that stops when the call is cancelled."""
     query = Query()
     context.cancellation.on_cancel(query.stop)
     return "done"

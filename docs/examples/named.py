@@ -7,12 +7,12 @@ from axolotl_core import INameRule, tool
 
 # region rule
 class NamespaceRule(INameRule):
-    """Every tool here is called `namespace.method`."""
+    """Requires names of the form `namespace.method`."""
 
     def fault_of(self, name: str) -> str | None:
         if re.fullmatch(r"[a-z]+\.[a-z_]+", name):
             return None
-        return "a tool's name has the form namespace.method, in small letters"
+        return "a tool name must have the form namespace.method, in lowercase letters"
 
 
 # endregion rule

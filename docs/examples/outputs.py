@@ -38,7 +38,7 @@ async def give_model() -> Sum:
 
 @tool
 async def give_dataclass() -> Point:
-    """A dataclass, a TypedDict, an enum: any type that pydantic can write."""
+    """A dataclass, a TypedDict, an enum: any type that pydantic can serialize."""
     return Point(1, 2)
 
 
@@ -76,7 +76,7 @@ async def give_blocks() -> list[ContentBlock]:
 # region whole
 @tool
 async def give_result() -> ToolResult:
-    """A whole result: content, structured content, error flag and `_meta`."""
+    """A complete result: content, structured content, error flag and `_meta`."""
     return ToolResult(
         content=[TextContent("3 rows, 1 of them broken")],
         structured={"rows": 3, "broken": 1},

@@ -20,12 +20,12 @@ from axolotl_core import (
 log = logging.getLogger("acme.calls")
 
 
-# region licence
-class LicenceLayer(ILayer):
-    """Tools with the tag "cad" share so many licences; a call that finds none is refused."""
+# region license
+class LicenseLayer(ILayer):
+    """Limits calls of tools tagged "cad" to the number of licenses; further calls are refused."""
 
-    def __init__(self, licences: int) -> None:
-        self.free = licences
+    def __init__(self, licenses: int) -> None:
+        self.free = licenses
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if "cad" not in spec.feature.tags:
@@ -33,7 +33,7 @@ class LicenceLayer(ILayer):
 
         async def licensed(call: ToolCall) -> Any:
             if self.free == 0:
-                raise Overloaded("All licences are in use; try again", retry_after_seconds=5)
+                raise Overloaded("All licenses are in use; try again", retry_after_seconds=5)
             self.free -= 1
             try:
                 return await call_next(call)
@@ -49,19 +49,19 @@ class LicenceLayer(ILayer):
         self.free += 1
 
 
-# endregion licence
+# endregion license
 
 
 # region outcome
 class OutcomeLayer(ILayer):
-    """Logs once how each call of a tool ended, and does so before the caller is answered."""
+    """Logs once how each tool call ended, before the caller gets its answer."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if spec.kind != "tool":
             return call_next
 
         async def noted(call: ToolCall) -> Any:
-            call.when_abandoned(lambda: log.info("%s: left behind (%s)", spec.name, call.cancel_reason))
+            call.when_abandoned(lambda: log.info("%s: abandoned (%s)", spec.name, call.cancel_reason))
             try:
                 output = await call_next(call)
             except BaseException as error:
@@ -83,9 +83,9 @@ def _outcome(error: BaseException) -> str:
         case Refused():
             return "refused"
         case ToolError():
-            return "told what went wrong"
+            return "returned an error"
         case InputRequired():
-            return "asked its user"
+            return "asked the user"
         case _:
             return "failed"
 
@@ -101,7 +101,7 @@ class Material(BaseModel):
 async def draw(part: str, context: ToolContext) -> str:
     """Draw a part."""
     if part == "":
-        raise ToolError("Say which part.")
+        raise ToolError("Name the part to draw.")
     if part == "bolt":
         return "a bolt"
     return f"{part} of {(await context.ask(Material, 'Of what?')).name}"
@@ -109,8 +109,8 @@ async def draw(part: str, context: ToolContext) -> str:
 
 # region container
 class Container(containers.DeclarativeContainer):
-    licences = providers.Singleton(LicenceLayer, 2)
-    layers = providers.List(providers.Singleton(OutcomeLayer), licences)
+    licenses = providers.Singleton(LicenseLayer, 2)
+    layers = providers.List(providers.Singleton(OutcomeLayer), licenses)
     tools = providers.List(providers.Object(draw))
 
 

@@ -21,19 +21,19 @@ from axolotl_core import (
 
 # region class
 class Journey(BaseModel):
-    city: str = Field(description="Where to go.")
-    day: date = Field(description="When, as 2026-12-31.")
-    travellers: int = Field(1, ge=1, description="How many people.")
+    city: str = Field(description="The city to visit.")
+    day: date = Field(description="The date, for example 2026-12-31.")
+    travelers: int = Field(1, ge=1, description="The number of travelers.")
     pace: Literal["slow", "busy"] = "slow"
 
 
 class PlanJourney(IPrompt[Journey]):
     name = "plan_journey"
     title = "Plan a journey"
-    description = "Have a day in a city planned."
+    description = "Plan a day in a city."
 
     async def render(self, arguments: Journey, context: ToolContext) -> str:
-        people = "one person" if arguments.travellers == 1 else f"{arguments.travellers} people"
+        people = "one person" if arguments.travelers == 1 else f"{arguments.travelers} people"
         return f"Plan a {arguments.pace} {arguments.day:%A} in {arguments.city} for {people}."
 
 
@@ -43,7 +43,7 @@ class PlanJourney(IPrompt[Journey]):
 # region messages
 @prompt
 async def discuss(topic: str) -> list[PromptMessage | EmbeddedResource | str]:
-    """Discuss a topic by the rules of the house."""
+    """Discuss a topic by the house rules."""
     return [
         EmbeddedResource(TextResource("rules://house", "Be kind. Be brief.", "text/plain")),
         PromptMessage("assistant", TextContent("I have read the rules.")),
@@ -57,7 +57,7 @@ async def discuss(topic: str) -> list[PromptMessage | EmbeddedResource | str]:
 # region whole
 @prompt
 async def summarize(text: str) -> PromptResult:
-    """Have a text summarized."""
+    """Summarize a text."""
     message = PromptMessage("user", TextContent(f"Summarize in one sentence: {text}"))
     return PromptResult([message], description=f"A summary of {len(text)} characters")
 
@@ -72,7 +72,7 @@ class Desk:
 
     @prompt
     async def answer_letter(self, number: int) -> PromptOutput:
-        """Have a letter answered."""
+        """Answer a letter."""
         if number not in self._letters:
             raise ToolError(f"There is no letter {number}.")
         return f"Answer this letter: {self._letters[number]}"

@@ -22,7 +22,7 @@ class Receipts(IExtension):
     async def get(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         number = params.get("number")
         if not isinstance(number, int):
-            raise ToolError("A receipt has a number.")
+            raise ToolError("The receipt number must be an integer.")
         return {"receipt": f"Receipt {number}: paid"}
 
 

@@ -27,9 +27,9 @@ class Format(BaseModel):
 
 @tool(task_support="required", timeout_seconds=3600)
 async def cut(film: str, context: ToolContext) -> str:
-    """Cut a film, as its producer wants it."""
+    """Cut a film in the format its producer chooses."""
     await asyncio.sleep(0.01)
-    wanted = await context.ask(Format, f"Which format shall {film} have?", key="format")
+    wanted = await context.ask(Format, f"Which format should {film} have?", key="format")
     return f"{film} is cut for {wanted.format}"
 
 

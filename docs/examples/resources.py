@@ -17,10 +17,10 @@ from axolotl_core import (
 
 
 # region class
-class Licence(IResource):
-    uri = "licence://text"
-    name = "licence"
-    description = "What others may do with it."
+class License(IResource):
+    uri = "license://text"
+    name = "license"
+    description = "The license of this software."
     mime_type = "text/plain"
     annotations = Annotations(audience=("user",), priority=0.2)
     execution = "thread"  # reading a file may block
@@ -69,7 +69,7 @@ async def pixel() -> bytes:
 
 @resource("album://all")
 async def album(context: ToolContext) -> list[TextResource | BlobResource]:
-    """Several contents, each with a URI of its own."""
+    """Several contents, each with its own URI."""
     return [
         TextResource(f"{context.uri}/title", "Spring", "text/plain"),
         BlobResource(f"{context.uri}/1", b"GIF89a", "image/gif"),
@@ -82,13 +82,13 @@ async def album(context: ToolContext) -> list[TextResource | BlobResource]:
 # region variables
 @resource("search://pages{?text,limit}")
 async def search(text: str = "", limit: int = 10) -> str:
-    """Parameters of a query may be left out."""
+    """Query parameters are optional."""
     return f"the first {limit} pages with {text!r}"
 
 
 @resource("tree://{+path}")
 async def tree(path: str) -> str:
-    """A plus sign lets a variable hold slashes."""
+    """A plus sign allows slashes in a variable."""
     return f"the leaf {path}"
 
 
@@ -102,7 +102,7 @@ class Shelf:
 
     @resource("shelf://{isbn}")
     async def book(self, isbn: str, context: ToolContext) -> str:
-        """A book by its number."""
+        """A book by its ISBN."""
         if isbn not in self._books:
             raise ResourceNotFound(context.uri)
         return self._books[isbn]
@@ -115,7 +115,7 @@ class Shelf:
 class Container(containers.DeclarativeContainer):
     shelf = providers.Singleton(Shelf, {"9780141439518": "Pride and Prejudice"})
     resources = providers.List(
-        providers.Singleton(Licence, Path(__file__)),
+        providers.Singleton(License, Path(__file__)),
         providers.Singleton(Columns, {"public.orders": ["number", "state"]}),
         providers.Object([pixel, album, search, tree]),
         providers.Callable(resources_of, shelf),

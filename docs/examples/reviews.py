@@ -8,11 +8,11 @@ def review(language: str, strict: bool = False) -> str:
     """Ask for a code review.
 
     Args:
-        language: What the code is written in.
-        strict: Whether small things count too.
+        language: The programming language of the code.
+        strict: Whether to report minor issues too.
     """
-    wanted = "everything that is wrong" if strict else "what matters"
-    return f"Review this {language} code. Name {wanted}."
+    wanted = "all issues" if strict else "the most important issues"
+    return f"Review this {language} code and report {wanted}."
 
 
 class Container(containers.DeclarativeContainer):

@@ -8,7 +8,7 @@ from axolotl_core import ITool, ToolContext, ToolError
 
 # region services
 class Orders:
-    """A service: knows nothing about tools."""
+    """A service that does not depend on tools."""
 
     def __init__(self, rows: dict[int, str]) -> None:
         self._rows = rows
@@ -26,7 +26,7 @@ class OrderNumber(BaseModel):
 
 class TrackOrder(ITool[OrderNumber, str]):
     name = "track_order"
-    description = "Tell where an order is."
+    description = "Return the status of an order."
 
     def __init__(self, orders: Orders, *, currency: str) -> None:
         self._orders = orders
@@ -44,14 +44,14 @@ class TrackOrder(ITool[OrderNumber, str]):
 
 # region resources
 async def open_orders() -> AsyncIterator[Orders]:
-    """Start before the first request, stop after the last answer."""
+    """Opened before the first request, closed after the last answer."""
     orders = Orders({7: "on its way"})
     yield orders
     await orders.close()
 
 
 def open_journal(path: str) -> Iterator[list[str]]:
-    """A resource need not be async."""
+    """A resource does not have to be async."""
     journal = [f"opened {path}"]
     yield journal
     journal.append("closed")

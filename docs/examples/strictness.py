@@ -21,7 +21,7 @@ async def book(day: date, people: Annotated[int, Field(ge=1, le=8)], window: boo
 
 @tool(coerce_arguments=True)
 async def book_kindly(day: date, people: int) -> str:
-    """Book a table; `"4"` will do for 4."""
+    """Book a table; accepts `"4"` for 4."""
     return f"{people} on {day:%A}"
 
 

@@ -8,19 +8,19 @@ from axolotl_server import connect
 
 @resource("tariffs://current", cache=CacheHint(ttl_seconds=3600, scope="public"))
 async def tariffs() -> dict[str, int]:
-    """The same for everybody, and seldom changed: any cache may keep it for an hour."""
+    """The same for everyone and rarely changed: any cache may keep it for an hour."""
     return {"letter": 1, "parcel": 6}
 
 
 @resource("invoices://mine", cache=CacheHint(ttl_seconds=60))
 async def invoices(context: ToolContext) -> str:
-    """Depends on who asks: a cache may keep it for a minute, and give it to nobody else."""
+    """Depends on the caller: a client may keep it for a minute, for this caller only."""
     return f"the invoices of {context.principal.subject}"
 
 
 @resource("clock://now")
 async def clock() -> str:
-    """Says nothing: the settings decide, and their default is that nobody keeps it."""
+    """Has no hint of its own, so the settings decide. By default it is not cached."""
     return "now"
 
 

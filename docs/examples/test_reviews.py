@@ -7,7 +7,7 @@ from axolotl_server import RemoteError, connect
 async def test_review() -> None:
     async with connect(Container()) as client:
         answer = await client.get_prompt("review", {"language": "Python", "strict": "true"})
-    assert answer.text == "Review this Python code. Name everything that is wrong."
+    assert answer.text == "Review this Python code and report all issues."
     assert answer.messages[0]["role"] == "user"
 
 

@@ -12,7 +12,7 @@ log = logging.getLogger("acme.timing")
 
 # region layer
 class TimingLayer(ILayer):
-    """Logs how long calls take; tools that only read are left alone."""
+    """Logs how long calls take, except calls of read-only tools."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         if isinstance(spec, ToolSpec) and spec.tool.annotations.read_only:
@@ -33,7 +33,7 @@ class TimingLayer(ILayer):
 
 @tool(annotations=ToolAnnotations(read_only=True))
 async def shout(text: str) -> str:
-    """Say it louder."""
+    """Return the text in capital letters."""
     return text.upper()
 
 

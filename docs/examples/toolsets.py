@@ -5,7 +5,7 @@ from axolotl_core import tool
 
 @tool
 async def echo(text: str) -> str:
-    """Give a text back."""
+    """Return the text unchanged."""
     return text
 
 

@@ -13,7 +13,7 @@ log = logging.getLogger("acme.calls")
 
 # region layer
 class TraceLayer(ILayer):
-    """Logs every call under the trace that it belongs to."""
+    """Logs every call with its trace ID."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         async def traced(call: ToolCall) -> Any:

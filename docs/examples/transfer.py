@@ -18,7 +18,7 @@ class Database:
 
 # region session
 class Session:
-    """A unit of work: what is not committed is as if it had never been."""
+    """A unit of work: changes that are not committed are discarded."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -48,8 +48,8 @@ async def open_session(database: Database, principal: Principal) -> AsyncIterato
 
 
 class Order(BaseModel):
-    amount: int = Field(description="How much is sent.")
-    to: str = Field(description="Who gets it.")
+    amount: int = Field(description="The amount to send.")
+    to: str = Field(description="The recipient.")
 
 
 # region tool

@@ -288,7 +288,7 @@ async def test_named() -> None:
     """Names keep the server's rule, and a caller is told what is wrong with one."""
     async with connect(load("named").Container()) as client:
         assert (await client.call("orders.find", {"number": 7})).text == "order 7"
-        with pytest.raises(RemoteError, match="has the form namespace") as caught:
+        with pytest.raises(RemoteError, match="must have the form namespace") as caught:
             await client.call("find")
     assert caught.value.code == -32602
 
@@ -296,6 +296,6 @@ async def test_named() -> None:
 async def test_learning() -> None:
     """A tool may change the registry that it is served from."""
     async with connect(load("learning").Container()) as client:
-        assert (await client.call("learn", {"name": "moo", "text": "Moo!"})).text == "learned"
+        assert (await client.call("learn", {"name": "moo", "text": "Moo!"})).text == "created"
         assert (await client.call("moo")).text == "Moo!"
         assert (await client.call("learn", {"name": "learn", "text": "x"})).text == "that name is taken"

@@ -43,23 +43,23 @@ async def test_own_layers(caplog: pytest.LogCaptureFixture) -> None:
         assert (await client.call("draw", {"part": "bolt"})).text == "a bolt"
         assert (await client.call("draw", {"part": ""})).is_error
         assert (await client.call("draw", {"part": "nut"})).text == "nut of brass"
-        assert container.licences().free == 2
-        container.licences().free = 0
+        assert container.licenses().free == 2
+        container.licenses().free = 0
         refused = await client.call("draw", {"part": "bolt"})
     assert refused.meta["retryAfterMs"] == 5000
-    ends = ["done", "told what went wrong", "asked its user", "done", "refused"]
+    ends = ["done", "returned an error", "asked the user", "done", "refused"]
     assert caplog.messages == [f"draw: {end}" for end in ends]
 
 
 async def test_own_layers_and_a_thread() -> None:
-    """A licence is held as long as a thread works, though its caller has long been answered."""
+    """A license is held as long as a thread works, though its caller has long been answered."""
     gate = threading.Event()
 
     @tool(tags=frozenset({"cad"}), timeout_seconds=0.05)
     def render() -> None:
         gate.wait(10)
 
-    layer = load("own_layers").LicenceLayer(1)
+    layer = load("own_layers").LicenseLayer(1)
     try:
         async with connect(container_of(render, layers=[layer])) as client:
             assert (await client.call("render")).meta["reason"] == "timeout"
@@ -85,9 +85,9 @@ async def test_own_layers_and_code_that_goes_on(caplog: pytest.LogCaptureFixture
 
     async with connect(container_of(cling, layers=[load("own_layers").OutcomeLayer()])) as client:
         assert (await client.call("cling")).is_error
-        assert _of_calls(caplog) == ["cling: left behind (timeout)"]
+        assert _of_calls(caplog) == ["cling: abandoned (timeout)"]
         ended.set()
-    assert _of_calls(caplog) == ["cling: left behind (timeout)"]
+    assert _of_calls(caplog) == ["cling: abandoned (timeout)"]
 
 
 def _of_calls(caplog: pytest.LogCaptureFixture) -> list[str]:

@@ -29,8 +29,8 @@ async def test_reviews() -> None:
     async with connect(load("reviews").Container()) as client:
         [listed] = await client.list_prompts()
     assert listed["arguments"] == [
-        {"name": "language", "description": "What the code is written in.", "required": True},
-        {"name": "strict", "description": "Whether small things count too."},
+        {"name": "language", "description": "The programming language of the code.", "required": True},
+        {"name": "strict", "description": "Whether to report minor issues too."},
     ]
 
 
@@ -38,7 +38,7 @@ async def test_reviews() -> None:
     ("name", "arguments", "expected"),
     [
         ("plan_journey", {"city": "Rome", "day": "2026-12-31"}, "Plan a slow Thursday in Rome for one person."),
-        ("PLAN_journey", {"city": "Rome", "day": "2026-12-31", "travellers": "2", "pace": "busy"}, "Plan a busy"),
+        ("PLAN_journey", {"city": "Rome", "day": "2026-12-31", "travelers": "2", "pace": "busy"}, "Plan a busy"),
         ("summarize", {"text": "tea"}, "Summarize in one sentence: tea"),
         ("answer_letter", {"number": "1"}, "Answer this letter: Where is my parcel?"),
     ],
@@ -92,7 +92,7 @@ async def test_handbook() -> None:
 @pytest.mark.parametrize(
     ("uri", "mime_type", "expected"),
     [
-        ("licence://text", "text/plain", "from pathlib import Path"),
+        ("license://text", "text/plain", "from pathlib import Path"),
         ("db://public/orders/columns", "application/json", '["number","state"]'),
         ("search://pages", "text/plain", "the first 10 pages with ''"),
         ("search://pages?limit=3&text=hot%20tea", "text/plain", "the first 3 pages with 'hot tea'"),
@@ -119,7 +119,7 @@ async def test_forms_of_resources() -> None:
 
 @pytest.mark.parametrize(
     "uri",
-    ["db://x/y/columns", "tree://a/../b", "tree://%2e%2e/b", "tree:///etc", "search://pages?z=1", "Licence://text"],
+    ["db://x/y/columns", "tree://a/../b", "tree://%2e%2e/b", "tree:///etc", "search://pages?z=1", "License://text"],
 )
 async def test_resources_that_are_not_there(uri: str) -> None:
     """A URI that leads nowhere, or out of its place, is not found."""

@@ -10,7 +10,7 @@ class Article(BaseModel):
 
 class CountArticle(ITool[Article, int]):
     name = "count_article"
-    description = "Tell how many of an article are in stock."
+    description = "Return how many units of an article are in stock."
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
@@ -21,5 +21,5 @@ class CountArticle(ITool[Article, int]):
 
 @tool
 async def opening_hours() -> str:
-    """Tell when the warehouse is open."""
+    """Return the opening hours."""
     return "8 to 17"
