@@ -7,7 +7,7 @@ import pytest_asyncio
 
 from tests.browser.chromium import Browser, Page, find_chromium
 from tests.browser.sample import Container
-from tests.server.console_serving import ConsoleServer, serving_console
+from tests.support.servers.console_server import ConsoleServer, serving_console
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

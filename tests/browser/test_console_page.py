@@ -11,8 +11,8 @@ from dependency_injector import providers
 from axolotl_core import tool
 from tests.browser.chromium import Browser, Page
 from tests.browser.sample import HOSTILE, Container, greet, wait
-from tests.server.console_serving import ConsoleServer, serving_console
-from tests.server.wire import call, mirrored
+from tests.support.peers.wire import call, mirrored
+from tests.support.servers.console_server import ConsoleServer, serving_console
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

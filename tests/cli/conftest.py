@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from axolotl_cli.app import app
-from tests.cli.processes import Processes
+from tests.support.processes import Processes
 
 
 class CommandLine:

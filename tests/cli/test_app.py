@@ -5,7 +5,7 @@ from importlib.metadata import version
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.cli.processes import Processes, imported_modules
+from tests.support.processes import Processes, imported_modules
 
 HEAVY = {"asyncio", "axolotl_core", "axolotl_server", "msgspec", "pydantic", "rich.console", "uvicorn"}
 

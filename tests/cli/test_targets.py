@@ -5,11 +5,11 @@ import json
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.cli.processes import ROOT
+from tests.support.processes import ROOT
 
 TOOLS = ["greet", "double", "complain", "crash", "count", "read"]
 STARTER = ["echo", "calculate", "current_time", "text_statistics", "keyword_search"]
-FILE = str(ROOT / "tests" / "cli" / "servers.py")
+FILE = str(ROOT / "tests" / "support" / "containers" / "command_containers.py")
 
 
 def names(cli: CommandLine, *words: str) -> list[str]:
@@ -21,10 +21,10 @@ def names(cli: CommandLine, *words: str) -> list[str]:
 @pytest.mark.parametrize(
     "target",
     [
-        pytest.param("tests.cli.servers:Container", id="class"),
-        pytest.param("tests.cli.servers:instance", id="instance"),
-        pytest.param("tests.cli.servers:make", id="factory"),
-        pytest.param("tests.cli.servers", id="module"),
+        pytest.param("tests.support.containers.command_containers:Container", id="class"),
+        pytest.param("tests.support.containers.command_containers:instance", id="instance"),
+        pytest.param("tests.support.containers.command_containers:make", id="factory"),
+        pytest.param("tests.support.containers.command_containers", id="module"),
         pytest.param(FILE, id="file"),
         pytest.param(f"{FILE}:Container", id="file-and-class"),
     ],
@@ -41,8 +41,14 @@ def test_forms(cli: CommandLine, target: str) -> None:
         pytest.param("tests.absent.part:Container", "There is no module 'tests.absent'", id="no-submodule"),
         pytest.param("needs_more:Container", "Module 'needs_more' was found, but it needs 'not_installed'", id="needs"),
         pytest.param("fails:Container", "Module 'fails' was found, but fails when it is imported", id="fails"),
-        pytest.param("tests.cli.servers:Contaner", "did you mean 'Container'?", id="near-miss"),
-        pytest.param("tests.cli.servers:greet.name", "is no dependency-injector container but str", id="other"),
+        pytest.param(
+            "tests.support.containers.command_containers:Contaner", "did you mean 'Container'?", id="near-miss"
+        ),
+        pytest.param(
+            "tests.support.containers.command_containers:greet.name",
+            "is no dependency-injector container but str",
+            id="other",
+        ),
         pytest.param("absent.py:Container", "There is no file absent.py", id="no-file"),
         pytest.param("fails_later:make", "fails_later:make fails when it is called: KeyError", id="factory-fails"),
         pytest.param("unnamed", "unnamed names no container", id="no-container"),
@@ -67,28 +73,28 @@ def test_starter(cli: CommandLine) -> None:
 
 def test_own_file(cli: CommandLine) -> None:
     """The settings file names the default target; `-` asks for it by name."""
-    cli.write("axolotl.toml", 'target = "tests.cli.servers:Empty"\n')
+    cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Empty"\n')
     assert names(cli) == names(cli, "-") == []
 
 
 def test_project_file(cli: CommandLine) -> None:
     """A table of the project file does the same."""
-    cli.write("pyproject.toml", '[tool.axolotl]\ntarget = "tests.cli.servers:Empty"\n')
+    cli.write("pyproject.toml", '[tool.axolotl]\ntarget = "tests.support.containers.command_containers:Empty"\n')
     assert names(cli) == []
 
 
 def test_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """An argument beats the environment, which beats the file."""
-    cli.write("axolotl.toml", 'target = "tests.cli.servers:Empty"\n')
-    monkeypatch.setenv("AXOLOTL_TARGET", "tests.cli.servers:Polite")
+    cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Empty"\n')
+    monkeypatch.setenv("AXOLOTL_TARGET", "tests.support.containers.command_containers:Polite")
     assert names(cli) == ["greet"]
-    assert names(cli, "tests.cli.servers:Numeric") == ["double"]
+    assert names(cli, "tests.support.containers.command_containers:Numeric") == ["double"]
 
 
 def test_environment_of_commands_that_need_a_target(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """`-` stands for the target of the environment, where there is one."""
-    cli.write("axolotl.toml", 'target = "tests.cli.servers:Empty"\n')
-    monkeypatch.setenv("AXOLOTL_TARGET", "tests.cli.offering:Container")
+    cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Empty"\n')
+    monkeypatch.setenv("AXOLOTL_TARGET", "tests.support.containers.full_container:Container")
     assert cli("prompt", "-", "praise", "dish=soup").stdout == "Praise soup 1 times.\n"
     assert cli("read", "-", "ui://menu").stdout == "<p>Soup</p>"
     monkeypatch.setenv("AXOLOTL_TARGET", "-")
@@ -106,12 +112,12 @@ def test_environment_of_commands_that_need_a_target(cli: CommandLine, monkeypatc
 )
 def test_toolsets(cli: CommandLine, words: list[str], expected: list[str]) -> None:
     """Tool sets can be chosen, one by one or in a list."""
-    assert names(cli, "tests.cli.servers:Sets", *words) == expected
+    assert names(cli, "tests.support.containers.command_containers:Sets", *words) == expected
 
 
 def test_toolset_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     """A flag beats the environment, which beats the file."""
-    cli.write("axolotl.toml", 'target = "tests.cli.servers:Sets"\ntoolset = "numeric"\n')
+    cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Sets"\ntoolset = "numeric"\n')
     assert names(cli) == ["double"]
     monkeypatch.setenv("AXOLOTL_TOOLSETS", "polite")
     assert names(cli) == ["greet"]
@@ -120,6 +126,6 @@ def test_toolset_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -
 
 def test_unknown_toolset(cli: CommandLine) -> None:
     """A tool set that is not there is an error with a suggestion."""
-    answer = cli("list", "tests.cli.servers:Sets", "--toolset", "numerc")
+    answer = cli("list", "tests.support.containers.command_containers:Sets", "--toolset", "numerc")
     assert answer.code == 2
     assert "did you mean 'numeric'?" in answer.stderr

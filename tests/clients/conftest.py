@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
-from tests.clients.connecting import Places
-from tests.clients.http_process import http_process
-from tests.clients.lines import Lines
-from tests.clients.peers import IPeer
-from tests.server.serving import ROOT, BackgroundServers
+from tests.support.clients.client_adapters import IPeer
+from tests.support.clients.connections import Places
+from tests.support.clients.http_process import http_process
+from tests.support.clients.kept_connections import Lines
+from tests.support.servers.serving import ROOT, BackgroundServers
 from tests.transcripts.tools import Container
 
 STDIO_ARGUMENTS = ["-m", "axolotl_cli", "serve", "tests/transcripts/tools.py:Container"]
-FEATURES = "tests.clients.features:Container"
+FEATURES = "tests.support.clients.full_container:Container"
 
 
 @pytest.fixture(scope="session")

@@ -23,12 +23,12 @@ from mcp_types import (
     ToolUseContent,
 )
 
-from tests.clients.asking_tools import PAYMENT_URL
-from tests.clients.connecting import Places
-from tests.clients.lines import Lines
-from tests.clients.peers import IPeer
-from tests.clients.person import ROOTS, Written, answering, soon, words, writing, written
-from tests.clients.ways import LISTENING_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.asking_tools import PAYMENT_URL
+from tests.support.clients.client_adapters import IPeer
+from tests.support.clients.client_routes import LISTENING_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.connections import Places
+from tests.support.clients.kept_connections import Lines
+from tests.support.clients.simulated_user import ROOTS, Written, answering, soon, words, writing, written
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

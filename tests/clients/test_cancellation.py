@@ -6,9 +6,9 @@ from collections import Counter
 import pytest
 from mcp import MCPError
 
-from tests.clients.peers import IPeer
-from tests.clients.person import Progress
-from tests.clients.ways import by_every_way, by_legacy_ways
+from tests.support.clients.client_adapters import IPeer
+from tests.support.clients.client_routes import by_every_way, by_legacy_ways
+from tests.support.clients.simulated_user import Progress
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

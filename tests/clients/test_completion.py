@@ -4,8 +4,8 @@ import pytest
 from mcp import MCPError
 from mcp_types import Completion, PromptReference, ResourceTemplateReference
 
-from tests.clients.peers import IPeer
-from tests.clients.ways import by_every_way
+from tests.support.clients.client_adapters import IPeer
+from tests.support.clients.client_routes import by_every_way
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

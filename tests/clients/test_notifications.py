@@ -11,9 +11,9 @@ from mcp_types import (
     ToolListChangedNotification,
 )
 
-from tests.clients.peers import IPeer, OfficialPeer
-from tests.clients.person import Progress, soon
-from tests.clients.ways import LISTENING_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.client_adapters import IPeer, OfficialPeer
+from tests.support.clients.client_routes import LISTENING_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.simulated_user import Progress, soon
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

@@ -4,9 +4,9 @@ import pytest
 from mcp import MCPError
 from mcp_types import EmbeddedResource, ImageContent, TextContent, TextResourceContents
 
-from tests.clients.peers import IPeer
-from tests.clients.person import words
-from tests.clients.ways import by_every_way
+from tests.support.clients.client_adapters import IPeer
+from tests.support.clients.client_routes import by_every_way
+from tests.support.clients.simulated_user import words
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from tests.clients.cable import cable_to
-from tests.clients.connecting import Places, connected
-from tests.clients.lines import Lines
-from tests.clients.peers import IPeer
-from tests.clients.person import Progress, words
-from tests.clients.ways import RESUMING_WAYS, SHARED_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.cable import cable_to
+from tests.support.clients.client_adapters import IPeer
+from tests.support.clients.client_routes import RESUMING_WAYS, SHARED_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.connections import Places, connected
+from tests.support.clients.kept_connections import Lines
+from tests.support.clients.simulated_user import Progress, words
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

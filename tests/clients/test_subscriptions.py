@@ -6,13 +6,13 @@ import pytest
 from mcp.client.subscriptions import ResourceUpdated, SubscriptionLost
 from mcp_types import ResourceUpdatedNotification, TextResourceContents, ToolListChangedNotification
 
-from tests.clients.connecting import Places, connected
-from tests.clients.features import Container
-from tests.clients.lines import Lines
-from tests.clients.peers import IPeer, OfficialPeer
-from tests.clients.person import soon
-from tests.clients.ways import LISTENING_WAYS, SHARED_WAYS, Way, by_legacy_ways
-from tests.server.serving import serving
+from tests.support.clients.client_adapters import IPeer, OfficialPeer
+from tests.support.clients.client_routes import LISTENING_WAYS, SHARED_WAYS, Way, by_legacy_ways
+from tests.support.clients.connections import Places, connected
+from tests.support.clients.full_container import Container
+from tests.support.clients.kept_connections import Lines
+from tests.support.clients.simulated_user import soon
+from tests.support.servers.serving import serving
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="session"),

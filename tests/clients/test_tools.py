@@ -6,13 +6,13 @@ import pytest
 from mcp import MCPError
 from mcp_types import Result, TextContent, TextResourceContents
 
-from tests.clients.connecting import APPS, Places, connected
-from tests.clients.features import PAGE, Container
-from tests.clients.peers import IPeer
-from tests.clients.person import words
-from tests.clients.task_extension import CancelTask, Created, GetTask, State, TaskParams
-from tests.clients.ways import Way, by_every_way, by_legacy_ways, by_modern_ways
-from tests.server.serving import serving
+from tests.support.clients.client_adapters import IPeer
+from tests.support.clients.client_routes import Way, by_every_way, by_legacy_ways, by_modern_ways
+from tests.support.clients.connections import APPS, Places, connected
+from tests.support.clients.full_container import PAGE, Container
+from tests.support.clients.simulated_user import words
+from tests.support.clients.task_extension import CancelTask, Created, GetTask, State, TaskParams
+from tests.support.servers.serving import serving
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

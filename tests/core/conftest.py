@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.core.packages import MakePackage, written_below
+from tests.support.core.scanned_packages import MakePackage, written_below
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from axolotl_core import InvalidArguments, ITool, NoArguments, ToolContext
 from axolotl_core.registry import AnyTool
-from tests.core.samples import Add, fits, read, read_bytes
+from tests.support.core.sample_tools import Add, fits, read, read_bytes
 
 
 class Colour(Enum):

@@ -23,7 +23,7 @@ from axolotl_core import (
 )
 from axolotl_core.arguments import property_of
 from axolotl_core.prompts import check_prompt
-from tests.core.features import read, told
+from tests.support.core.feature_calls import read, told
 
 
 class Tone(Enum):

@@ -7,7 +7,7 @@ import pytest
 
 from axolotl_core import ContentBlock, EmbeddedResource, ImageContent, TextContent, ToolResult
 from axolotl_core.content import is_structured
-from tests.core.samples import Sum
+from tests.support.core.sample_tools import Sum
 
 
 @pytest.mark.parametrize(

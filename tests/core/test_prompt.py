@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from axolotl_core import ConfigurationError, InvalidArguments, IPrompt, NoArguments, ToolContext
 from axolotl_core.arguments import property_of
 from axolotl_core.prompts import PromptOutput, check_prompt
-from tests.core.features import read, told
+from tests.support.core.feature_calls import read, told
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 ItemT = TypeVar("ItemT")

@@ -17,7 +17,7 @@ from axolotl_core import (
     ToolResult,
 )
 from axolotl_core.prompts import PromptOutput, prompt_result
-from tests.core.features import run, told_by
+from tests.support.core.feature_calls import run, told_by
 
 IMAGE = ImageContent(b"x", "image/png")
 EMBEDDED = EmbeddedResource(TextResource("a://b", "text"))

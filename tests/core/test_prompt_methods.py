@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError, FunctionPrompt, prompt, prompts_of, tool
-from tests.core.features import told
+from tests.support.core.feature_calls import told
 
 
 class Desk:

@@ -20,7 +20,7 @@ from axolotl_core import (
     tool,
 )
 from axolotl_core.registry import Registry
-from tests.core.samples import Named as NamedTool
+from tests.support.core.sample_tools import Named as NamedTool
 
 
 class NamedPrompt(IPrompt[NoArguments]):

@@ -6,7 +6,7 @@ import pytest
 
 from axolotl_core import ConfigurationError, ToolRegistry
 from axolotl_core.registry import AnyTool
-from tests.core.samples import Add, Named
+from tests.support.core.sample_tools import Add, Named
 
 
 def names(registry: ToolRegistry) -> list[str]:

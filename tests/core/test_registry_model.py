@@ -5,7 +5,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from axolotl_core import ToolRegistry
 from axolotl_core.registry import AnyTool
-from tests.core.samples import Named
+from tests.support.core.sample_tools import Named
 
 WORDS = ["a", "b", "echo", "getUser", "straße", "strasse", "ﬁle", "file", "İd", "id", "ǅ", "σς"]
 spellings = st.sampled_from(WORDS).flatmap(

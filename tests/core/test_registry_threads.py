@@ -8,7 +8,7 @@ from threading import Barrier, Event
 import pytest
 
 from axolotl_core import ToolRegistry
-from tests.core.samples import Named
+from tests.support.core.sample_tools import Named
 
 RANGE = 50
 RANGES = 20

@@ -5,7 +5,7 @@ from textwrap import dedent
 import pytest
 
 from axolotl_core import ConfigurationError, scan
-from tests.core.packages import MakePackage
+from tests.support.core.scanned_packages import MakePackage
 
 TOOL = """
 class {kind}(ITool[NoArguments, str]):

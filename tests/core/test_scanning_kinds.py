@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError, IFeature, scan, scan_prompts, scan_resources
-from tests.core.packages import MakePackage
+from tests.support.core.scanned_packages import MakePackage
 
 MIXED = """
 OpenT = TypeVar("OpenT")

@@ -15,7 +15,6 @@ from axolotl_server.configuration.environment import unknown_variables
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.server import ServerSettings
-from tests.cli.servers import Container
 from tests.deploy.files import (
     DEPLOY,
     ROOT,
@@ -29,6 +28,7 @@ from tests.deploy.files import (
     stages_of,
     variables_of,
 )
+from tests.support.containers.command_containers import Container
 
 MARGIN_SECONDS = 5
 HASH = "sha256:" + "0" * 64

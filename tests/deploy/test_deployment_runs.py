@@ -11,9 +11,9 @@ import pytest
 
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
 from axolotl_server.authentication.api_keys import hash_key
-from tests.cli.processes import Processes, Server
 from tests.deploy.files import ROOT, compose_variables, find, stages_of, variables_of
-from tests.server.redis_server import RedisServer
+from tests.support.processes import Processes, Server
+from tests.support.stores.redis_server import RedisServer
 
 KEY = "axk_not-a-secret-but-long-enough"
 HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}

@@ -13,7 +13,7 @@ from axolotl_core import Principal
 from axolotl_core.calls.cancellation import IClock
 from axolotl_server import ServerHost, connect
 from tests.docs.pages import read_page
-from tests.server.serving import until
+from tests.support.servers.serving import until
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from axolotl_core import tool
 from axolotl_server import connect
 from tests.docs.pages import blocks
-from tests.server.serving import until
-from tests.server.tools import container_of
+from tests.support.servers.serving import until
+from tests.support.tools import container_of
 
 
 def load(name: str) -> Any:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.forking import share_forks
-from tests.server.serving import StdioServers
+from tests.support.forked_processes import share_forks
+from tests.support.servers.serving import StdioServers
 
 share_forks()
 

@@ -13,9 +13,9 @@ import pytest
 
 from axolotl_core import tool
 from axolotl_server import InProcessClient, ServerHost
-from tests.server.serving import PATIENCE_SECONDS, serving, until
-from tests.server.tools import Echo, container_of
-from tests.server.wire import call, connection, mirrored, raw_request, read_reply
+from tests.support.peers.wire import call, connection, mirrored, raw_request, read_reply
+from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
+from tests.support.tools import Echo, container_of
 
 SLOW_CALLS = 1000
 SAMPLES = 200

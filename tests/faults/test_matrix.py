@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.tools import DEADLINE, HELD_SECONDS, Container, Patient
 from tests.faults.wires import WAYS, Wire, wire_to
-from tests.server.serving import PATIENCE_SECONDS, StdioServers
+from tests.support.servers.serving import PATIENCE_SECONDS, StdioServers
 
 MARGIN = 5.0
 """The rule is 50 ms; a busy machine is slow, not wrong, and the tools would take a minute, or for ever."""

@@ -13,9 +13,9 @@ from pydantic import BaseModel
 from axolotl_core import CancelReason, ITool, ToolCall, ToolContext, ToolError
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.server.census import bulkhead_of, holdings
-from tests.server.tools import container_of
-from tests.server.wire import call, message
+from tests.support.object_counts import bulkhead_of, holdings
+from tests.support.peers.wire import call, message
+from tests.support.tools import container_of
 
 PLACES = 2
 UNWANTED = (CancelReason.CLIENT, CancelReason.DISCONNECT)

@@ -11,9 +11,9 @@ import httpx
 import psutil
 import pytest
 
-from tests.cli.processes import READY, Processes, Server
 from tests.faults.wires import HttpWire
-from tests.server.forking import wait_until_gone
+from tests.support.forked_processes import wait_until_gone
+from tests.support.processes import READY, Processes, Server
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 

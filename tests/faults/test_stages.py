@@ -12,12 +12,12 @@ from pydantic import BaseModel
 from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.server import process_tools
-from tests.server.census import bulkhead_of, nothing_left, server_threads, wait_for_threads
-from tests.server.forking import Mailbox
-from tests.server.serving import PATIENCE_SECONDS, until
-from tests.server.tools import container_of
-from tests.server.wire import INITIALIZE, call, message
+from tests.support.containers import process_tools
+from tests.support.forked_processes import Mailbox
+from tests.support.object_counts import bulkhead_of, nothing_left, server_threads, wait_for_threads
+from tests.support.peers.wire import INITIALIZE, call, message
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import container_of
 
 LONG = 60.0
 

@@ -16,8 +16,8 @@ from dependency_injector import containers
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.faults.tools import let_go
-from tests.server.serving import PATIENCE_SECONDS, StdioServers, serving
-from tests.server.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored
+from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored
+from tests.support.servers.serving import PATIENCE_SECONDS, StdioServers, serving
 
 WAYS = [
     f"{transport}, {generation}" for transport in ("memory", "stdio", "http") for generation in ("modern", "legacy")

@@ -1,5 +1,5 @@
 """Fixtures for all tests of the server."""
 
-from tests.server.observing import telemetry
+from tests.support.servers.observed_server import telemetry
 
 __all__ = ["telemetry"]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.server.serving import BackgroundServers, StdioServers
+from tests.support.servers.serving import BackgroundServers, StdioServers
 
 
 @pytest.fixture(scope="session")

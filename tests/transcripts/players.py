@@ -12,7 +12,7 @@ import httpx
 from axolotl_core.protocol.versions import Revision
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.server.serving import PATIENCE_SECONDS, StdioServer, StdioServers
+from tests.support.servers.serving import PATIENCE_SECONDS, StdioServer, StdioServers
 from tests.transcripts.transcript import Act, Transcript
 
 

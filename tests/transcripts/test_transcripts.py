@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import pytest
 
 from axolotl_core.protocol.versions import Revision
-from tests.server.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
+from tests.support.servers.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
 from tests.transcripts.matching import differences, kept, paired, recalled, same
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, Received, StdioPlayer
 from tests.transcripts.rules import WireRules

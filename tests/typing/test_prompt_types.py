@@ -20,7 +20,7 @@ from axolotl_core import (
 )
 from axolotl_core.prompts import PromptOutput
 from axolotl_core.registry import AnyPrompt
-from tests.core.callers import Caller
+from tests.support.core.callers import Caller
 
 ArgumentsT = TypeVar("ArgumentsT", bound=BaseModel)
 

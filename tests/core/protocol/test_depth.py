@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from axolotl_core import InvalidArguments, SchemaTool
 from axolotl_core.errors import ParseError
 from axolotl_core.protocol.messages import MAX_DEPTH, diagnose, read_head
-from tests.core.samples import read_bytes
+from tests.support.core.sample_tools import read_bytes
 
 ENVELOPE = 2  # the message and its params
 PADDING = "x" * 1024  # a smaller message may go unmeasured: it cannot be deep enough to do harm

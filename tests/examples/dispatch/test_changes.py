@@ -12,8 +12,8 @@ import pytest
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, Revision
 from axolotl_examples.dispatch import Container
 from tests.examples.registration.dialogue import Servers, in_memory
-from tests.server.serving import PATIENCE_SECONDS, HttpServer, serving
-from tests.server.wire import INITIALIZE, JSON_HEADERS, message
+from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, message
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 

@@ -9,7 +9,7 @@ from mcp import Client, StdioServerParameters
 
 from axolotl_core.protocol.versions import Revision
 from tests.examples.registration.dialogue import EVERYWHERE, Servers
-from tests.server.serving import PATIENCE_SECONDS, ROOT
+from tests.support.servers.serving import PATIENCE_SECONDS, ROOT
 
 EMPTY = "axolotl_examples.dispatch:Container"
 WORKSHOP = "axolotl_examples.dispatch:Workshop"

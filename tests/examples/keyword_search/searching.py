@@ -13,7 +13,7 @@ from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.searcher import KeywordSearcher
 from axolotl_examples.keyword_search.settings import SearchSettings
 from axolotl_server import InProcessClient, connect
-from tests.core.callers import Caller
+from tests.support.core.callers import Caller
 
 Lines = list[tuple[str, int, str]]
 

@@ -12,8 +12,8 @@ import pytest
 
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
-from tests.cli.processes import READY, Processes
 from tests.examples.keyword_search.searching import lines_of, plant
+from tests.support.processes import READY, Processes
 
 TARGET = "axolotl_examples.keyword_search:Container"
 ARGUMENTS = {"keyword": "key", "root_paths": ["."]}

@@ -14,7 +14,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VER
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_server import ServerHost
-from tests.server.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
+from tests.support.servers.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, StdioPlayer
 from tests.transcripts.rules import WireRules
 

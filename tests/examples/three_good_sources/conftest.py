@@ -8,8 +8,8 @@ import pytest
 
 from axolotl_examples.three_good_sources import Container
 from axolotl_server import InProcessClient, connect
-from tests.cli.processes import Processes
 from tests.examples.three_good_sources.desk import Desk
+from tests.support.processes import Processes
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from axolotl_examples.three_good_sources.commands import main
-from tests.cli.processes import ROOT
 from tests.examples.three_good_sources.desk import Desk, small_registry
+from tests.support.processes import ROOT
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import httpx
 
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
-from tests.cli.processes import READY, Processes
 from tests.examples.three_good_sources.desk import Desk
+from tests.support.processes import READY, Processes
 
 TARGET = "axolotl_examples.three_good_sources:Container"
 

@@ -1,0 +1,101 @@
+"""Questions at a real terminal."""
+
+import signal
+import sys
+
+import pytest
+
+from tests.support.processes import ROOT, Processes
+
+SAMPLE = "tests.support.containers.full_container:Container"
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+
+
+def call(processes: Processes, *words: str, typed: str) -> tuple[int, str, list[str]]:
+    """Call a tool, type everything ahead, and give the code, the output and the lines on the error stream."""
+    server = processes.start_in_terminal("call", SAMPLE, *words)
+    server.type(typed)
+    code, stdout, stderr = server.end()
+    return code, stdout, stderr.splitlines()
+
+
+def test_form(processes: Processes) -> None:
+    """Fields are asked one by one; what does not fit is asked again at once, defaults need no typing."""
+    typed = "large\nsalt, pepper\nsalt, oil\n9\n2\n2026-02-03\n\nfine\nyes\n"
+    code, stdout, lines = call(processes, "order", "table=3", typed=typed)
+    assert code == 0, lines
+    assert stdout == (
+        '{"size":"l","extras":["salt","oil"],"pieces":2,"day":"2026-02-03","hot":false,"note":"fine"} True\n'
+    )
+    assert lines == [
+        'info kitchen: {"table": 3}',
+        "What for table 3?",
+        "Ctrl-D declines to answer.",
+        "  How much.",
+        "  size (s = Small, l = Large) [s]:   "
+        "extras (any of salt, oil; with commas between them) [nothing]:   'pepper' is none of salt, oil",
+        "  extras (any of salt, oil; with commas between them) [nothing]:   "
+        "pieces (whole number, 1 to 5):   too much: at most 5",
+        "  pieces (whole number, 1 to 5):   day (date, YYYY-MM-DD):   hot (yes or no) [no]:   "
+        'note (text) [nothing]: info kitchen: {"table": 3}',
+        "Is that all?",
+        "Ctrl-D declines to answer.",
+        '  sure (yes or no): info kitchen: {"table": 3}',
+    ]
+
+
+def test_asked_again(processes: Processes) -> None:
+    """An answer that only the server can judge is asked for again, and the person is told why."""
+    first, second = "\n\n1\n2026-02-03\n\nNOT LIKE THIS\n", "\n\n1\n2026-02-03\n\n\n"
+    code, stdout, lines = call(processes, "order", "table=3", typed=f"{first}{second}no\n")
+    assert code == 0
+    assert stdout.endswith('"note":null} False\n')
+    assert lines.count("This was not accepted; once more.") == 1
+    assert lines.count("What for table 3?") == 2
+
+
+def test_decline(processes: Processes) -> None:
+    """Ctrl-D declines, and the tool's answer to that is the answer."""
+    code, stdout, lines = call(processes, "confirm", typed="\x04")
+    assert (code, stdout, lines[-1]) == (1, "", "The user declined to answer")
+
+
+def test_page(processes: Processes) -> None:
+    """A page is shown, and Enter agrees to open it."""
+    code, stdout, lines = call(processes, "pay", typed="\n")
+    assert (code, stdout) == (0, "paid\n")
+    assert lines[:2] == ["Please pay", "  https://example.com/pay"]
+
+
+def test_model_and_roots(processes: Processes) -> None:
+    """A person may answer for a model, and works in the current directory unless another is named."""
+    code, stdout, lines = call(processes, "think", typed="a soup\n\n")
+    assert (code, stdout) == (0, f"a soup {ROOT.as_uri()}\n")
+    assert lines[:3] == ["A model is asked:", "  system: Be brief", "  user: What is best?"]
+
+
+def test_model_without_answer(processes: Processes) -> None:
+    """A model has no way to decline: the command ends and says so."""
+    code, stdout, lines = call(processes, "think", typed="\x04")
+    assert (code, stdout, lines[-1]) == (2, "", "Error: The question 'sample-1' was not answered")
+
+
+def test_given_answers_are_not_asked(processes: Processes) -> None:
+    """What the command line answers, the person is not asked."""
+    meal = '{"pieces": 2, "day": "2026-02-03"}'
+    code, stdout, lines = call(processes, "order", "table=3", "--answer", f"ask-1={meal}", typed="y\n")
+    assert code == 0
+    assert stdout.endswith("True\n")
+    assert "What for table 3?" not in lines
+
+
+def test_interrupt(processes: Processes) -> None:
+    """Ctrl-C ends the command while it waits, without a traceback."""
+    server = processes.start_in_terminal("call", SAMPLE, "confirm")
+    server.read_until("Ctrl-D declines")
+    server.signal(signal.SIGINT)
+    code, stdout, stderr = server.end()
+    assert (code, stdout) == (130, "")
+    assert "Traceback" not in stderr
+    assert "left behind" not in stderr

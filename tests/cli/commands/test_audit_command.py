@@ -1,0 +1,192 @@
+"""`axolotl audit`."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from axolotl_cli.commands.audit import audit
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.sqlite_store import SqliteStore
+from tests.cli.conftest import Answer
+from tests.support.audited_calls import record, store_at, write_log
+from tests.support.processes import ROOT
+
+KEY = "a key that nobody guesses"
+PATIENCE_SECONDS = 30.0
+
+
+def run(*words: str | Path) -> Answer:
+    result = CliRunner().invoke(audit, [str(word) for word in words], catch_exceptions=False)
+    return Answer(result.exit_code, result.stdout, result.stderr)
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Name a log, and forget the key of whoever runs the tests."""
+    monkeypatch.delenv("AXOLOTL_AUDIT__KEY", raising=False)
+    monkeypatch.delenv("AXOLOTL_AUDIT__KEY_FILE", raising=False)
+    return tmp_path / "audit.jsonl"
+
+
+def change(log: Path) -> None:
+    log.write_bytes(log.read_bytes().replace(b'"echo"', b'"evil"', 1))
+
+
+def test_verify(log: Path) -> None:
+    """A log as it was written is called that, and its last record is named for the next time."""
+    last = json.loads(write_log(log, 3)[-1])
+    answer = run("verify", log)
+    assert answer.code == 0
+    assert answer.stdout == f"{log}: 5 records, as they were written\nThe last one is 5:{last['hash']}\n"
+
+
+def test_verify_finds_a_fault(log: Path) -> None:
+    """The first thing that is wrong is told with its place, and the exit code is 1."""
+    write_log(log, 3)
+    change(log)
+    answer = run("verify", log)
+    assert answer.code == 1
+    assert answer.stdout.startswith("changed    audit.jsonl, line 2: record 2 was changed")
+
+
+def test_verify_for_programs(log: Path) -> None:
+    """The same is there as JSON."""
+    store = store_at(log)
+    store.open()
+    store.append([record(1, event="start", kind="tool", subject="alice")])
+    good = run("verify", log, "--json")
+    store.append([record(1)])
+    store.close()
+    report = json.loads(good.stdout)
+    assert (good.code, report["ok"], report["records"], report["fault"]) == (0, True, 2, None)
+    assert [start["call_id"] for start in report["unfinished"]] == [f"{1:016x}"]
+    change(log)
+    bad = run("verify", log, "--json")
+    assert (bad.code, json.loads(bad.stdout)["fault"]["kind"]) == (1, "changed")
+
+
+def test_verify_warns(log: Path) -> None:
+    """Losses, crashes and calls without an end are told, though nobody did anything to the log."""
+    write_log(log, 1)
+    with log.open("ab") as opened:
+        opened.write(b'{"seq"')
+    store = store_at(log)
+    store.open()
+    store.append([record(event="gap", lost=3), record(7, event="start", kind="tool", name="transfer")])
+    answer = run("verify", log)
+    store.close()
+    assert answer.code == 0
+    assert "1 time the rest of a record was cut off" in answer.stdout
+    assert "3 records could not be kept" in answer.stdout
+    assert f"tool transfer began at 2026-11-16T05:00:00.000000Z and has no end (call {7:016x})" in answer.stdout
+
+
+def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key comes from a file or the environment; without one that is needed nothing can be said."""
+    write_log(log, 1, KEY)
+    key_file = log.with_name("key")
+    key_file.write_text(f"{KEY}\n")
+    with pytest.raises(ConfigurationError, match="--key-file"):
+        run("verify", log)
+    assert run("verify", log, "--key-file", key_file).code == 0
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", str(key_file))
+    assert run("verify", log).code == 0
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY", KEY)
+    assert run("verify", log).code == 0
+    with pytest.raises(ConfigurationError, match="The file of the key: there is no such file"):
+        run("verify", log, "--key-file", log.with_name("absent"))
+    monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "another key, as long")
+    assert run("verify", log).code == 1
+
+
+def test_verify_with_an_anchor(log: Path) -> None:
+    """A record that an earlier run named must be there, so that an end that is missing is found."""
+    lines = write_log(log, 3)
+    _, _, head = run("verify", log).stdout.strip().rpartition(" ")
+    assert run("verify", log, "--expect", head).code == 0
+    log.write_bytes(b"".join(lines[:-1]))
+    assert run("verify", log).code == 0
+    answer = run("verify", log, "--expect", head)
+    assert (answer.code, "removed    the end" in answer.stdout) == (1, True)
+    assert run("verify", log, "--expect", "5").code == 2
+
+
+@pytest.mark.parametrize("command", ["verify", "tail"])
+def test_a_log_that_is_not_there(command: str, log: Path) -> None:
+    """A log that cannot be read is no log that is wrong."""
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        run(command, log)
+
+
+def test_verify_a_database(tmp_path: Path) -> None:
+    """A database is told from lines by what is in it."""
+    path = tmp_path / "records"
+    store = SqliteStore(path, Hashing(None))
+    store.open()
+    store.append([record(1, kind="tool", subject="alice", outcome="ok")])
+    assert run("verify", path).code == 0
+    assert "tool echo" in run("tail", path).stdout
+    store.close()
+
+
+def test_tail(log: Path) -> None:
+    """The last records are shown, a line each, whatever stands in them."""
+    store = store_at(log, max_bytes=500)
+    store.open()
+    for number in range(5):
+        store.append([record(number, kind="tool", subject="alice\n\x1b[2J", tenant="acme", outcome="denied")])
+    store.append(
+        [record(9, kind="tool", subject="bob", outcome="ok", duration_seconds=0.0123, reason="why", rule="this one")]
+    )
+    answer = run("tail", log, "-n", "4")
+    everything = run("tail", log, "-n", "1000")
+    raw = run("tail", log, "-n", "1", "--json")
+    store.close()
+    assert len(answer.stdout.splitlines()) == 4
+    assert answer.stdout.splitlines()[-1] == (
+        "2026-11-16T05:00:00.000000Z  ok                 tool echo  bob  12.3 ms  reason=why  rule=this one"
+    )
+    assert "denied             tool echo  alice\\n\\x1b[2J of acme" in everything.stdout
+    assert len(everything.stdout.splitlines()) > 6
+    assert json.loads(raw.stdout)["subject"] == "bob"
+
+
+@pytest.fixture
+def following(log: Path) -> Iterator[Any]:
+    """Follow a log in a process of its own."""
+    store = store_at(log, max_bytes=400)
+    store.open()
+    program = "from axolotl_cli.commands.audit import audit; audit()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", program, "tail", "--follow", str(log)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    watchdog = threading.Timer(PATIENCE_SECONDS, process.kill)
+    watchdog.start()
+    yield store, process.stdout
+    watchdog.cancel()
+    process.kill()
+    process.communicate()
+    store.close()
+
+
+def test_tail_follows(following: Any) -> None:
+    """New records are shown when they come, also when a new file begins."""
+    store, shown = following
+    assert shown.readline().endswith("open\n")
+    for number in range(4):
+        store.append([record(number, kind="tool", name=f"tool-{number}", outcome="ok")])
+        lines = iter(shown.readline, "")
+        assert next(line for line in lines if f"tool-{number}" in line)

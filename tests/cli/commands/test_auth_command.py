@@ -1,0 +1,103 @@
+"""`axolotl auth`, and servers that strangers could reach."""
+
+import json
+import re
+import tomllib
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.cli.serving.test_serve_http import SAMPLE, paste, start
+from tests.support.processes import READY, Processes, imported_modules
+
+OPEN = {"AXOLOTL_HTTP__ALLOW_UNAUTHENTICATED": "true"}
+
+
+def test_a_key(cli: CommandLine) -> None:
+    """A key is made at random, and what is to be written into the file is TOML that a server takes."""
+    first, second = cli("auth", "hash-key", "ci"), cli("auth", "hash-key", "ci")
+    assert (first.code, second.code) == (0, 0)
+    keys = [re.findall(r"axk_[\w-]{43}", answer.stdout) for answer in (first, second)]
+    assert len({key for [key] in keys}) == 2
+    section = tomllib.loads(first.stdout.partition("[")[1] + first.stdout.partition("[")[2])
+    assert re.fullmatch("sha256:[0-9a-f]{64}", section["auth"]["api_keys"]["ci"]["hash"])
+
+
+def test_a_key_for_programs(cli: CommandLine) -> None:
+    """Programs get JSON."""
+    made = json.loads(cli("auth", "hash-key", "ci", "--json").stdout)
+    assert made.keys() == {"name", "key", "hash"}
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "x" * 65])
+def test_a_name_that_is_none(cli: CommandLine, name: str) -> None:
+    """A name that the settings could not have is refused."""
+    answer = cli("auth", "hash-key", name)
+    assert answer.code == 2
+    assert "use letters" in answer.stderr
+
+
+def test_a_server_with_a_key(processes: Processes) -> None:
+    """A server that knows a key serves its holder, at any address, and nobody else."""
+    made = json.loads(processes.run("auth", "hash-key", "ci", "--json")[1])
+    said = {"AXOLOTL_AUTH__API_KEYS__CI__HASH": made["hash"]}
+    _, invitation = start(processes, SAMPLE, "--host", "0.0.0.0", **said)
+    assert paste(invitation).status_code == 401
+    answer = paste(invitation.replace("YOUR-TOKEN", made["key"]))
+    assert answer.json()["result"]["content"][0]["text"] == "Hello, hello!"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_strangers(processes: Processes, host: str) -> None:
+    """A server that everybody could use does not start where others can reach it, and says what to do."""
+    code, stdout, stderr = processes.run("serve", SAMPLE, "-t", "http", "--host", host, "--port", "0")
+    assert (code, stdout) == (2, "")
+    assert stderr.startswith(f"Error: Everybody who can reach {host} could use this server: set up auth")
+    assert stderr.endswith("say http.allow_unauthenticated = true\n")
+    assert READY not in stderr
+
+
+def test_strangers_that_are_welcome(processes: Processes) -> None:
+    """Said explicitly, the server is open."""
+    _, invitation = start(processes, SAMPLE, "--host", "0.0.0.0", **OPEN)
+    assert paste(invitation).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "finding"),
+    [
+        ("AXOLOTL_AUTH__REQUIRED_SCOPES", '["read"]', "nothing verifies them"),
+        ("AXOLOTL_HTTP__TLS_CERTIFICATE", "/nowhere.pem", "/nowhere.pem cannot be used"),
+        ("AXOLOTL_HTTP__ALLOWED_HOSTS", '["*"]', "allow_any_host = true"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_promised(
+    processes: Processes, name: str, value: str, finding: str
+) -> None:
+    """Whatever is wrong about tokens or certificates ends the start with 2, before the invitation."""
+    said: Any = {name: value}
+    code, stdout, stderr = processes.run("serve", SAMPLE, "-t", "http", "--port", "0", **said)
+    assert (code, stdout) == (2, "")
+    assert finding in stderr
+    assert "serves" not in stderr
+
+
+def test_check(cli: CommandLine) -> None:
+    """`axolotl check` finds settings of tokens that do not fit."""
+    cli.write(
+        "axolotl.toml",
+        'target = "tests.support.containers.command_containers:Container"\n[auth]\nrequired_scopes = ["read"]\n',
+    )
+    answer = cli("check")
+    assert answer.code != 0
+    assert "nothing verifies them" in answer.stdout + answer.stderr
+
+
+def test_what_a_server_without_tokens_loads() -> None:
+    """Nothing that verifies tokens is loaded where there are none."""
+    modules = set(imported_modules("list", SAMPLE))
+    assert "axolotl_server.host" in modules
+    assert modules.isdisjoint(
+        {"jwt", "httpx", "axolotl_server.authentication.gate", "axolotl_server.authentication.assembly"}
+    )

@@ -1,0 +1,120 @@
+"""`axolotl call`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Answer, CommandLine
+from tests.support.processes import Processes
+
+SAMPLE = "tests.support.containers.command_containers:Container"
+
+
+def call(cli: CommandLine, *words: str) -> Answer:
+    return cli("call", SAMPLE, *words)
+
+
+def test_text(cli: CommandLine) -> None:
+    """Text is printed as it is."""
+    answer = call(cli, "greet", "name=Ann")
+    assert (answer.code, answer.stdout, answer.stderr) == (0, "Hello, Ann!\n", "")
+
+
+@pytest.mark.parametrize("words", [["number=21"], ['{"number": 21}'], ['{"number": 21}', "note=1"]])
+def test_structured(cli: CommandLine, words: list[str]) -> None:
+    """Structured output is printed as JSON; arguments are pairs or objects."""
+    answer = call(cli, "double", *words)
+    assert answer.code == 0
+    assert json.loads(answer.stdout) == {"doubled": 42}
+
+
+def test_whole_result(cli: CommandLine) -> None:
+    """On demand the whole result is printed."""
+    result = json.loads(call(cli, "greet", "name=Ann", "--json").stdout)
+    assert result["content"] == [{"type": "text", "text": "Hello, Ann!"}]
+    assert result["_meta"]
+
+
+def test_default_target(cli: CommandLine) -> None:
+    """`-` stands for the default target."""
+    assert cli("call", "-", "echo", "text=5").stdout == "5\n"
+
+
+def test_tool_error(cli: CommandLine) -> None:
+    """A tool that answers with an error gives the exit code 1, and its text goes to the standard error stream."""
+    answer = call(cli, "complain")
+    assert (answer.code, answer.stdout, answer.stderr) == (1, "", "This is not my day.\n")
+
+
+def test_tool_error_as_json(cli: CommandLine) -> None:
+    """The whole result of a failure is printed like any other."""
+    answer = call(cli, "complain", "--json")
+    assert answer.code == 1
+    assert json.loads(answer.stdout)["isError"] is True
+
+
+def test_crash(cli: CommandLine) -> None:
+    """The answer hides what happened, the log tells it."""
+    answer = call(cli, "crash")
+    assert answer.code == 1
+    assert "RuntimeError: the secret" in answer.stderr
+    assert "Tool crash failed. Reference:" in answer.stderr.splitlines()[-1]
+
+
+def test_invalid_arguments(cli: CommandLine) -> None:
+    """Arguments that do not fit are an answer of the tool, as on the wire."""
+    answer = call(cli, "double", "number=many")
+    assert answer.code == 1
+    assert "number" in answer.stderr
+
+
+def test_unknown_tool(cli: CommandLine) -> None:
+    """A tool that is not there gives the exit code 3 and a suggestion."""
+    answer = call(cli, "gret")
+    assert (answer.code, answer.stdout) == (3, "")
+    assert answer.stderr == "Error: Tool not found: gret (did you mean 'greet'?) (-32602)\n"
+
+
+def test_unknown_tool_as_json(cli: CommandLine) -> None:
+    """A refusal is printed as the JSON-RPC error that it is."""
+    answer = call(cli, "gret", "--json")
+    assert answer.code == 3
+    assert json.loads(answer.stdout)["error"]["code"] == -32602
+
+
+def test_impossible_name(cli: CommandLine) -> None:
+    """A name that no tool can have is refused like one that no tool has."""
+    assert call(cli, " not\na name ").code == 3
+
+
+@pytest.mark.parametrize("word", ["Ann", "=Ann", "{name", '{"name": }'])
+def test_unreadable_arguments(cli: CommandLine, word: str) -> None:
+    """A word that is neither pair nor object is a usage error."""
+    answer = call(cli, "greet", word)
+    assert (answer.code, answer.stdout) == (2, "")
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_progress(cli: CommandLine) -> None:
+    """Progress goes to the standard error stream."""
+    answer = call(cli, "count")
+    assert answer.stdout == "done\n"
+    assert answer.stderr == "… 1/2 one\n… 2/2 two\n"
+
+
+def test_noise(processes: Processes) -> None:
+    """What a user's code writes to the standard output does not mix with the answer."""
+    code, stdout, stderr = processes.run(
+        "call", "tests.support.containers.noisy_container:Container", "shout", "text=hey"
+    )
+    assert (code, stdout) == (0, "HEY\n")
+    assert stderr.count("noise from") == 6
+
+
+def test_stuck_thread(processes: Processes, pipe: Path) -> None:
+    """A tool that never ends does not keep the command from ending."""
+    code, _, stderr = processes.run("call", SAMPLE, "read", f"path={pipe}", AXOLOTL_TOOLS__READ__TIMEOUT_SECONDS="0.2")
+    assert code == 1
+    assert "did not finish within 0.2 seconds" in stderr
+    assert "left behind, because they do not end: axolotl-tool_0" in stderr

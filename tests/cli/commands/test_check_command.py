@@ -1,0 +1,292 @@
+"""`axolotl check`."""
+
+import json
+from textwrap import dedent
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+
+WRONG = """
+    from dependency_injector import containers, providers
+    from pydantic import BaseModel
+
+    from axolotl_core import ITool, SchemaTool
+
+
+    class Input(BaseModel):
+        number: int
+
+
+    class First(ITool[Input, str]):
+        name = "same"
+
+        async def execute(self, arguments, context):
+            return ""
+
+
+    class Second(First):
+        name = "SAME"
+
+
+    class Unnamed(ITool[Input, str]):
+        async def execute(self, arguments, context):
+            return ""
+
+
+    class BadHeader(First):
+        name = "header"
+        input_schema = {"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": "N"}}}
+
+
+    class Container(containers.DeclarativeContainer):
+        settings = providers.Object({"limits": {"threads": 0}})
+        layers = providers.List(providers.Object("no layer"))
+        tools = providers.List(*map(providers.Singleton, (First, Second, Unnamed, BadHeader)), providers.Object(5))
+"""
+
+IMPROVABLE = """
+    from dependency_injector import containers, providers
+    from pydantic import BaseModel, Field
+
+    from axolotl_core import tool
+
+
+    class Street(BaseModel):
+        name: str
+        number: int = Field(description="Its number.")
+        across: "list[Street]" = Field([], description="Those that cross it.")
+
+
+    @tool(name="a name with spaces", execution="loop")
+    def plain(street: Street, town: str) -> str:
+        return town
+
+
+    class Container(containers.DeclarativeContainer):
+        tools = providers.List(providers.Object(plain))
+"""
+
+
+FEATURES = """
+    from dependency_injector import containers, providers
+
+    from axolotl_core import IExtension, IPrompt, IResource, IResourceTemplate, NoArguments, prompt, resource, tool
+
+
+    @tool(app="ui://absent")
+    async def show() -> str:
+        \"\"\"Show a page.\"\"\"
+        return ""
+
+
+    @prompt(execution="loop")
+    def bare(word: str) -> str:
+        return word
+
+
+    @resource("config://app", execution="loop")
+    def config() -> str:
+        return ""
+
+
+    @resource("users://{name}")
+    async def user(name: str) -> str:
+        return name
+
+
+    class Nameless(IPrompt[NoArguments]):
+        async def render(self, arguments, context):
+            return ""
+
+
+    class Placeless(IResource):
+        name = "placeless"
+        uri = "nowhere"
+
+        async def read(self, context):
+            return ""
+
+
+    class Misfit(IResourceTemplate[NoArguments]):
+        name = "misfit"
+        uri_template = "misfits://{size}"
+
+        async def read(self, variables, context):
+            return ""
+
+
+    class Receipts(IExtension):
+        identifier = "receipts"
+
+
+    class Container(containers.DeclarativeContainer):
+        settings = providers.Object({"protocol": {"state_keys": ["too short"]}})
+        tools = providers.List(providers.Object(show))
+        prompts = providers.List(providers.Object(bare), providers.Singleton(Nameless), providers.Object(5))
+        resources = providers.List(
+            providers.Object(config), providers.Object(user), providers.Object(config),
+            providers.Singleton(Placeless), providers.Singleton(Misfit)
+        )
+        extensions = providers.List(providers.Singleton(Receipts))
+"""
+
+
+def check(cli: CommandLine, *words: str) -> tuple[int, Any]:
+    answer = cli("check", *words, "--json")
+    return answer.code, json.loads(answer.stdout)
+
+
+def messages(report: Any, severity: str) -> list[str]:
+    return [finding["message"] for finding in report["findings"] if finding["severity"] == severity]
+
+
+def test_fine(cli: CommandLine) -> None:
+    """Where nothing is wrong, the exit code is 0."""
+    answer = cli("check", "tests.support.containers.command_containers:Container")
+    assert (answer.code, answer.stdout) == (
+        0,
+        "tests.support.containers.command_containers:Container: 6 tools, all is well\n",
+    )
+
+
+def test_all_errors_at_once(cli: CommandLine) -> None:
+    """Errors of every step are in one report."""
+    cli.write("wrong_tools.py", dedent(WRONG))
+    code, report = check(cli, "wrong_tools", "--toolset", "absent")
+    found = messages(report, "error")
+    assert (code, report["ok"]) == (2, False)
+    assert [text.split(":")[0] for text in found] == [
+        "Setting limits.threads",
+        "There is no tool set 'absent'; there are",
+        "Unnamed has no name",
+        "5 is not a tool",
+        "Two tools have the same name",
+        "The role layers holds str, which is no ILayer",
+        "Tool 'header', argument 'n'",
+    ]
+
+
+def test_every_kind(cli: CommandLine) -> None:
+    """Prompts, resources, templates, extensions, pages and keys are looked at like tools."""
+    cli.write("features.py", dedent(FEATURES))
+    code, report = check(cli, "features")
+    assert code == 2
+    assert [text.partition(":")[0] for text in messages(report, "error")] == [
+        "Nameless has no name",
+        "5 is not a prompt",
+        "Placeless has the URI 'nowhere'",
+        "Resource template 'misfits",
+        "Receipts has the identifier 'receipts'",
+        "Two resources have the same name",
+        "Setting protocol.state_keys.0",
+        "Tool 'show' names the page 'ui",
+    ]
+    assert messages(report, "warning") == [
+        "Prompt 'bare' has no description: nobody will know what it is for",
+        "Prompt 'bare' does not describe its argument 'word'",
+        "Prompt 'bare' is a plain function on the event loop: while it runs, every other call waits",
+        "Resource 'config://app' has no description: nobody will know what is in it",
+        "Resource 'config://app' is a plain function on the event loop: while it runs, every other call waits",
+        "Resource 'users://{name}' has no description: nobody will know what is in it",
+    ]
+
+
+def test_what_findings_are_about(cli: CommandLine) -> None:
+    """A finding names the tool, prompt or resource it is about, and no others."""
+    cli.write("features.py", dedent(FEATURES))
+    findings = check(cli, "features")[1]["findings"]
+    about = [{key: value for key, value in one.items() if key not in ("message", "severity")} for one in findings]
+    assert about[-4:] == [
+        {"tool": None, "prompt": "bare"},
+        {"tool": None, "resource": "config://app"},
+        {"tool": None, "resource": "config://app"},
+        {"tool": None, "resource": "users://{name}"},
+    ]
+    assert {"tool": "show"} in about
+
+
+def test_everything_fine(cli: CommandLine) -> None:
+    """A server with every kind of feature is counted whole."""
+    answer = cli("check", "tests.support.containers.full_container:Container", "--strict")
+    counts = "5 tools, 3 prompts, 2 resources, 1 template"
+    assert (answer.code, answer.stdout) == (
+        0,
+        f"tests.support.containers.full_container:Container: {counts}, all is well\n",
+    )
+
+
+def test_warnings(cli: CommandLine) -> None:
+    """What could be better is a warning, and no reason to fail."""
+    cli.write("improvable.py", dedent(IMPROVABLE))
+    cli.write("axolotl.toml", "[tools.a_name_with_spaces]\ntimeout_seconds = 1\n")
+    code, report = check(cli, "improvable")
+    assert (code, report["ok"]) == (0, True)
+    assert messages(report, "error") == []
+    assert messages(report, "warning") == [
+        "Tool 'a name with spaces' has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -",
+        "Tool 'a name with spaces' has no description: a model will not know when to call it",
+        "Tool 'a name with spaces' does not describe its argument 'street'",
+        "Tool 'a name with spaces' does not describe its argument 'street.name'",
+        "Tool 'a name with spaces' does not describe its argument 'town'",
+        "Tool 'a name with spaces' is a plain function on the event loop: while it runs, every other call waits",
+        "Setting tools.a_name_with_spaces is about a tool that is not there; did you mean 'a name with spaces'?",
+    ]
+
+
+def test_strict(cli: CommandLine) -> None:
+    """On demand, warnings fail."""
+    cli.write("improvable.py", dedent(IMPROVABLE))
+    assert check(cli, "improvable", "--strict")[0] == 2
+
+
+def test_text(cli: CommandLine) -> None:
+    """People get a line a finding and a sum."""
+    cli.write("improvable.py", dedent(IMPROVABLE))
+    lines = cli("check", "improvable").stdout.splitlines()
+    assert lines[0].startswith("warning Tool 'a name with spaces' has a name")
+    assert lines[-1] == "improvable: 1 tool, 0 errors, 6 warnings"
+
+
+@pytest.mark.parametrize(
+    ("container", "finding"),
+    [
+        pytest.param("pass", "The container has no role tools", id="no-tools"),
+        pytest.param(
+            "tools = providers.List(providers.Callable(max))", "A provider of the container fails: TypeError", id="role"
+        ),
+        pytest.param(
+            "pool = providers.Resource(lambda: 1 / 0)\n    tools = providers.List()",
+            "A resource of the container fails to start: ZeroDivisionError",
+            id="resource",
+        ),
+        pytest.param(
+            "store = providers.Dependency()\n    tools = providers.List(store)",
+            "undefined dependencies",
+            id="undefined",
+        ),
+    ],
+)
+def test_wrong_container(cli: CommandLine, container: str, finding: str) -> None:
+    """A container that cannot be used is a finding."""
+    imports = "from dependency_injector import containers, providers\n"
+    cli.write("wrong.py", f"{imports}class Container(containers.DeclarativeContainer):\n    {container}\n")
+    code, report = check(cli, "wrong")
+    assert code == 2
+    assert any(finding in message for message in messages(report, "error"))
+    assert cli("list", "wrong").code == 2
+
+
+def test_missing_target(cli: CommandLine) -> None:
+    """A target that is not there is a finding like any other."""
+    code, report = check(cli, "absent_module")
+    assert code == 2
+    assert "There is no module 'absent_module'" in messages(report, "error")[0]
+
+
+def test_disabled_tools_are_left_out(cli: CommandLine) -> None:
+    """What an operator turned off is not compiled."""
+    cli.write("improvable.py", dedent(IMPROVABLE))
+    cli.write("axolotl.toml", "[tools.'a name with spaces']\nenabled = false\n")
+    assert check(cli, "improvable", "--strict")[0] == 0

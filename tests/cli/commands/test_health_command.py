@@ -1,0 +1,146 @@
+"""`axolotl health`, against servers in processes of their own."""
+
+import json
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.support.processes import READY, Processes, Server, imported_modules
+
+TARGET = "tests.support.containers.shutdown_tools:container"
+
+
+def start(processes: Processes, **environment: Any) -> tuple[Server, str]:
+    """Serve over HTTP; gives the server and its URL. A busy machine is no reason to be degraded."""
+    environment["AXOLOTL_LIMITS__LOOP_STALL_SECONDS"] = "60"
+    server = processes.start("serve", TARGET, "-t", "http", "--port", "0", **environment)
+    return server, server.read_until(READY).splitlines()[0].rpartition(" ")[2].removesuffix("/mcp")
+
+
+def test_a_server_that_is_ready(processes: Processes, cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is 0, whether the server is named on the command line, by its route or in the settings."""
+    _, url = start(processes)
+    port = url.rpartition(":")[2]
+    for words in (["--url", url], ["--url", f"{url}/"], ["--url", f"{url}/health"]):
+        answer = cli("health", *words)
+        assert (answer.code, answer.stdout, answer.stderr) == (0, "ready\n", "")
+    monkeypatch.setenv("AXOLOTL_HTTP__PORT", port)
+    monkeypatch.setenv("AXOLOTL_HTTP__HOST", "0.0.0.0")
+    assert cli("health").code == 0
+    monkeypatch.setenv("AXOLOTL_HEALTH__READY_PATH", "/elsewhere")
+    assert cli("health").code == 3
+
+
+def test_json(processes: Processes, cli: CommandLine) -> None:
+    """Programs get what the server said, and whether it is ready."""
+    _, url = start(processes)
+    said = json.loads(cli("health", "--url", url, "--json").stdout)
+    assert (said["ready"], said["url"], said["status"]) == (True, f"{url}/readyz", "ok")
+    assert said["checks"]["switch"] == {"status": "ok"}
+
+
+def test_a_server_that_is_not_ready(processes: Processes, cli: CommandLine, tmp_path: Path) -> None:
+    """The answer is 1, and what is not well is named, with the reason where the server gives it."""
+    switch = tmp_path / "off"
+    settings = {"TEST_SWITCH": str(switch), "AXOLOTL_HEALTH__CACHE_SECONDS": "0"}
+    _, url = start(processes, **settings)
+    _, open_url = start(processes, AXOLOTL_HEALTH__DETAILS="true", **settings)
+    switch.touch()
+    answer = cli("health", "--url", url)
+    assert (answer.code, answer.stdout) == (1, "not ready\n  switch failed\n")
+    answer = cli("health", "--url", open_url)
+    assert (answer.code, answer.stdout) == (1, "not ready\n  switch failed: switched off\n")
+    said = json.loads(cli("health", "--url", url, "--json").stdout)
+    assert (said["ready"], said["status"]) == (False, "failed")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_server_that_stops(processes: Processes, cli: CommandLine) -> None:
+    """A server that was told to stop is not ready, and then it is gone."""
+    server, url = start(processes, AXOLOTL_HTTP__DRAIN_DELAY_SECONDS="60")
+    server.signal(signal.SIGTERM)
+    server.read_until("calls are still taken")
+    answer = cli("health", "--url", url)
+    assert (answer.code, answer.stdout) == (1, "not ready\n  serving failed\n")
+    server.signal(signal.SIGTERM)
+    server.end()
+    answer = cli("health", "--url", url)
+    assert answer.code == 3
+    assert answer.stderr.startswith(f"Error: {url}/readyz cannot be asked: ")
+
+
+def test_nobody_answers(cli: CommandLine) -> None:
+    """Where no server is, the answer is 3, also for programs."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        answer = cli("health", "--url", url, "--timeout", "0.1")
+        assert (answer.code, answer.stdout) == (3, "")
+        assert answer.stderr == f"Error: {url}/readyz cannot be asked: no answer within 0.1 seconds\n"
+    answer = cli("health", "--url", url, "--json")
+    said = json.loads(answer.stdout)
+    assert (answer.code, said["ready"], said["url"]) == (3, False, f"{url}/readyz")
+    assert "refused" in said["error"]
+
+
+class Stranger(BaseHTTPRequestHandler):
+    """A server of another kind."""
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"<html>\x1b[2J</html>")
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+@pytest.fixture
+def stranger() -> Iterator[str]:
+    """Its URL."""
+    with HTTPServer(("127.0.0.1", 0), Stranger) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_another_server_answers(cli: CommandLine, stranger: str) -> None:
+    """What is not about health is not taken for an answer."""
+    answer = cli("health", "--url", stranger)
+    assert answer.code == 3
+    assert "the answer is 200 and not about health: are the routes of the section health on?" in answer.stderr
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:port"])
+def test_wrong_urls(cli: CommandLine, url: str) -> None:
+    """What is no URL of a server is refused."""
+    assert cli("health", "--url", url).code == 2
+
+
+def test_settings_without_an_address(cli: CommandLine) -> None:
+    """Where the settings do not tell what to ask, the error says what to do."""
+    cli.write("axolotl.toml", "[http]\nport = 0\n")
+    answer = cli("health")
+    assert answer.code == 2
+    assert "say with --url which server to ask" in answer.stderr
+    cli.write("axolotl.toml", '[health]\nready_path = ""\n')
+    answer = cli("health")
+    assert answer.code == 2
+    assert "say with --url which route to ask" in answer.stderr
+
+
+def test_it_starts_quickly(processes: Processes) -> None:
+    """With a URL nothing of a server is imported, nor what it stands on."""
+    _, url = start(processes)
+    modules = set(imported_modules("health", "--url", url))
+    heavy = {"axolotl_core", "axolotl_server", "dependency_injector", "pydantic_settings", "uvicorn"}
+    assert not {name.partition(".")[0] for name in modules} & heavy

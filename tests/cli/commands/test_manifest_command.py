@@ -1,0 +1,192 @@
+"""`axolotl manifest`: what clients and registries are told."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
+from axolotl_core.errors import ConfigurationError
+from axolotl_server.settings.server import ServerSettings
+from tests.cli.conftest import CommandLine
+
+SAMPLE = "tests.support.containers.command_containers:Container"
+NAME = "io.github.acme/greeter"
+IDENTITY = {"name": "greeter", "version": "1.2.0", "description": "Greets people."}
+URL = "https://mcp.example.com/mcp"
+IMAGE = "registry.example.com/acme/greeter:1.2.0"
+
+
+def manifest(publication: Publication, **sections: Any) -> dict[str, Any]:
+    """Describe a server with such settings."""
+    sections["server"] = {**IDENTITY, **sections.get("server", {})}
+    return server_manifest(ServerSettings.model_validate(sections), publication)
+
+
+def check_documented(made: dict[str, Any]) -> None:
+    """Check what the schema of 2025-12-11 demands of a manifest, and what the official registry demands besides."""
+    assert made["$schema"] == "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+    assert {"name", "description", "version"} <= made.keys()
+    known = {"$schema", "name", "title", "description", "version", "websiteUrl", "repository", "icons"}
+    assert made.keys() <= known | {"packages", "remotes"}
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", made["name"])
+    assert 3 <= len(made["name"]) <= 200
+    assert 1 <= len(made["description"]) <= 100
+    assert 1 <= len(made["version"]) <= 255
+    assert made.get("repository", {"url": 1, "source": 1}).keys() == {"url", "source"}
+    assert all(icon["src"].startswith("https://") for icon in made.get("icons", []))
+    for package in made.get("packages", []):
+        assert {"registryType", "identifier", "transport"} <= package.keys()
+        assert package["transport"] == {"type": "stdio"}
+        assert ("version" in package) is (package["registryType"] != "oci")
+        assert all({"type", "value"} <= one.keys() for one in package.get("packageArguments", []))
+        assert all("name" in one for one in package.get("environmentVariables", []))
+    for remote in made.get("remotes", []):
+        assert remote["type"] == "streamable-http"
+        assert re.fullmatch(r"https?://[^\s]+", remote["url"])
+        assert all("name" in one for one in remote.get("headers", []))
+
+
+def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry gets all that it demands, from the settings and the command line."""
+    for key, value in {**IDENTITY, "title": "Greeter", "website_url": "https://acme.example"}.items():
+        monkeypatch.setenv(f"AXOLOTL_SERVER__{key.upper()}", value)
+    words = [
+        "--name",
+        NAME,
+        "--package",
+        "pypi:acme-greeter",
+        "--package",
+        f"oci:{IMAGE}",
+    ]
+    words += ["--url", URL, "--env", "ACME_TOKEN", "--env", "ACME_REGION"]
+    answer = cli("manifest", "server.json", SAMPLE, *words, "--repository", "https://github.com/acme/greeter.git")
+    assert answer.code == 0, answer.stderr
+    made = json.loads(answer.stdout)
+    check_documented(made)
+    assert made["title"] == "Greeter"
+    assert made["websiteUrl"] == "https://acme.example"
+    assert made["repository"] == {"url": "https://github.com/acme/greeter", "source": "github"}
+    python, image = made["packages"]
+    assert (python["identifier"], python["version"], python["runtimeHint"]) == ("acme-greeter", "1.2.0", "uvx")
+    assert "packageArguments" not in python
+    assert image["packageArguments"] == [{"type": "positional", "value": "serve"}]
+    assert [(one["name"], one["isSecret"]) for one in image["environmentVariables"]] == [
+        ("ACME_TOKEN", True),
+        ("ACME_REGION", False),
+    ]
+    assert made["remotes"] == [{"type": "streamable-http", "url": URL}]
+    assert answer.stderr.splitlines() == [
+        f"The README of acme-greeter must have: mcp-name: {NAME}",
+        f"The image {IMAGE} must have the label io.modelcontextprotocol.server.name={NAME}",
+    ]
+
+
+def test_everything_wrong_is_told_at_once(cli: CommandLine) -> None:
+    """What a registry would refuse is refused before, all of it, with what to do."""
+    words = ["--package", "npm:x", "--package", "pypi:x==1.*", "--url", "http://localhost/mcp", "--repository", "x"]
+    answer = cli("manifest", "server.json", SAMPLE, *words, "--env", "A=1")
+    assert (answer.code, answer.stdout) == (2, "")
+    told = answer.stderr
+    assert "is no name for a registry" in told
+    assert "set server.description" in told
+    assert "--package npm:x: write pypi:NAME==VERSION or oci:IMAGE:TAG" in told
+    assert "--package pypi:x==1.*: say one exact version" in told
+    assert "--url: a registry lists servers that everybody can reach" in told
+    assert "--repository: a registry knows" in told
+    assert "--env wants the name of a variable" in told
+
+
+@pytest.mark.parametrize(
+    ("identity", "problem"),
+    [
+        ({"description": "x" * 101}, "server.description has 101 characters"),
+        ({"title": "x" * 101}, "server.title has 101 characters"),
+        ({"version": "latest"}, "server.version is 'latest'"),
+        ({"version": "^1.2"}, "server.version is '^1.2'"),
+        ({"version": "1.x"}, "server.version is '1.x'"),
+        ({"website_url": "acme"}, "server.website_url is no URL"),
+    ],
+)
+def test_identities_that_no_registry_takes(identity: dict[str, str], problem: str) -> None:
+    """Limits of the schema are checked before somebody publishes."""
+    with pytest.raises(ConfigurationError, match=re.escape(problem)):
+        manifest(Publication(NAME, url=URL), server=identity)
+
+
+@pytest.mark.parametrize(
+    "publication",
+    [
+        Publication("greeter", url=URL),
+        Publication("acme/greeter", url=URL),
+        Publication("io.github.acme/a/b", url=URL),
+        Publication("io.github.-acme/a", url=URL),
+        Publication(NAME),
+        Publication(NAME, url="https://127.0.0.1/mcp"),
+        Publication(NAME, url="https://user:secret@mcp.example.com/mcp"),
+        Publication(NAME, packages=["oci:acme/greeter"]),
+        Publication(NAME, packages=["pypi:"]),
+    ],
+)
+def test_publications_that_no_registry_takes(publication: Publication) -> None:
+    """Names, addresses and packages must be what a registry can use, and nothing secret is repeated."""
+    with pytest.raises(ConfigurationError) as refusal:
+        manifest(publication)
+    assert "secret" not in str(refusal.value)
+
+
+def test_keys_are_asked_for() -> None:
+    """A server with keys has the registry say so; with an authorization server, clients find out themselves."""
+    key = {"hash": "sha256:" + "0" * 64}
+    (remote,) = manifest(Publication(NAME, url=URL), auth={"api_keys": {"a": key}})["remotes"]
+    (header,) = remote["headers"]
+    assert (header["name"], header["isRequired"], header["isSecret"]) == ("Authorization", True, True)
+    auth = {"api_keys": {"a": key}, "issuers": ["https://login.example.com"], "resource": URL}
+    assert "headers" not in manifest(Publication(NAME, url=URL), auth=auth)["remotes"][0]
+
+
+def test_pictures() -> None:
+    """Pictures behind a URL are shown in the registry; those inside of the settings are not."""
+    icons = [
+        {"src": "https://acme.example/a.png", "mime_type": "image/png", "sizes": ["48x48"]},
+        {"src": "data:image/png;base64,AAAA"},
+        {"src": "https://acme.example/a.gif", "mime_type": "image/gif"},
+    ]
+    made = manifest(Publication(NAME, url=URL), server={"icons": icons})
+    check_documented(made)
+    assert made["icons"] == [{"src": "https://acme.example/a.png", "mimeType": "image/png", "sizes": ["48x48"]}]
+
+
+def test_arguments_of_packages() -> None:
+    """Words for the program are written one by one, in the place of those that an image gets."""
+    packages = ["oci:registry.example.com/acme/greeter:1", "pypi:acme-greeter@2.0"]
+    made = manifest(Publication(NAME, packages, arguments=["serve", "greeter.py"]))
+    check_documented(made)
+    for package in made["packages"]:
+        assert [one["value"] for one in package["packageArguments"]] == ["serve", "greeter.py"]
+    assert made["packages"][1]["version"] == "2.0"
+    assert len(list(ownership_proofs(made))) == 2
+
+
+def test_mcp_json(cli: CommandLine) -> None:
+    """The manifest for clients is what `install json` prints, and nothing is said besides."""
+    for words in ([SAMPLE, "--name", "a", "--env", "A=1"], ["--url", URL, "--name", "b", "--token-env", "T"]):
+        answer = cli("manifest", "mcp.json", *words)
+        assert (answer.code, answer.stderr) == (0, "")
+        assert answer.stdout == cli("install", "json", *words).stdout
+    entry = json.loads(answer.stdout)["mcpServers"]["b"]
+    assert entry == {"type": "http", "url": URL, "headers": {"Authorization": "Bearer ${T}"}}
+
+
+def test_no_resource_is_started(cli: CommandLine) -> None:
+    """To describe a server nothing of it is started: what it stands on may not be there."""
+    cli.write(
+        "needy.py",
+        "from dependency_injector import containers, providers\n"
+        "class Container(containers.DeclarativeContainer):\n"
+        "    database = providers.Resource(lambda: 1 / 0)\n"
+        "    settings = providers.Object({'server': {'name': 'needy'}})\n"
+        "    tools = providers.List()\n",
+    )
+    assert list(json.loads(cli("manifest", "mcp.json", "needy.py").stdout)["mcpServers"]) == ["needy"]

@@ -1,0 +1,345 @@
+"""`axolotl dev`, in real processes: code that changes while clients use it."""
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import httpx
+import pytest
+
+from axolotl_cli.development.file_watch import _matters, project_directories
+from axolotl_cli.development.report import explain, line_for
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
+from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION
+from axolotl_server.console.journal import CallRecord
+from axolotl_server.hosting.container_loading import load_container
+from tests.cli.conftest import CommandLine
+from tests.support.processes import READY, Processes, Server
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sockets change hands only where there are Unix ones")
+
+HEAD = """
+    import sys
+    from pathlib import Path
+    from typing import Annotated
+    from dependency_injector import containers, providers
+    from pydantic import BaseModel
+    from axolotl_core import ToolContext, tool
+    from axolotl_core.policies.audit import Sensitive
+
+    VERSION = "{version}"
+
+    class Name(BaseModel):
+        name: str
+
+    @tool
+    async def version(password: Annotated[str, Sensitive] = "", note: str = "") -> str:
+        return VERSION
+
+    @tool(timeout_seconds=25)
+    def read(path: str) -> str:
+        sys.stderr.write("reading\\n")
+        sys.stderr.flush()
+        return VERSION + Path(path).read_text(encoding="utf-8")
+
+    @tool
+    async def ask(context: ToolContext) -> str:
+        return VERSION + (await context.ask(Name, "Who?")).name
+"""
+TAIL = """
+    class Container(containers.DeclarativeContainer):
+        tools = providers.List({tools})
+"""
+TOOLS = "providers.Object(version), providers.Object(read), providers.Object(ask)"
+
+
+def code(version: str, *, more: str = "") -> str:
+    """Write a server that tells which version of itself it is."""
+    tools = f"{TOOLS}, providers.Object({more})" if more else TOOLS
+    extra = f"\n@tool\nasync def {more}() -> str:\n    return VERSION\n\n" if more else ""
+    return dedent(HEAD).format(version=version) + extra + dedent(TAIL).format(tools=tools)
+
+
+class Project:
+    """A directory with a server in it, and `axolotl dev` at work there."""
+
+    def __init__(self, processes: Processes, directory: Path, *words: str, text: str = code("one")) -> None:
+        self.file = directory / "served.py"
+        self.file.write_text(text, encoding="utf-8")
+        self.server: Server = processes.start("dev", "served.py", "--port", "0", *words, directory=directory)
+        self.url = ""
+
+    def begin(self) -> "Project":
+        """Wait until it serves."""
+        lines = self.server.read_until(READY).splitlines()
+        self.url = next(line for line in lines if " serves " in line).rpartition(" ")[2]
+        return self
+
+    def save(self, text: str) -> str:
+        """Change the code, and wait until that is taken over or found wrong."""
+        self.file.write_text(text, encoding="utf-8")
+        lines = ""
+        while "reloaded" not in lines and "mend it" not in lines.lower():
+            lines += self.server.read_until("\n")
+        return lines
+
+    def call(self, tool: str, client: httpx.Client | None = None, **arguments: Any) -> str:
+        """Call a tool and give its text."""
+        answer = self.request("tools/call", {"name": tool, "arguments": arguments}, client)
+        return str(answer["result"]["content"][0]["text"])
+
+    def request(self, method: str, params: dict[str, Any], client: httpx.Client | None = None) -> Any:
+        """Send a request of the stateless revision."""
+        revision = LATEST_STATELESS_REVISION.name
+        meta = {
+            PROTOCOL_VERSION_KEY: revision,
+            CLIENT_CAPABILITIES_KEY: {"elicitation": {"form": {}}},
+            CLIENT_INFO_KEY: {"name": "tester", "version": "9"},
+        }
+        headers = {"MCP-Protocol-Version": revision, "Mcp-Method": method}
+        if "name" in params:
+            headers["Mcp-Name"] = params["name"]
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        return (client or httpx).post(self.url, json=body, headers=headers, timeout=20).json()
+
+    @contextmanager
+    def console(self) -> Iterator[Iterator[Any]]:
+        """Hear what the console's page hears."""
+        place = self.url.replace("/mcp", "/console/events")
+        with httpx.stream("GET", place, headers={"X-Axolotl-Console": "1"}, timeout=20) as response:
+            lines = response.iter_lines()
+            yield (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: "))
+
+
+def test_changes_are_taken_over(processes: Processes, tmp_path: Path, pipe: Path) -> None:
+    """New code answers as soon as it is there, a call that runs in the old code ends there, and each call is a line."""
+    project = Project(processes, tmp_path).begin()
+    assert project.call("version", note="hello") == "one"
+    line = project.server.read_until("tester 9")
+    assert (" ok " in line, " version " in line, " ms " in line, "hello" in line) == (True, True, True, False)
+    with ThreadPoolExecutor(1) as pool, httpx.Client() as kept:
+        assert project.call("version", kept) == "one"
+        running = pool.submit(project.call, "read", path=str(pipe))
+        project.server.read_until("reading")
+        told = project.save(code("two", more="extra"))
+        assert "3 tools" not in told
+        assert "4 tools" in told
+        assert "new: tool extra" in told
+        assert project.call("version") == "two"
+        assert project.call("version", kept) == "two"
+        assert project.call("extra") == "two"
+        pipe.write_text("!", encoding="utf-8")
+        assert running.result() == "one!"
+    project.server.signal(signal.SIGINT)
+    assert project.server.end()[0] == 0
+
+
+def test_no_request_is_lost(processes: Processes, tmp_path: Path) -> None:
+    """Somebody who calls again and again while code is replaced is answered every time, never by older code again."""
+    project = Project(processes, tmp_path).begin()
+    done, answers = threading.Event(), []
+
+    def keep_calling() -> None:
+        with httpx.Client(transport=httpx.HTTPTransport(retries=1)) as client:
+            while not done.is_set():
+                answers.append(project.call("version", client))
+
+    with ThreadPoolExecutor(1) as pool:
+        calling = pool.submit(keep_calling)
+        for version in ("two", "tri"):
+            project.save(code(version))
+        assert project.call("version") == "tri"
+        done.set()
+        calling.result()
+    assert answers == sorted(answers, key=["one", "two", "tri"].index)
+    assert len(answers) > 20
+
+
+def test_broken_code(processes: Processes, tmp_path: Path) -> None:
+    """Code that does not start is shown with its place, in the terminal and on the page; the old goes on meanwhile."""
+    project = Project(processes, tmp_path).begin()
+    with project.console() as heard:
+        assert next(heard)["problem"] is None
+        told = project.save(code("two") + "\ndef broken(:\n    pass\n")
+        assert "SyntaxError" in told
+        assert 'served.py", line' in told
+        assert "goes on serving" in told
+        problem = next(one for one in heard if one["type"] == "problem")
+        assert "SyntaxError" in problem["problem"]
+    assert project.call("version") == "one"
+    assert "reloaded" in project.save(code("tri"))
+    assert project.call("version") == "tri"
+    with project.console() as heard:
+        assert next(heard)["problem"] is None
+
+
+def test_broken_from_the_start(processes: Processes, tmp_path: Path) -> None:
+    """Where there is nothing to serve yet, it waits for code that works."""
+    project = Project(processes, tmp_path, text="import nothing_of_that_name\n")
+    assert "nothing_of_that_name" in project.server.read_until("Mend it and save")
+    project.file.write_text(code("one"), encoding="utf-8")
+    assert project.begin().call("version") == "one"
+
+
+def test_sessions_and_questions_go_on(processes: Processes, tmp_path: Path) -> None:
+    """A client keeps its session and is told that lists changed; a question of old code is answered to the new."""
+    project = Project(processes, tmp_path).begin()
+    asked = project.request("tools/call", {"name": "ask", "arguments": {}})["result"]
+    assert asked["resultType"] == "input_required"
+    with httpx.Client(timeout=20, headers={"Accept": "application/json, text/event-stream"}) as client:
+        begin = {
+            "protocolVersion": LATEST_HANDSHAKE_REVISION.name,
+            "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        reply = client.post(project.url, json={"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": begin})
+        client.headers["Mcp-Session-Id"] = reply.headers["mcp-session-id"]
+        client.headers["MCP-Protocol-Version"] = LATEST_HANDSHAKE_REVISION.name
+        client.post(project.url, json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+        with client.stream("GET", project.url, headers={"Accept": "text/event-stream"}) as news:
+            heard = news.iter_lines()
+            project.save(code("two", more="extra"))
+            assert any("notifications/tools/list_changed" in line for line in heard)
+        listed = client.post(project.url, json={"jsonrpc": "2.0", "id": 2, "method": "tools/list"}).json()
+    assert "extra" in [tool["name"] for tool in listed["result"]["tools"]]
+    answer = {key: {"action": "accept", "content": {"name": "Ann"}} for key in asked["inputRequests"]}
+    again = {"name": "ask", "arguments": {}, "inputResponses": answer, "requestState": asked["requestState"]}
+    assert project.request("tools/call", again)["result"]["content"][0]["text"] == "twoAnn"
+
+
+def test_arguments_are_shown_if_wanted(processes: Processes, tmp_path: Path) -> None:
+    """With the option, a call's line has its arguments, without what is sensitive."""
+    project = Project(processes, tmp_path, "--show-arguments").begin()
+    project.call("version", password="hunter2", note="hello")
+    line = project.server.read_until("tester 9")
+    assert '"note":"hello"' in line
+    assert "hunter2" not in line
+
+
+def test_ends_with_its_supervisor(processes: Processes, tmp_path: Path) -> None:
+    """If the supervisor is killed, what it started does not stay behind."""
+    project = Project(processes, tmp_path).begin()
+    with project.console() as heard:
+        next(heard)
+        project.server.process.kill()
+        assert list(heard) == []
+    assert project.server.end()[0] == -signal.SIGKILL
+
+
+def test_a_server_that_ends_by_itself(processes: Processes, tmp_path: Path) -> None:
+    """A process that dies is reported, and the next change starts another."""
+    dying = code("one").replace("return VERSION\n\n@tool(timeout", "import os; os._exit(7)\n\n@tool(timeout")
+    project = Project(processes, tmp_path, text=dying).begin()
+    with pytest.raises(httpx.HTTPError):
+        project.call("version")
+    assert "with exit code 7" in project.server.read_until("The server ended by itself")
+    project.save(code("two"))
+    assert project.call("version") == "two"
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.com"])
+def test_other_hosts_are_refused(cli: CommandLine, host: str) -> None:
+    """It serves this machine and nobody else."""
+    answer = cli("dev", "--host", host)
+    assert answer.code == 2
+    assert "serves this machine alone" in answer.stderr
+
+
+def test_the_extra_is_named(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without what watches files, one is told what to install."""
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    answer = cli("dev")
+    assert answer.code == 2
+    assert "pip install 'axolotl-mcp[dev]'" in answer.stderr
+
+
+def test_places_that_are_not_there(cli: CommandLine) -> None:
+    """A directory that cannot be watched is named."""
+    answer = cli("dev", "--watch", "nowhere")
+    assert answer.code == 2
+    assert "nowhere" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "matters"),
+    [
+        ("a.py", True),
+        ("deep/down/a.py", True),
+        ("axolotl.toml", True),
+        (".env", True),
+        ("a.pyc", False),
+        ("notes.md", False),
+        (".venv/lib/a.py", False),
+        ("deep/node_modules/a.py", False),
+        (".git/hooks/a.py", False),
+        (".mypy_cache/a.py", False),
+        ("a.py~", False),
+    ],
+)
+def test_what_matters(tmp_path: Path, name: str, matters: bool) -> None:
+    """Python and settings of the project matter; what others generate or install does not."""
+    from watchfiles import Change
+
+    assert _matters(Change.modified, str(tmp_path / name), [tmp_path]) is matters
+
+
+def test_the_directory_may_lie_in_an_ignored_one(tmp_path: Path) -> None:
+    """Only what is below the watched directory decides whether a file is ignored."""
+    from watchfiles import Change
+
+    inside = tmp_path / "build" / "project"
+    assert _matters(Change.modified, str(inside / "a.py"), [inside])
+
+
+def test_watched_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The current directory is watched, and that of the target; what lies in another is not watched twice."""
+    (tmp_path / "one" / "deep").mkdir(parents=True)
+    (tmp_path / "two").mkdir()
+    monkeypatch.chdir(tmp_path / "one")
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert project_directories("pkg.module:Container", []) == (one,)
+    assert project_directories("deep/a.py:Container", []) == (one,)
+    assert project_directories(f"{two / 'a.py'}", []) == (one, two)
+    assert project_directories("a.py", [Path("../two")]) == (two,)
+
+
+def test_problems_have_a_place(tmp_path: Path, pristine: None) -> None:
+    """An error in imported code is shown with the file and the line, without the frames that led to it."""
+    file = tmp_path / "wrong.py"
+    file.write_text("def made():\n    raise ValueError('no')\n\nmade()\n", encoding="utf-8")
+    with pytest.raises(ConfigurationError) as told:
+        load_container(str(file))
+    text = explain(told.value)
+    assert "ValueError: no" in text
+    assert f'File "{file}", line 4' in text
+    assert "importlib" not in text
+    assert "loading.py" not in text
+
+
+def test_lines_cannot_be_forged() -> None:
+    """What a client calls itself, or a tool, stays on its line and sends the terminal no commands."""
+    record = CallRecord(
+        number=1,
+        began=0.0,
+        method="tools/call",
+        revision="r",
+        subject="a\nb",
+        kind=None,
+        name=None,
+        client="evil\n\x1b[2J",
+        outcome="error",
+        seconds=0.001,
+    )
+    line = line_for(record)
+    assert "\n" not in line
+    assert "\x1b[2J" not in line
+    assert os.linesep not in line

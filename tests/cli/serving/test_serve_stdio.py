@@ -1,0 +1,129 @@
+"""`axolotl serve` over the standard streams, in real processes."""
+
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.support.processes import READY, ROOT, Processes
+
+SAMPLE = "tests.support.containers.command_containers:Container"
+
+
+def test_session(processes: Processes) -> None:
+    """A client shakes hands, lists and calls; when it closes its end, the server ends with 0."""
+    server = processes.start("serve")
+    server.shake_hands()
+    assert server.ask("tools/list")["tools"][0]["name"] == "echo"
+    answer = server.ask("tools/call", name="echo", arguments={"text": "hello"})
+    assert answer["content"] == [{"type": "text", "text": "hello"}]
+    assert server.end() == (0, "", "")
+
+
+def test_noise(processes: Processes) -> None:
+    """Nothing that a user's code writes to the standard output reaches the client."""
+    server = processes.start("serve", "tests.support.containers.noisy_container")
+    server.shake_hands()
+    answer = server.ask("tools/call", name="shout", arguments={"text": "hello"})
+    assert answer["content"] == [{"type": "text", "text": "HELLO"}]
+    code, stdout, stderr = server.end()
+    assert (code, stdout) == (0, "")
+    assert stderr.count("noise from print") == stderr.count("noise from a child") == 2
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signals(processes: Processes, number: signal.Signals) -> None:
+    """A termination signal ends the server with 0 and without a traceback, though the client is still there."""
+    server = processes.start("serve", SAMPLE)
+    server.shake_hands()
+    server.signal(number)
+    assert server.process.wait() == 0
+    assert server.end()[1:] == ("", "")
+
+
+def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
+    """A call that runs when the signal comes is answered, and the log says what the server waits for."""
+    server = processes.start("serve", SAMPLE)
+    server.shake_hands()
+    params = {"name": "read", "arguments": {"path": str(pipe)}}
+    server.say({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
+    server.read_until("reading")
+    server.signal(signal.SIGTERM)
+    server.read_until("told to stop by SIGTERM; still running: 1, for at most 5 seconds")
+    pipe.write_text("late", encoding="utf-8")
+    assert server.hear()["result"]["content"] == [{"type": "text", "text": "late"}]
+    assert server.end() == (0, "", "")
+
+
+def test_stuck_thread(processes: Processes, pipe: Path) -> None:
+    """A tool that never ends does not keep the server from ending."""
+    server = processes.start("serve", SAMPLE, AXOLOTL_STDIO__DRAIN_SECONDS="0")
+    server.shake_hands()
+    params = {"name": "read", "arguments": {"path": str(pipe)}}
+    server.say({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
+    server.read_until("reading")
+    code, stdout, stderr = server.end()
+    assert code == 0
+    assert "shutting down" in stdout
+    assert "left behind" in stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+def test_terminal(processes: Processes) -> None:
+    """A person in a terminal is told what is going on, and Ctrl-C ends it at once."""
+    server = processes.start_in_terminal("serve", SAMPLE)
+    assert server.read_until(READY).startswith("sample serves 6 tools over stdio and waits for a client.")
+    server.signal(signal.SIGINT)
+    assert server.end() == (0, "", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="terminals")
+def test_terminal_counts_everything(processes: Processes) -> None:
+    """The greeting counts prompts and resources too."""
+    server = processes.start_in_terminal("serve", "tests.support.containers.full_container:Container")
+    greeting = "restaurant serves 5 tools, 3 prompts, 2 resources and 1 template over stdio and waits for a client."
+    assert server.read_until(READY).startswith(greeting)
+    server.signal(signal.SIGINT)
+    assert server.end()[0] == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell")
+def test_closed_input() -> None:
+    """Where there is no standard input, the error says so."""
+    command = f"{shlex.quote(sys.executable)} -m axolotl_cli serve <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr == "Error: The standard input is closed: stdio needs it, or use --transport http\n"
+
+
+def test_wrong_target(processes: Processes) -> None:
+    """A server that cannot start says why on the standard error stream, and nothing on the other."""
+    code, stdout, stderr = processes.run("serve", "absent_module")
+    assert (code, stdout) == (2, "")
+    assert stderr.startswith("Error: There is no module 'absent_module'")
+    assert len(stderr.splitlines()) == 1
+
+
+def test_toolset(processes: Processes) -> None:
+    """Only the chosen tool sets are served."""
+    server = processes.start("serve", "tests.support.containers.command_containers:Sets", "--toolset", "numeric")
+    server.shake_hands()
+    assert [tool["name"] for tool in server.ask("tools/list")["tools"]] == ["double"]
+
+
+def test_log_level(processes: Processes) -> None:
+    """The flag beats the environment."""
+    server = processes.start("serve", SAMPLE, "-l", "ERROR", AXOLOTL_LOG_LEVEL="critical")
+    assert server.end()[0] == 0
+
+
+def test_address_without_http(cli: CommandLine) -> None:
+    """An address is refused where it would do nothing."""
+    answer = cli("serve", "--port", "8000")
+    assert answer.code == 2
+    assert "--transport http" in answer.stderr

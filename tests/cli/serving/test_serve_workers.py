@@ -1,0 +1,85 @@
+"""`axolotl serve --workers`: how it begins, what it refuses, and how it ends."""
+
+import json
+import re
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CommandLine
+from tests.cli.serving.test_serve_http import call
+from tests.support.processes import READY, Processes
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes share no sockets")
+
+SAMPLE = "tests.support.containers.command_containers:Container"
+EAGER = "tests.support.containers.command_containers:Eager"
+TWO = ("serve", "-t", "http", "--port", "0", "--workers", "2")
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "finding"),
+    [
+        pytest.param("nowhere:Container", "a-{worker}.log", "There is no module 'nowhere'", id="target"),
+        pytest.param(SAMPLE, "a.log", "audit.jsonl_path needs {worker} in its name", id="audit"),
+    ],
+)
+def test_what_is_wrong_is_said_once(processes: Processes, target: str, path: str, finding: str) -> None:
+    """A server that cannot start says why, once for all workers, and ends with 2."""
+    code, stdout, stderr = processes.run(*TWO, target, AXOLOTL_AUDIT__JSONL_PATH=path)
+    assert (code, stdout, stderr.count("Error: ")) == (2, "", 1)
+    assert finding in stderr
+    assert "giving up" in stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "finding"),
+    [
+        pytest.param(("serve", "-w", "2"), "--workers without --transport http would do nothing", id="stdio"),
+        pytest.param((*TWO, SAMPLE), "sse_path needs workers = 1", id="sse"),
+        pytest.param(("serve", "-t", "http", "-w", "0"), "'--workers'", id="none"),
+        pytest.param(("serve", "-t", "http", EAGER), "The container cannot say how many workers", id="role"),
+    ],
+)
+def test_what_cannot_be(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], finding: str
+) -> None:
+    """What several workers cannot do, and what would do nothing, is refused before one is started."""
+    monkeypatch.setenv("COLUMNS", "200")
+    if words == (*TWO, SAMPLE):
+        monkeypatch.setenv("AXOLOTL_HTTP__SSE_PATH", "/sse")
+    answer = cli(*words)
+    assert (answer.code, answer.stdout) == (2, "")
+    assert finding in answer.stderr
+
+
+def test_workers_that_die_at_once(processes: Processes) -> None:
+    """Workers that die before they serve are tried again a few times; then the server gives up, with 1."""
+    code, stdout, stderr = processes.run(*TWO, "tests.support.containers.dying_container:Container")
+    assert (code, stdout) == (1, "")
+    assert stderr.count("ended with exit code 7 before it served") == 3
+    assert "no worker serves, and none can be started: giving up" in stderr
+
+
+def test_a_life(processes: Processes, pipe: Path, tmp_path: Path) -> None:
+    """A reload that fails leaves the workers alone; a signal drains them all, and a second one hastens that."""
+    settings = tmp_path / "axolotl.toml"
+    settings.write_text("[http]\ndrain_seconds = 600\n", encoding="utf-8")
+    server = processes.start(*TWO, SAMPLE, directory=tmp_path)
+    found = re.search(r" at (http://\S+)", server.read_until(READY))
+    assert found
+    server.read_until("2 workers serve")
+    settings.write_text("[http]\nnonsense = 1\n", encoding="utf-8")
+    server.signal(signal.SIGHUP)
+    assert "nonsense" in server.read_until("the reload has failed")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(call, found[1], "read", path=str(pipe))
+        server.read_until("reading")
+        server.signal(signal.SIGTERM)
+        server.read_until("still running: 1")
+        server.signal(signal.SIGTERM)
+        assert "shutting down" in json.dumps(running.result()["result"])
+    assert server.end()[0] == 0

@@ -1,0 +1,279 @@
+"""ToolContext and ToolCall: what a tool and the layers know about a call, and how a tool speaks to its caller."""
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import (
+    CancelReason,
+    Declined,
+    Implementation,
+    MissingCapability,
+    Principal,
+    Root,
+    ToolCall,
+    ToolCancelled,
+    ToolContext,
+    TraceContext,
+)
+from axolotl_core.features.spec import Limits, ToolSpec
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_core.questions.question import InvalidAnswer
+from tests.support.core.callers import Caller
+from tests.support.core.sample_tools import Add
+
+LIMITS = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
+SPEC = ToolSpec.of(Add(), LIMITS)
+
+
+FORM: dict[str, Any] = {"elicitation": {"form": {}}}
+URL: dict[str, Any] = {"elicitation": {"url": {}}}
+SAMPLING: dict[str, Any] = {"sampling": {}}
+ROOTS: dict[str, Any] = {"roots": {}}
+HELLO = {"role": "assistant", "content": {"type": "text", "text": "hello"}, "model": "m"}
+
+Asking = Callable[[ToolContext], Awaitable[object]]
+
+
+class Who(BaseModel):
+    """Asked of the user."""
+
+    name: str
+
+
+class Task:
+    """Counts how often it was told to stop."""
+
+    cancelled = 0
+
+    def cancel(self) -> None:
+        self.cancelled += 1
+
+
+def test_a_context_can_be_made_by_hand() -> None:
+    """A unit test of a tool needs nothing but `ToolContext()`."""
+    context = ToolContext()
+    context.report_progress(1)
+    context.raise_if_cancelled()
+    assert (context.client, context.principal, context.deadline) == (None, ANONYMOUS, None)
+    assert (context.cancelled, context.cancel_reason, context.remaining_seconds) == (False, None, None)
+
+
+def test_contexts_share_nothing() -> None:
+    """Cancelling one call does not cancel another."""
+    first, second = ToolContext(), ToolContext()
+    first.cancellation.cancel(CancelReason.CLIENT)
+    assert (first.cancelled, second.cancelled) == (True, False)
+
+
+def test_a_context_tells_who_calls() -> None:
+    """Request id, principal and client are those of the call."""
+    principal = Principal("alice", tenant="acme", scopes=frozenset({"read"}))
+    context = ToolContext(request_id="r1", caller=Caller(), principal=principal)
+    assert (context.request_id, context.principal) == ("r1", principal)
+    assert context.client == Implementation("inspector", "1")
+
+
+def test_progress_goes_to_the_caller() -> None:
+    """Value, total and message are passed on; the last two may be missing."""
+    caller = Caller()
+    context = ToolContext(caller=caller)
+    context.report_progress(1)
+    context.report_progress(2, 4, "half")
+    assert caller.progress == [(1, None, None), (2, 4, "half")]
+
+
+def test_a_cancelled_context_says_so() -> None:
+    """A tool learns that it should stop, and why."""
+    context = ToolContext()
+    context.cancellation.cancel(CancelReason.TIMEOUT)
+    assert (context.cancelled, context.cancel_reason) == (True, CancelReason.TIMEOUT)
+    with pytest.raises(ToolCancelled):
+        context.raise_if_cancelled()
+
+
+@pytest.mark.parametrize(
+    ("ahead", "least", "most"),
+    [pytest.param(100.0, 90.0, 100.0, id="to-come"), pytest.param(-5.0, 0.0, 0.0, id="past")],
+)
+def test_the_time_left_is_never_negative(ahead: float, least: float, most: float) -> None:
+    """A tool can ask how long it may still work."""
+    context = ToolContext()
+    context.deadline = time.monotonic() + ahead
+    assert context.remaining_seconds is not None
+    assert least <= context.remaining_seconds <= most
+
+
+def make_call(task: Task) -> ToolCall:
+    """Make a call as the server does."""
+    return ToolCall(request_id=1, caller=Caller(), principal=ANONYMOUS, spec=SPEC, raw=b"{}", task=task)
+
+
+def test_stopping_a_call_cancels_its_task_once() -> None:
+    """The first reason ends the task, later ones do not disturb it again."""
+    task = Task()
+    call = make_call(task)
+    call.stop(CancelReason.TIMEOUT)
+    call.stop(CancelReason.CLIENT)
+    assert (task.cancelled, call.cancel_reason) == (1, CancelReason.TIMEOUT)
+
+
+def test_a_broken_callback_does_not_keep_a_call_running() -> None:
+    """The task is cancelled although a tool's callback raises."""
+    task = Task()
+    call = make_call(task)
+    call.cancellation.on_cancel(lambda _: 1 / 0)
+    call.stop(CancelReason.TIMEOUT)
+    assert task.cancelled == 1
+
+
+def test_log_messages_go_to_the_caller() -> None:
+    """Level, data and logger are passed on as they are; the logger may be missing."""
+    caller = Caller()
+    context = ToolContext(caller=caller)
+    context.log("info", {"a": 1})
+    context.log("emergency", None, "db")
+    assert caller.logged == [("info", {"a": 1}, None), ("emergency", None, "db")]
+
+
+async def test_a_form_is_asked_and_read() -> None:
+    """The question shows the model, the answer is one."""
+    caller = Caller(elicitation={"action": "accept", "content": {"name": "Ada"}})
+    context = ToolContext(caller=caller)
+    assert await context.ask(Who, "Who are you?", key="who") == Who(name="Ada")
+    [(asker, question, key)] = caller.asked
+    assert (asker, key, question.method, question.requires) == (context, "who", "elicitation/create", FORM)
+    assert question.params["message"] == "Who are you?"
+    assert list(question.params["requestedSchema"]["properties"]) == ["name"]
+
+
+async def test_a_page_is_asked_to_be_opened() -> None:
+    """The question has the URL, and agreement is all the answer there is."""
+    caller = Caller(elicitation={"action": "accept"})
+    context = ToolContext(caller=caller)
+    await context.ask_url("https://example.com/pay", "Pay here")
+    await context.ask_url("https://example.com/pay", "Pay here", key="pay", reference="order-5")
+    [(_, question, key), (_, again, other_key)] = caller.asked
+    assert (question.params["url"], question.requires, key) == ("https://example.com/pay", URL, None)
+    assert (again.reference, question.reference, other_key) == ("order-5", None, "pay")
+
+
+def test_the_caller_is_told_when_a_page_is_done_with() -> None:
+    """The reference is the one that the question had."""
+    caller = Caller()
+    ToolContext(caller=caller).url_completed("order-5")
+    assert caller.completed == ["order-5"]
+
+
+async def test_a_sample_is_asked_and_read() -> None:
+    """Options reach the question, and the answer has its text."""
+    caller = Caller(sampling=HELLO)
+    sample = await ToolContext(caller=caller).sample("Greet", max_tokens=5, system_prompt="Be brief", key="greeting")
+    assert (sample.text, sample.model) == ("hello", "m")
+    [(_, question, key)] = caller.asked
+    assert (question.method, question.requires, key) == ("sampling/createMessage", SAMPLING, "greeting")
+    assert (question.params["maxTokens"], question.params["systemPrompt"]) == (5, "Be brief")
+
+
+async def test_roots_are_asked_and_read() -> None:
+    """The answer is a tuple of roots."""
+    caller = Caller(roots={"roots": [{"uri": "file:///home", "name": "Home"}]})
+    assert await ToolContext(caller=caller).roots(key="r") == (Root("file:///home", "Home"),)
+    [(_, question, key)] = caller.asked
+    assert (question.method, question.requires, key) == ("roots/list", ROOTS, "r")
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_user_may_leave_a_question_unanswered(action: str) -> None:
+    """The tool learns how it was refused."""
+    context = ToolContext(caller=Caller(elicitation={"action": action}))
+    with pytest.raises(Declined) as of_form:
+        await context.ask(Who, "Who?")
+    with pytest.raises(Declined) as of_page:
+        await context.ask_url("https://example.com", "Look")
+    assert (of_form.value.action, of_page.value.action) == (action, action)
+
+
+async def test_an_answer_of_another_shape_is_no_answer() -> None:
+    """What the client made up does not reach the tool."""
+    context = ToolContext(caller=Caller(elicitation={"action": "accept", "content": {"name": 5}}, roots=[], sampling=1))
+    with pytest.raises(InvalidAnswer, match="name"):
+        await context.ask(Who, "Who?")
+    with pytest.raises(InvalidAnswer):
+        await context.roots()
+    with pytest.raises(InvalidAnswer):
+        await context.sample("x", max_tokens=1)
+
+
+@pytest.mark.parametrize(
+    ("asking", "required"),
+    [
+        pytest.param(lambda context: context.ask(Who, "Who?"), FORM, id="form"),
+        pytest.param(lambda context: context.ask_url("https://example.com", "x"), URL, id="url"),
+        pytest.param(lambda context: context.sample("x", max_tokens=1), SAMPLING, id="sample"),
+        pytest.param(lambda context: context.roots(), ROOTS, id="roots"),
+    ],
+)
+async def test_nobody_can_be_asked(asking: Asking, required: Mapping[str, Any]) -> None:
+    """A context made by hand has nobody behind it, and says what a client would have to declare."""
+    with pytest.raises(MissingCapability, match="Nobody is there to be asked") as refused:
+        await asking(ToolContext())
+    assert refused.value.data == {"requiredCapabilities": required}
+
+
+def test_nobody_can_be_told_anything() -> None:
+    """Everything that needs no answer is allowed, and lost."""
+    context = ToolContext()
+    context.log("error", object(), "x")
+    context.url_completed("x")
+    context.hang_up()
+    assert (context.trace, context.uri, context.client_extension("com.example/x")) == (None, "", None)
+    assert not any((context.can_ask, context.can_ask_url, context.can_sample, context.can_list_roots))
+
+
+@pytest.mark.parametrize(
+    ("capability", "can"),
+    [
+        pytest.param(FORM, "can_ask", id="form"),
+        pytest.param(URL, "can_ask_url", id="url"),
+        pytest.param(SAMPLING, "can_sample", id="sample"),
+        pytest.param(ROOTS, "can_list_roots", id="roots"),
+    ],
+)
+def test_a_tool_can_look_before_it_asks(capability: Mapping[str, Any], can: str) -> None:
+    """What the client declares can be asked for, and nothing else."""
+    caller = Caller()
+    caller.capabilities = [capability]
+    able = [
+        name
+        for name in ("can_ask", "can_ask_url", "can_sample", "can_list_roots")
+        if getattr(ToolContext(caller=caller), name)
+    ]
+    assert able == [can]
+
+
+def test_trace_and_extensions_are_those_of_the_caller() -> None:
+    """A tool hands on the trace, and reads what the client says of an extension."""
+    caller = Caller()
+    caller.trace = TraceContext("00-" + "a" * 32 + "-" + "b" * 16 + "-01")
+    caller.extensions = {"com.example/x": {"version": 2}}
+    context = ToolContext(caller=caller)
+    assert context.trace is caller.trace
+    assert context.client_extension("com.example/x") == {"version": 2}
+    assert context.client_extension("com.example/y") is None
+
+
+def test_hanging_up_is_up_to_the_caller() -> None:
+    """The caller is told once for each time."""
+    caller = Caller()
+    ToolContext(caller=caller).hang_up()
+    assert caller.hung_up == 1
+
+
+def test_a_call_is_a_context_of_its_uri() -> None:
+    """What reads a resource is told which URI was asked for."""
+    call = ToolCall(request_id=1, uri="a://b", spec=SPEC, raw=b"{}", task=Task())
+    assert (call.uri, call.can_ask) == ("a://b", False)

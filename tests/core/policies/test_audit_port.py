@@ -1,0 +1,84 @@
+"""The port of the audit, and JSON in one form."""
+
+import json
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from axolotl_core.policies.audit import AuditRecord, IAuditSink, Sensitive
+from axolotl_core.protocol.wire import canonical_json
+from tests.support.core.json_values import JSON
+
+
+def shuffled(value: Any) -> Any:
+    """Turn the order of all keys around."""
+    if isinstance(value, dict):
+        return {key: shuffled(inner) for key, inner in reversed(value.items())}
+    return [shuffled(item) for item in value] if isinstance(value, list) else value
+
+
+@given(JSON)
+def test_what_means_the_same_is_the_same(value: Any) -> None:
+    """Neither whitespace nor escapes nor the order of keys makes a difference."""
+    plain = json.dumps(value, ensure_ascii=False).encode()
+    odd = json.dumps(shuffled(value), indent=3, ensure_ascii=True).encode()
+    assert canonical_json(plain) == canonical_json(odd)
+    assert json.loads(canonical_json(plain)) == value
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(b"1", b"1.0"), (b"1.0", b"1.00"), (b"1e2", b"100"), (b"0.1", b"0.10000000000000001"), (b"[1]", b"1")],
+)
+def test_what_was_written_differently_differs(one: bytes, other: bytes) -> None:
+    """Numbers that only a float would take for the same are told apart."""
+    assert canonical_json(one) != canonical_json(other)
+
+
+@given(st.binary(max_size=50))
+def test_whatever_comes_has_a_form(raw: bytes) -> None:
+    """Bytes that are no JSON stay as they are, and its form is its own form."""
+    form = canonical_json(raw)
+    assert canonical_json(form) == form
+
+
+def test_depth_is_no_danger() -> None:
+    """What is nested too deeply to be read is taken as it is."""
+    raw = b"[" * 100_000
+    assert canonical_json(raw) == raw
+
+
+def test_the_mark_changes_nothing_else() -> None:
+    """A sensitive field is validated, published and read like any other."""
+
+    class Marked(BaseModel):
+        password: Annotated[str, Sensitive]
+        pin: Annotated[int, Sensitive()]
+
+    class Plain(BaseModel):
+        password: str
+        pin: int
+
+    marked = {**Marked.model_json_schema(), "title": "Plain"}
+    assert marked == Plain.model_json_schema()
+    assert Marked(password="a", pin=1).password == "a"
+
+
+def test_a_sink_needs_one_method() -> None:
+    """Who writes a sink says how a record is kept; the rest has defaults."""
+
+    class Counting(IAuditSink):
+        count = 0
+
+        def write(self, record: AuditRecord) -> None:
+            self.count += 1
+
+    sink = Counting()
+    sink.open()
+    sink.write(AuditRecord(time="2026-11-16T00:00:00.000000Z", event="gap", lost=1))
+    sink.close()
+    assert sink.flush(1.0)
+    assert sink.count == 1

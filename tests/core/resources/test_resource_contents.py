@@ -1,0 +1,110 @@
+"""What resources give: text, bytes, JSON and contents with their own URIs, all of which become contents."""
+
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field
+
+from axolotl_core import BlobResource, IResource, TextContent, TextResource, ToolContext
+from axolotl_core.resources.resource import contents_of
+from tests.support.core.feature_calls import URI, run
+
+APP = "text/html;profile=mcp-app"
+
+
+class Section(Enum):
+    NEWS = "news"
+
+
+class Fixed(IResource):
+    """A resource that gives what it was made with."""
+
+    name = "fixed"
+    uri = "test://fixed"
+
+    def __init__(self, output: Any, mime_type: str | None = None) -> None:
+        self.output = output
+        self.mime_type = mime_type
+
+    async def read(self, context: ToolContext) -> Any:
+        return self.output
+
+
+class Totals(BaseModel):
+    day: date = date(2024, 1, 1)
+    sum: int = Field(3, serialization_alias="total")
+
+
+@dataclass
+class Pair:
+    a: int = 1
+
+
+HERE, THERE = TextResource("a://here", "x"), BlobResource("a://there", b"y", "image/png")
+
+
+@pytest.mark.parametrize(
+    ("output", "text", "mime_type"),
+    [
+        pytest.param("plain", "plain", "text/plain", id="text"),
+        pytest.param("", "", "text/plain", id="empty-text"),
+        pytest.param(Section.NEWS, '"news"', "application/json", id="enum"),
+        pytest.param({"a": [1, None]}, '{"a":[1,null]}', "application/json", id="dict"),
+        pytest.param([1, "a"], '[1,"a"]', "application/json", id="list"),
+        pytest.param([], "[]", "application/json", id="empty-list"),
+        pytest.param((), "[]", "application/json", id="empty-tuple"),
+        pytest.param(None, "null", "application/json", id="none"),
+        pytest.param(True, "true", "application/json", id="bool"),
+        pytest.param(1.5, "1.5", "application/json", id="number"),
+        pytest.param(Totals(), '{"day":"2024-01-01","total":3}', "application/json", id="model"),
+        pytest.param([Totals()], '[{"day":"2024-01-01","total":3}]', "application/json", id="models"),
+        pytest.param(Pair(), '{"a":1}', "application/json", id="dataclass"),
+    ],
+)
+async def test_text_and_json_become_text(output: Any, text: str, mime_type: str) -> None:
+    """Text stays as it is, anything else is written as JSON; the URI is the one that was asked for."""
+    assert await run(Fixed(output)) == (TextResource(URI, text, mime_type),)
+    assert await run(Fixed(output, "text/x-own")) == (TextResource(URI, text, "text/x-own"),)
+
+
+@pytest.mark.parametrize(
+    "output", [b"\x00\xff", bytearray(b"\x00\xff"), memoryview(b"\x00\xff"), memoryview(b"\x00-\xff-")[::2]]
+)
+async def test_bytes_become_a_blob(output: Any) -> None:
+    """Everything that holds bytes is sent as bytes."""
+    assert await run(Fixed(output)) == (BlobResource(URI, b"\x00\xff", "application/octet-stream"),)
+    assert await run(Fixed(output, "image/png")) == (BlobResource(URI, b"\x00\xff", "image/png"),)
+
+
+@pytest.mark.parametrize("output", [HERE, THERE, [HERE, THERE], (THERE,)])
+async def test_contents_with_their_own_uri_stay_as_they_are(output: Any) -> None:
+    """A resource may give several contents, each with its own URI and MIME type."""
+    expected = tuple(output) if isinstance(output, list | tuple) else (output,)
+    assert await run(Fixed(output, "text/x-own")) == expected
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        pytest.param(object(), id="object"),
+        pytest.param([HERE, "text"], id="mixed"),
+        pytest.param(TextContent("x"), id="content-block"),
+        pytest.param({"a": b"\xff"}, id="bytes-inside"),
+    ],
+)
+def test_what_json_has_no_form_for_is_told(output: Any) -> None:
+    """The author is told, before anything reaches a client."""
+    with pytest.raises(ValueError, match="serializ"):
+        contents_of(output, URI, None)
+
+
+@pytest.mark.parametrize(
+    ("output", "mime_type"), [("<p>", APP), (b"<p>", APP), ({"a": 1}, APP)], ids=["text", "bytes", "json"]
+)
+def test_a_page_of_an_app_is_marked_as_one(output: Any, mime_type: str) -> None:
+    """What is read from ui:// has the MIME type that hosts look for."""
+    [contents] = contents_of(output, "ui://page", None)
+    assert contents.mime_type == mime_type

@@ -1,0 +1,106 @@
+"""A server that is killed in the middle of its work: whatever it answered is in the log."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axolotl_server.audit.log_reading import lines_of, verify
+from tests.support.peers.wire import call
+from tests.support.servers.serving import PATIENCE_SECONDS, ROOT
+
+_AT_ONCE = 32
+
+
+class Victim:
+    """A server over stdio that always has so many calls to do."""
+
+    def __init__(self, directory: Path, durability: str, first: int) -> None:
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        environment |= {"AUDITED_DIRECTORY": str(directory), "AUDITED_DURABILITY": durability}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "axolotl_cli", "serve", "tests.support.servers.audited_server:Container"],
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        self._watchdog = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        self._watchdog.start()
+        self.next = first
+        self.answered: set[int] = set()
+
+    def kill_after(self, answers: int) -> None:
+        """Keep it busy until it gave so many answers, and kill it; what it had sent by then counts as answered."""
+        assert self._process.stdout is not None
+        for _ in range(_AT_ONCE):
+            self._ask()
+        for _ in range(answers):
+            self._hear(self._process.stdout.readline())
+            self._ask()
+        self._process.kill()
+        for line in self._process.stdout:
+            if line.endswith(b"\n"):
+                self._hear(line)
+        self._watchdog.cancel()
+        self._process.communicate()
+
+    def _ask(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(call("transfer", {"number": self.next}, id=self.next) + b"\n")
+        self._process.stdin.flush()
+        self.next += 1
+
+    def _hear(self, line: bytes) -> None:
+        answer = json.loads(line)
+        assert answer["result"]["structuredContent"] == answer["id"]
+        self.answered.add(answer["id"])
+
+
+def digest(number: int) -> str:
+    canonical = b'{"number":%d}' % number
+    return f"sha256:{sha256(canonical).hexdigest()}"
+
+
+def records_of(log: Path) -> list[dict[str, Any]]:
+    return [json.loads(line.text) for line in lines_of(log)]
+
+
+@pytest.mark.parametrize("durability", ["write", "fsync"])
+def test_what_was_answered_is_in_the_log(durability: str, tmp_path: Path) -> None:
+    """Killed again and again under load, a server has a record of each answer and a start of each effect."""
+    log, answered, number = tmp_path / "audit.jsonl", set[int](), 0
+    chance = random.Random(durability)
+    for _ in range(4):
+        victim = Victim(tmp_path, durability, number)
+        victim.kill_after(chance.randrange(50, 250))
+        answered |= victim.answered
+        number = victim.next
+    effects = {int(line) for line in (tmp_path / "effects").read_text().split()}
+    records = records_of(log)
+    done = {record["digest"] for record in records if record.get("outcome") == "ok"}
+    began = {record["digest"] for record in records if record["event"] == "start"}
+    assert verify(log).fault is None
+    assert len(answered) > 200
+    assert {number for number in answered if digest(number) not in done} == set()
+    assert {number for number in effects if digest(number) not in began} == set()
+
+
+def test_calls_that_a_kill_cut_off_are_unknown(tmp_path: Path) -> None:
+    """Calls that had begun when the server was killed are told by a verification and by the next start."""
+    log = tmp_path / "audit.jsonl"
+    Victim(tmp_path, "fsync", 0).kill_after(40)
+    cut_off = {start.call_id for start in verify(log).unfinished}
+    Victim(tmp_path, "fsync", 1000).kill_after(1)
+    unknown = {record["call_id"] for record in records_of(log) if record.get("outcome") == "unknown"}
+    assert unknown == cut_off
+    ended = [record["call_id"] for record in records_of(log) if record["event"] == "end"]
+    assert len(ended) == len(set(ended))

@@ -1,0 +1,361 @@
+"""What is recorded of a call: once, whatever becomes of it, and before its caller hears of it."""
+
+import asyncio
+import gc
+import re
+import weakref
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import (
+    CancelReason,
+    Declined,
+    Forbidden,
+    ILayer,
+    InputRequired,
+    Invoke,
+    ITool,
+    NoArguments,
+    Overloaded,
+    Principal,
+    QuotaExceeded,
+    Refused,
+    ResourceNotFound,
+    ToolAnnotations,
+    ToolCall,
+    ToolContext,
+    ToolError,
+    ToolTimeout,
+    prompt,
+    resource,
+)
+from axolotl_core.errors import ToolNotFound
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, because_of
+from axolotl_server import connect
+from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
+from tests.support.audited_calls import MemorySink, Pipeline, audit_into, audit_of, ends_in
+from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.tools import Echo, Probe, container_of
+
+ALICE = Principal("alice", tenant="acme")
+CANONICAL = b'{"text":"hi"}'
+
+
+class Raising(ITool[NoArguments, str]):
+    """Raises what it is told to."""
+
+    name = "raising"
+    annotations = ToolAnnotations(read_only=True)
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        raise self._error
+
+
+class Refusing(ILayer):
+    """Refuses every call."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        async def refuse(call: ToolCall) -> Any:
+            raise self._error
+
+        return refuse
+
+
+class Stubborn(ITool[NoArguments, str]):
+    """Does not stop when it is told to."""
+
+    name = "stubborn"
+    timeout_seconds = 0.05
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        while not self.release.is_set():
+            try:
+                await self.release.wait()
+            except asyncio.CancelledError:
+                continue
+        self.ended.set()
+        return "done at last"
+
+
+async def test_a_call_that_succeeds() -> None:
+    """The record says who called what, when, with which arguments, how it ended and how long it took."""
+    sink = MemorySink()
+    pipeline = Pipeline(audit_into(sink, durability="none"), Echo(), toolset="texts")
+    assert await pipeline.run(b'{ "text" : "hi" }', ALICE) == "hi"
+    [record] = sink.records
+    assert (record.event, record.kind, record.name, record.toolset) == ("end", "tool", "echo", "texts")
+    assert (record.subject, record.tenant, record.outcome, record.reason) == ("alice", "acme", "ok", None)
+    assert record.digest == f"sha256:{sha256(CANONICAL).hexdigest()}"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", record.time)
+    assert re.fullmatch("[0-9a-f]{16}", record.call_id or "")
+    assert record.duration_seconds is not None
+    assert record.queued_seconds == 0
+    assert record.arguments is None
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "reason", "rule"),
+    [
+        (ToolError("no such order"), "error", None, None),
+        (ToolError("x", meta={"reason": "sold_out"}), "error", "sold_out", None),
+        (ToolError("x", meta={"reason": ["no", "text"]}), "error", None, None),
+        (Declined("cancel"), "error", "cancel", None),
+        (ToolTimeout("x"), "timeout", None, None),
+        (ResourceNotFound("x://y"), "error", "ResourceNotFound", None),
+        (Forbidden("x", meta={"reason": "forbidden", "rule": "nights"}), "denied", "forbidden", "nights"),
+        (
+            because_of(ToolNotFound("x"), Decision(False, "secret tools", "not hers")),
+            "denied",
+            "not hers",
+            "secret tools",
+        ),
+        (Refused("x"), "denied", None, None),
+        (QuotaExceeded("x", meta={"rule": "daily"}), "quota", None, "daily"),
+        (Overloaded("x", 1.0), "overloaded", "overloaded", None),
+        (ConnectionError("password=hunter2"), "failed", "builtins.ConnectionError", None),
+        (SystemExit(3), "failed", "builtins.SystemExit", None),
+        (InputRequired(), "input_required", None, None),
+        (BaseExceptionGroup("x", [InputRequired(), InputRequired()]), "input_required", None, None),
+        (BaseExceptionGroup("x", [InputRequired(), OSError()]), "failed", "builtins.BaseExceptionGroup", None),
+        (asyncio.CancelledError(), "cancelled", None, None),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+async def test_a_call_that_raises(error: BaseException, outcome: str, reason: str | None, rule: str | None) -> None:
+    """Each way to fail has its outcome; the reason is a word of ours and never a message."""
+    sink = MemorySink()
+    pipeline = Pipeline(audit_into(sink), Raising(error))
+    with pytest.raises(type(error)):
+        await pipeline.run()
+    [record] = sink.records
+    assert (record.outcome, record.reason, record.rule) == (outcome, reason, rule)
+    assert "hunter2" not in str(record)
+
+
+async def test_refusals_of_layers_are_recorded() -> None:
+    """What a layer refuses before the arguments are looked at leaves a record, and none of a start."""
+    sink = MemorySink()
+    pipeline = Pipeline(audit_into(sink), Echo(), outer=[Refusing(Forbidden("no"))])
+    with pytest.raises(Forbidden):
+        await pipeline.run({"text": 5})
+    assert [(record.event, record.outcome) for record in sink.records] == [("end", "denied")]
+
+
+async def test_invalid_arguments() -> None:
+    """A call with wrong arguments has a digest of them and no values."""
+    sink = MemorySink()
+    pipeline = Pipeline(audit_into(sink, arguments="redacted"), Echo())
+    with pytest.raises(ToolError):
+        await pipeline.run({"text": 5, "token": "hunter2"})
+    [record] = sink.records
+    assert record.outcome == "invalid_arguments"
+    assert record.digest is not None
+    assert record.arguments is None
+
+
+async def test_a_call_that_waits_for_a_place() -> None:
+    """The time in the queue stands in the record."""
+    sink, probe = MemorySink(), Probe()
+    places = ConcurrencyLayer(Bulkhead("The test", 1, queue_limit=1, queue_seconds=PATIENCE_SECONDS))
+    pipeline = Pipeline(audit_into(sink, durability="none"), probe, inner=[places])
+    first = asyncio.ensure_future(pipeline.run())
+    await probe.started.wait()
+    second = asyncio.ensure_future(pipeline.run())
+    await asyncio.sleep(0)
+    probe.release.set()
+    await asyncio.gather(first, second)
+    waits = [record.queued_seconds or 0 for record in sink.records]
+    assert waits[0] == 0 < waits[1]
+
+
+@pytest.mark.parametrize(
+    ("reason", "outcome"),
+    [
+        (CancelReason.TIMEOUT, "timeout"),
+        (CancelReason.CLIENT, "cancelled"),
+        (CancelReason.DISCONNECT, "cancelled"),
+        (CancelReason.SHUTDOWN, "cancelled"),
+    ],
+)
+@pytest.mark.parametrize("heeds", [True, False])
+async def test_a_call_that_is_stopped(reason: CancelReason, outcome: str, heeds: bool) -> None:
+    """A call that was stopped is recorded as that, also if its code ends as if nothing had happened."""
+    sink = MemorySink()
+
+    class Deaf(Probe):
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            try:
+                return await super().execute(arguments, context)
+            except asyncio.CancelledError:
+                if heeds:
+                    raise
+                return "done all the same"
+
+    probe = Deaf()
+    pipeline = Pipeline(audit_into(sink, durability="none"), probe)
+
+    async def run() -> None:
+        stopped = pipeline.call()
+        calls.append(stopped)
+        await pipeline.run_call(stopped)
+
+    calls: list[ToolCall] = []
+    running = asyncio.ensure_future(run())
+    await probe.started.wait()
+    calls[0].stop(reason)
+    await asyncio.wait([running], timeout=PATIENCE_SECONDS)
+    [record] = sink.records
+    assert (record.outcome, record.reason) == (outcome, reason.value)
+
+
+@pytest.mark.parametrize("durability", ["none", "write", "fsync"])
+async def test_a_call_that_is_abandoned(durability: str, tmp_path: Path) -> None:
+    """A caller that is answered although the code goes on finds its record kept, and the end of the code adds none."""
+    log, stubborn = tmp_path / "audit.jsonl", Stubborn()
+    audit = audit_of(jsonl_path=log, durability=durability)
+    async with connect(container_of(stubborn, layers=[audit.layer])) as client:
+        assert (await client.call("stubborn")).is_error
+        kept = len(ends_in(log))
+        stubborn.release.set()
+        await stubborn.ended.wait()
+    audit.trail.close()
+    [record] = ends_in(log)
+    assert (record["outcome"], record["reason"]) == ("abandoned", "timeout")
+    assert kept == (0 if durability == "none" else 1)
+
+
+async def test_start_and_end_of_a_tool_that_may_destroy() -> None:
+    """A record comes before the code of a tool that does not say it is harmless, with the id of that at the end."""
+    sink = MemorySink()
+    seen: list[str] = []
+
+    class Destroy(Echo):
+        async def execute(self, arguments: Any, context: ToolContext) -> str:
+            seen.extend(record.event for record in sink.records)
+            return ""
+
+    await Pipeline(audit_into(sink), Destroy()).run({"text": "all"})
+    start, end = sink.records
+    assert seen == ["start"]
+    assert (start.event, start.outcome, start.duration_seconds) == ("start", None, None)
+    assert (start.call_id, start.digest) == (end.call_id, end.digest)
+
+
+@pytest.mark.parametrize(
+    ("annotations", "durability", "events"),
+    [
+        (ToolAnnotations(), "write", ["start", "end"]),
+        (ToolAnnotations(destructive=True), "fsync", ["start", "end"]),
+        (ToolAnnotations(destructive=True), "none", ["end"]),
+        (ToolAnnotations(destructive=False), "write", ["end"]),
+        (ToolAnnotations(read_only=True), "write", ["end"]),
+        (ToolAnnotations(read_only=True, destructive=True), "write", ["end"]),
+    ],
+)
+async def test_which_tools_have_a_start(annotations: ToolAnnotations, durability: str, events: list[str]) -> None:
+    """Tools that say they destroy nothing have no record of a start, nor has any where records do not last."""
+    sink = MemorySink()
+    tool = Echo()
+    tool.annotations = annotations
+    await Pipeline(audit_into(sink, durability=durability), tool).run({"text": ""})
+    assert [record.event for record in sink.records] == events
+
+
+async def test_names_and_traces_of_requests() -> None:
+    """A record holds the name as the caller wrote it, and the trace that the request belongs to."""
+    sink = MemorySink()
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    async with connect(container_of(Echo(), layers=[audit_into(sink).layer])) as client:
+        await client.request("tools/call", {"name": "ECHO", "arguments": {}, "_meta": {"traceparent": trace}})
+        await client.call("echo")
+    first, second = sink.records
+    assert (first.name, first.requested, first.trace_id) == ("echo", "ECHO", "0af7651916cd43dd8448eb211c80319c")
+    assert (second.requested, second.trace_id) == ("echo", None)
+
+
+async def test_prompts_and_resources() -> None:
+    """Whatever runs for a caller is recorded; the URI of a resource, which may hold arguments, is not."""
+
+    @prompt
+    async def poem(topic: str) -> str:
+        return topic
+
+    @resource("files://{name}")
+    async def file(name: str) -> str:
+        return name
+
+    sink = MemorySink()
+    container = container_of(Echo(), layers=[audit_into(sink).layer])
+    container.prompts = providers.Object([poem])
+    container.resources = providers.Object([file])
+    async with connect(container) as client:
+        await client.request("prompts/get", {"name": "poem", "arguments": {"topic": "hunter2"}})
+        await client.read_resource("files://hunter2")
+    assert [(record.kind, record.name, record.outcome) for record in sink.records] == [
+        ("prompt", "poem", "ok"),
+        ("resource", "files://{name}", "ok"),
+    ]
+    assert "hunter2" not in str(sink.records)
+
+
+def test_kinds_that_nobody_wants() -> None:
+    """A feature of a kind that is not to be recorded is left alone."""
+    audit = audit_into(MemorySink(), kinds=("prompt",))
+    spec = Pipeline(audit, Echo()).spec
+
+    async def innermost(call: ToolCall) -> Any:
+        return None
+
+    assert audit.layer.wrap(spec, innermost) is innermost
+
+
+async def test_digests_tell_arguments_apart() -> None:
+    """Arguments that mean the same have one digest; others have another, and a key changes all of them."""
+    sink = MemorySink()
+    pipeline = Pipeline(audit_into(sink, durability="none"), Echo())
+    keyed = Pipeline(audit_into(sink, durability="none", key="a key of some length"), Echo())
+    for one in (pipeline, keyed):
+        for raw in (b'{"text":"a"}', b' {"text" : "\\u0061"} ', b'{"text":"b"}'):
+            await one.run(raw)
+    digests = [record.digest or "" for record in sink.records]
+    assert digests[0] == digests[1] != digests[2]
+    assert digests[3] == digests[4] != digests[5]
+    assert len(set(digests)) == 4
+    assert [digest.partition(":")[0] for digest in digests] == ["sha256"] * 3 + ["hmac-sha256"] * 3
+
+
+async def test_nothing_is_kept_of_calls_that_have_ended() -> None:
+    """A call can be let go of without a collection of garbage."""
+
+    class Weak(Echo):
+        def __init__(self) -> None:
+            self.seen: list[Any] = []
+
+        async def execute(self, arguments: Any, context: ToolContext) -> str:
+            self.seen.append(weakref.ref(arguments))
+            return ""
+
+    tool = Weak()
+    pipeline = Pipeline(audit_into(MemorySink()), tool)
+    gc.collect()
+    gc.disable()
+    try:
+        await pipeline.run({"text": "a"})
+        assert tool.seen[0]() is None
+    finally:
+        gc.enable()

@@ -1,0 +1,282 @@
+"""Arguments in records: what is sensitive never appears, and neither does what no type knows."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from functools import cache
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import (
+    AliasChoices,
+    AliasPath,
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    RootModel,
+    SecretStr,
+    model_validator,
+)
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+from axolotl_core import ITool, SchemaTool, ToolContext, prompt, tool, tools_of
+from axolotl_core.features.feature import IFeature
+from axolotl_core.features.spec import FeatureSpec, Limits
+from axolotl_core.policies.audit import Sensitive
+from axolotl_server.audit.records import Redact
+from axolotl_server.audit.redaction import redactor
+from tests.support.audited_calls import MemorySink, Pipeline, audit_into, record
+from tests.support.core.json_values import JSON
+from tests.support.tools import Echo
+
+SECRET = "hunter2"
+LOGIN = {"user": "u", "password": SECRET}
+MASKED = {"user": "u", "password": "***"}
+T = TypeVar("T")
+Token = Annotated[str, Sensitive]
+UserId = NewType("UserId", str)
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+class Login(BaseModel):
+    user: str
+    password: Annotated[str, Sensitive]
+
+
+class Pair(NamedTuple):
+    name: str
+    token: Token
+
+
+class Options(TypedDict):
+    size: int
+    token: NotRequired[Token]
+
+
+@dataclasses.dataclass
+class Plain:
+    name: str
+    token: Token
+
+
+@pydantic_dataclass
+class Checked:
+    name: str
+    token: Token = Field(alias="t")
+
+
+class Box(BaseModel, Generic[T]):
+    content: T
+
+
+class Tokens(RootModel[list[Token]]):
+    pass
+
+
+class Node(BaseModel):
+    name: str
+    token: Token = ""
+    children: "list[Node]" = []
+
+
+class Aliased(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    first: Annotated[str, Sensitive] = Field(alias="one")
+    second: str = Field(validation_alias=AliasChoices("two", "deux"))
+    third: str = Field(validation_alias=AliasPath("deep", "down"))
+
+
+class Welcoming(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    known: str
+
+
+class Parsed(BaseModel):
+    user: str
+    password: Token
+
+    @model_validator(mode="before")
+    @classmethod
+    def split(cls, value: Any) -> Any:
+        return dict(zip(("user", "password"), value.split(":"), strict=True)) if isinstance(value, str) else value
+
+
+LIMITS = Limits(timeout_seconds=1, max_concurrency=None, execution="loop", coerce_arguments=False)
+
+
+@cache
+def taking(kind: Any) -> IFeature:
+    """Make a tool with one argument of a type."""
+
+    async def take(value: Any) -> None:
+        """Take it."""
+
+    take.__annotations__["value"] = kind
+    return tool(take)
+
+
+def shown(kind: Any, value: Any) -> Any:
+    """Show a value of a type, as the one argument of a tool."""
+    return redacted(taking(kind), {"value": value})["value"]
+
+
+@cache
+def compiled(feature: IFeature) -> Redact | None:
+    return redactor(FeatureSpec(feature, "tool", feature.name, LIMITS, None))
+
+
+def redacted(feature: IFeature, arguments: Any) -> Any:
+    redact = compiled(feature)
+    assert redact is not None
+    result = redact(json.dumps(arguments).encode())
+    assert result is not None
+    return json.loads(bytes(result))
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (str, "a", "a"),
+        (Token, SECRET, "***"),
+        (Annotated[str, Sensitive()], SECRET, "***"),
+        (Annotated[str, Field(min_length=1), Sensitive], SECRET, "***"),
+        (Annotated[Token, Field(min_length=1)], SECRET, "***"),
+        (SecretStr, SECRET, "***"),
+        (Optional[Token], SECRET, "***"),  # noqa: UP045 - it is another type than the one below
+        (Token | None, SECRET, "***"),
+        (int | Token, SECRET, "***"),
+        (list[Token], [SECRET, SECRET], ["***", "***"]),
+        (tuple[int, Token], [1, SECRET], ["***", "***"]),
+        (Sequence[int], [1, 2], [1, 2]),
+        (dict[str, Token], {"a": SECRET}, {"a": "***"}),
+        (dict[Token, int], {SECRET: 1}, "***"),
+        (
+            Mapping[str, list[Login]],
+            {"a": [{"user": "u", "password": SECRET}]},
+            {"a": [{"user": "u", "password": "***"}]},
+        ),
+        (Annotated[Login, Sensitive], {"user": SECRET, "password": SECRET}, "***"),
+        (Login | int, LOGIN, MASKED),
+        (Login | Options, {"user": "u", "token": SECRET, "x": SECRET}, {"user": "u", "token": "***"}),
+        (Login | dict[str, str], LOGIN, MASKED),
+        (Pair, {"name": "n", "token": SECRET}, {"name": "n", "token": "***"}),
+        (Pair, ["n", SECRET], ["***", "***"]),
+        (Options, {"size": 1, "token": SECRET}, {"size": 1, "token": "***"}),
+        (Plain, {"name": "n", "token": SECRET}, {"name": "n", "token": "***"}),
+        (Checked, {"name": "n", "t": SECRET}, {"name": "n", "t": "***"}),
+        (Box[Token], {"content": SECRET}, {"content": "***"}),
+        (Box[int], {"content": 1}, {"content": 1}),
+        (Tokens, [SECRET], ["***"]),
+        (
+            Node,
+            {"name": "a", "children": [{"name": "b", "token": SECRET}]},
+            {"name": "a", "children": [{"name": "b", "token": "***"}]},
+        ),
+        (Aliased, {"one": SECRET, "deux": "2", "deep": {"down": SECRET}}, {"one": "***", "deux": "2", "deep": "***"}),
+        (Aliased, {"first": SECRET, "two": "2"}, {"first": "***", "two": "2"}),
+        (Welcoming, {"known": "k", SECRET: SECRET}, {"known": "k"}),
+        (Parsed, f"u:{SECRET}", "***"),
+        (UserId, "u", "u"),
+        (Colour, "red", "red"),
+        (Literal["a", 1], "a", "a"),
+        (Any, {"a": [1.50, None, True]}, {"a": [1.5, None, True]}),
+        (JsonValue, [{"a": 1}], [{"a": 1}]),
+        (dict, {"a": 1}, {"a": 1}),
+        (list, [1], [1]),
+        (float | None, None, None),
+    ],
+)
+def test_types(kind: Any, value: Any, expected: Any) -> None:
+    """What is marked is masked at any depth, and what a type does not know is left out."""
+    assert shown(kind, value) == expected
+
+
+@given(JSON)
+def test_a_sensitive_value_of_any_form_is_masked(value: Any) -> None:
+    """No part of a sensitive value is shown, whatever its validator makes of it."""
+    assert shown(Annotated[Any, Sensitive], value) == "***"
+
+
+@given(JSON)
+def test_a_value_of_another_form_than_its_type_is_not_shown(value: Any) -> None:
+    """What a model's own parser takes, and its fields do not say, stays hidden."""
+    result = shown(Login, value)
+    assert result == "***" or (isinstance(result, dict) and result.keys() <= {"user", "password"})
+
+
+@given(st.text(min_size=8).filter(lambda text: text not in json.dumps("user password ***")))
+def test_secrets_never_appear(secret: str) -> None:
+    """Neither a sensitive value nor an unknown name or value of a nested model is in the record."""
+    value = [{"user": "u", "password": secret}, {"user": "u", "password": "p", secret: secret}]
+    assert secret not in str(shown(list[Login], value))
+
+
+class SignIn(ITool[Login, str]):
+    name = "sign_in"
+
+    async def execute(self, arguments: Login, context: ToolContext) -> str:
+        return "welcome"
+
+
+class Desk:
+    @tool
+    async def open_door(self, code: Annotated[int, Sensitive], door: str = Field("front", alias="which")) -> str:
+        """Open a door."""
+        return door
+
+
+@prompt
+async def greeting(name: str, secret: Annotated[str, Sensitive] = "") -> str:
+    """Greet."""
+    return name
+
+
+def test_every_kind_of_feature() -> None:
+    """Tools with models, functions, methods and prompts are read alike."""
+    [door] = tools_of(Desk())
+    assert redacted(SignIn(), {"user": "u", "password": SECRET}) == {"user": "u", "password": "***"}
+    assert redacted(door, {"code": 1234, "which": "back"}) == {"code": "***", "which": "back"}
+    assert redacted(greeting, {"name": "Ada", "secret": SECRET}) == {"name": "Ada", "secret": "***"}
+
+
+def test_no_arguments_are_shown_as_none() -> None:
+    """A feature that takes nothing has nothing to hide."""
+
+    async def take() -> None:
+        """Take nothing."""
+
+    assert redacted(tool(take), {}) == {}
+
+
+def test_a_raw_schema_shows_nothing() -> None:
+    """A tool without types has nothing that could be marked, so its arguments are never shown."""
+    raw = SchemaTool("raw", {"properties": {"a": {}}}, print)
+    assert compiled(raw) is None
+
+
+async def test_arguments_are_shown_where_that_is_wanted() -> None:
+    """Records hold arguments only if settings ask for it, and then without what is sensitive."""
+    sink = MemorySink()
+    arguments = {"user": "alice", "password": SECRET}
+    await Pipeline(audit_into(sink, durability="none"), SignIn()).run(arguments)
+    await Pipeline(audit_into(sink, durability="none", arguments="redacted"), SignIn()).run(arguments)
+    without, with_arguments = sink.records
+    assert without.arguments is None
+    assert with_arguments.arguments is not None
+    assert json.loads(bytes(with_arguments.arguments)) == {"user": "alice", "password": "***"}
+    assert SECRET not in str(sink.records)
+
+
+async def test_large_arguments_are_not_shown() -> None:
+    """A record does not grow with the arguments of its call."""
+    sink = MemorySink()
+    await Pipeline(audit_into(sink, durability="none", arguments="redacted"), Echo()).run({"text": "x" * 20_000})
+    assert sink.records[0].arguments is None
+    assert record().arguments is None

@@ -1,0 +1,207 @@
+"""How far a record has come when its caller is answered: buffered, handed over, or on the disk."""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core.policies.audit import AuditRecord
+from axolotl_server.audit.assembly import make_audit
+from axolotl_server.audit.log_reading import verify
+from axolotl_server.audit.sinks import BufferedSink, GroupSink, IRecordStore
+from axolotl_server.settings.policies import AuditSettings
+from tests.support.audited_calls import Pipeline, audit_of, ends_in, read_log, record
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+
+
+class Holding(IRecordStore):
+    """A store whose writes wait until they may go on."""
+
+    def __init__(self) -> None:
+        self.may = threading.Event()
+        self.groups: list[list[AuditRecord]] = []
+        self.syncs = 0
+        self.error: Exception | None = None
+        self.closed = False
+
+    def open(self) -> None:
+        """Do nothing."""
+
+    def append(self, records: Sequence[AuditRecord]) -> None:
+        """Wait, and keep the group or fail."""
+        assert self.may.wait(PATIENCE_SECONDS)
+        if self.error is not None:
+            raise self.error
+        self.groups.append(list(records))
+
+    def sync(self) -> None:
+        """Count."""
+        self.syncs += 1
+
+    def close(self) -> None:
+        """Note it."""
+        self.closed = True
+
+
+class Work(ITool[NoArguments, str]):
+    name = "work"
+    annotations = ToolAnnotations(read_only=True)
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        return "done"
+
+
+async def test_groups_share_a_wait_for_the_disk() -> None:
+    """Records that come while the thread writes are written together, and each waits for its own group."""
+    store = Holding()
+    sink = GroupSink(store)
+    sink.open()
+    first = sink.write(record(0))
+    await until(lambda: sink._busy)
+    others = [sink.write(record(number)) for number in range(1, 10)]
+    store.may.set()
+    await asyncio.gather(first, *others)
+    sink.close()
+    assert [len(group) for group in store.groups] == [1, 9]
+    assert (store.syncs, store.closed) == (2, True)
+
+
+async def test_a_group_that_fails_fails_for_all() -> None:
+    """Every record of a group that was not written is told so, and later groups are tried again."""
+    store = Holding()
+    store.error = OSError("no space left")
+    store.may.set()
+    sink = GroupSink(store)
+    sink.open()
+    answers = await asyncio.gather(sink.write(record(1)), sink.write(record(2)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [OSError, OSError]
+    store.error = None
+    await sink.write(record(3))
+    sink.close()
+    assert [one.call_id for group in store.groups for one in group] == [f"{3:016x}"]
+
+
+async def test_the_queue_of_the_thread_is_bounded() -> None:
+    """When the thread has enough to do, calls wait before their records are even queued."""
+    store = Holding()
+    sink = GroupSink(store, maximum=2)
+    sink.open()
+    first = asyncio.ensure_future(sink.write(record(0)))
+    await until(lambda: sink._busy)
+    others = [asyncio.ensure_future(sink.write(record(number))) for number in range(1, 8)]
+    await until(lambda: len(sink._room) == 5)
+    assert len(sink._waiting) == 2
+    store.may.set()
+    await asyncio.gather(first, *others)
+    sink.close()
+    assert max(len(group) for group in store.groups) <= 2
+
+
+async def test_closing_keeps_what_was_taken() -> None:
+    """Records that the thread has not written yet when the server ends are written first."""
+    store = Holding()
+    sink = GroupSink(store)
+    sink.open()
+    waiting = [asyncio.ensure_future(sink.write(record(number))) for number in range(3)]
+    await asyncio.sleep(0)
+    store.may.set()
+    sink.close()
+    await asyncio.gather(*waiting)
+    assert sum(map(len, store.groups)) == 3
+
+
+async def test_a_buffer_is_written_soon() -> None:
+    """A record that nobody waits for is written after a moment, with those that came meanwhile."""
+    store = Holding()
+    store.may.set()
+    sink = BufferedSink(store, delay_seconds=0.0)
+    sink.open()
+    sink.write(record(1))
+    sink.write(record(2))
+    assert store.groups == []
+    await until(lambda: store.groups)
+    assert [len(group) for group in store.groups] == [2]
+    sink.close()
+
+
+async def test_a_buffer_is_written_when_it_is_worth_it() -> None:
+    """Enough records are written at once, without a wait."""
+    store = Holding()
+    store.may.set()
+    sink = BufferedSink(store, delay_seconds=60.0, worthwhile=3)
+    for number in range(7):
+        sink.write(record(number))
+    assert [len(group) for group in store.groups] == [3, 3]
+    sink.close()
+    assert [len(group) for group in store.groups] == [3, 3, 1]
+
+
+async def test_a_buffer_is_bounded() -> None:
+    """What cannot be written is held up to a limit; then records are refused, and none of those held is lost."""
+    store = Holding()
+    store.may.set()
+    store.error = OSError("no space left")
+    sink = BufferedSink(store, delay_seconds=60.0, worthwhile=2, maximum=4)
+    for number in range(4):
+        sink.write(record(number))
+    with pytest.raises(OSError, match="no space left"):
+        sink.write(record(4))
+    store.error = None
+    sink.write(record(5))
+    sink.close()
+    assert [int(one.call_id or "", 16) for group in store.groups for one in group] == [0, 1, 2, 3, 5]
+
+
+@pytest.mark.parametrize("durability", ["none", "write", "fsync"])
+@pytest.mark.parametrize("kind", ["jsonl_path", "sqlite_path"])
+async def test_every_kind_of_log(durability: str, kind: str, tmp_path: Path) -> None:
+    """Whatever a log is kept in and however safely, all records of a server that ends are in it."""
+    path = tmp_path / "audit.log"
+    audit = audit_of(**{kind: path, "durability": durability, "stderr": True})
+    audit.trail.open()
+    pipeline = Pipeline(audit, Work())
+    await asyncio.gather(*(pipeline.run() for _ in range(20)))
+    audit.trail.close()
+    report = verify(path)
+    assert (report.fault, report.records) == (None, 22)
+
+
+async def test_what_is_answered_is_written(tmp_path: Path) -> None:
+    """Unless records are to be buffered, one is in the file when its call returns."""
+    path = tmp_path / "audit.jsonl"
+    for durability in ("write", "fsync"):
+        audit = audit_of(jsonl_path=path, durability=durability)
+        before = len(ends_in(path)) if path.exists() else 0
+        await Pipeline(audit, Work()).run()
+        assert len(ends_in(path)) == before + 1
+        audit.trail.close()
+
+
+async def test_records_on_the_standard_error_stream(capfd: pytest.CaptureFixture[str]) -> None:
+    """A record is a line of JSON among the others."""
+    await Pipeline(audit_of(stderr=True), Work()).run()
+    [line] = capfd.readouterr().err.splitlines()
+    assert '"event":"end"' in line
+    assert '"outcome":"ok"' in line
+
+
+def test_without_a_sink_there_is_no_audit() -> None:
+    """Who asks for no records pays nothing."""
+    assert make_audit(AuditSettings()) is None
+
+
+def test_a_short_key_is_refused() -> None:
+    """A key that could be guessed is none."""
+    with pytest.raises(ValueError, match="at least 16"):
+        AuditSettings(key="short")  # type: ignore[arg-type]
+
+
+def test_a_log_of_no_calls(tmp_path: Path) -> None:
+    """A log that was opened and closed says so, and nothing else."""
+    audit = audit_of(jsonl_path=tmp_path / "audit.jsonl")
+    audit.trail.open()
+    audit.trail.close()
+    assert [one["event"] for one in read_log(tmp_path / "audit.jsonl")] == ["open", "close"]

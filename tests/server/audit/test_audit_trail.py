@@ -1,0 +1,236 @@
+"""What becomes of calls when records cannot be kept, and of records when callers do not wait."""
+
+import asyncio
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axolotl_core import ITool, NoArguments, Refused, ToolAnnotations, ToolContext, ToolError
+from axolotl_core.errors import ConfigurationError, InputRequired
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
+from axolotl_server.audit.assembly import Audit
+from axolotl_server.audit.chain import Hashing
+from axolotl_server.audit.records import describer
+from axolotl_server.audit.redaction import nothing_shown
+from axolotl_server.audit.trail import AuditTrail
+from axolotl_server.layers.audit import AuditLayer, IntentLayer
+from tests.support.audited_calls import MemorySink, Pipeline, audit_of
+from tests.support.servers.serving import until
+
+
+class Fickle(MemorySink):
+    """Keeps records when it likes to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.well = True
+        self.opened = 0
+
+    def open(self) -> None:
+        """Count."""
+        self._check()
+        self.opened += 1
+
+    def write(self, record: AuditRecord) -> None:
+        """Keep it, or not."""
+        self._check()
+        super().write(record)
+
+    def _check(self) -> None:
+        if not self.well:
+            raise OSError("no space left")
+
+
+class Slow(MemorySink):
+    """Keeps records when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.taken = asyncio.Event()
+        self.may = asyncio.Event()
+
+    def write(self, record: AuditRecord) -> Awaitable[None]:  # type: ignore[override]
+        """Take one."""
+        return self._write(record)
+
+    async def _write(self, record: AuditRecord) -> None:
+        self.taken.set()
+        await self.may.wait()
+        self.records.append(record)
+
+
+class Work(ITool[NoArguments, str]):
+    """Counts how often it ran."""
+
+    name = "work"
+    annotations = ToolAnnotations(read_only=True)
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.sink: Fickle | None = None
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        self.runs += 1
+        if self.sink is not None:
+            self.sink.well = False
+        return "done"
+
+
+def trail_of(
+    *sinks: IAuditSink, on_failure: Any = "closed", timeout_seconds: float = 5.0, retry: float = 0.0
+) -> AuditTrail:
+    return AuditTrail(sinks, on_failure, timeout_seconds, retry)
+
+
+def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
+    layer = AuditLayer(trail, describer(Hashing(None), nothing_shown), lambda: "an id", ["tool"])
+    return Pipeline(Audit(trail, layer, IntentLayer(layer)), tool)
+
+
+async def test_closed_refuses_before_the_code_runs() -> None:
+    """While a sink is known to fail, no call runs; it is tried again, and the gap is told first."""
+    sink, work = Fickle(), Work()
+    trail = trail_of(sink)
+    pipeline = pipeline_of(trail, work)
+    assert await pipeline.run() == "done"
+    sink.well = False
+    with pytest.raises(ToolError, match="could not be recorded") as withheld:
+        await pipeline.run()
+    assert not isinstance(withheld.value, Refused)
+    assert withheld.value.meta == {"reason": "audit_failed"}
+    with pytest.raises(Refused, match="not carried out") as refused:
+        await pipeline.run()
+    assert refused.value.meta is not None
+    assert refused.value.meta["reason"] == "audit_unavailable"
+    assert (work.runs, trail.broken, trail.lost) == (2, True, 1)
+    sink.well = True
+    assert await pipeline.run() == "done"
+    assert (work.runs, trail.broken) == (3, False)
+    assert [(one.event, one.lost) for one in sink.records] == [("end", None), ("gap", 1), ("end", None)]
+
+
+async def test_closed_withholds_a_result_without_record() -> None:
+    """A call that ran and could not be recorded answers with an error that says so."""
+    sink, work = Fickle(), Work()
+    work.sink = sink
+    with pytest.raises(ToolError, match="was carried out, but could not be recorded"):
+        await pipeline_of(trail_of(sink), work).run()
+    assert work.runs == 1
+
+
+async def test_open_goes_on_and_counts(caplog: pytest.LogCaptureFixture) -> None:
+    """Calls go on without records; the failure is logged once, and the loss is in the log when it works again."""
+    sink, work = Fickle(), Work()
+    trail = trail_of(sink, on_failure="open")
+    pipeline = pipeline_of(trail, work)
+    sink.well = False
+    for _ in range(5):
+        assert await pipeline.run() == "done"
+    assert (work.runs, trail.lost, trail.broken) == (5, 5, True)
+    assert caplog.text.count("keeps no audit records") == 1
+    sink.well = True
+    assert await pipeline.run() == "done"
+    assert [(one.event, one.lost) for one in sink.records] == [("gap", 5), ("end", None)]
+    assert not trail.broken
+
+
+async def test_a_sink_that_failed_is_left_alone_for_a_while() -> None:
+    """Between two attempts records are not even tried."""
+    sink = Fickle()
+    trail = trail_of(sink, on_failure="open", retry=60.0)
+    await pipeline_of(trail, Work()).run()
+    sink.well = False
+    await pipeline_of(trail, Work()).run()
+    sink.well = True
+    await pipeline_of(trail, Work()).run()
+    assert (len(sink.records), trail.lost) == (1, 2)
+
+
+@pytest.mark.parametrize("on_failure", ["open", "closed"])
+async def test_errors_stay_what_they_are(on_failure: str) -> None:
+    """A call that failed is told how, also where that could not be recorded; a question is withheld."""
+    sink = Fickle()
+
+    class Failing(Work):
+        error: BaseException = ToolError("no such order")
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            sink.well = False
+            raise self.error
+
+    failing = Failing()
+    trail = trail_of(sink, on_failure=on_failure)
+    with pytest.raises(ToolError, match="no such order"):
+        await pipeline_of(trail, failing).run()
+    sink.well, failing.error = True, InputRequired()
+    with pytest.raises(ToolError if on_failure == "closed" else InputRequired):
+        await pipeline_of(trail, failing).run()
+
+
+async def test_a_start_that_cannot_be_recorded() -> None:
+    """A tool that may destroy something does not run without a record of its start."""
+    sink, work = Fickle(), Work()
+    work.annotations = ToolAnnotations()
+    trail = trail_of(sink)
+    trail.open()
+    sink.well = False
+    with pytest.raises(Refused, match="not carried out"):
+        await pipeline_of(trail, work).run()
+    assert work.runs == 0
+
+
+async def test_a_sink_that_takes_too_long() -> None:
+    """A sink that does not answer counts as failed, and does not hold the call for ever."""
+    sink = Slow()
+    with pytest.raises(ToolError, match="could not be recorded"):
+        await pipeline_of(trail_of(sink, timeout_seconds=0.01), Work()).run()
+    trail = trail_of(sink, timeout_seconds=0.01, on_failure="open")
+    assert await pipeline_of(trail, Work()).run() == "done"
+    assert trail.broken
+
+
+async def test_a_record_is_kept_though_the_call_is_stopped() -> None:
+    """A sink that needs time goes on with a record when the caller has left meanwhile."""
+    sink = Slow()
+    running = asyncio.ensure_future(pipeline_of(trail_of(sink), Work()).run())
+    await sink.taken.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    sink.may.set()
+    await until(lambda: len(sink.records) == 1)
+
+
+async def test_records_go_to_every_sink() -> None:
+    """Each sink gets each record; if one fails, the others still do."""
+    good, bad = MemorySink(), Fickle()
+    trail = trail_of(good, bad, on_failure="open")
+    pipeline = pipeline_of(trail, Work())
+    await pipeline.run()
+    bad.well = False
+    await pipeline.run()
+    assert (len(good.records), len(bad.records)) == (2, 1)
+
+
+async def test_sinks_are_opened_when_first_needed() -> None:
+    """No sink is touched before the first call, and one that does not open then is tried again."""
+    sink = Fickle()
+    sink.well = False
+    trail = trail_of(sink)
+    pipeline = pipeline_of(trail, Work())
+    assert sink.opened == 0
+    with pytest.raises(Refused):
+        await pipeline.run()
+    sink.well = True
+    await pipeline.run()
+    await pipeline.run()
+    assert sink.opened == 1
+
+
+def test_what_cannot_be_opened_is_told_at_the_start(tmp_path: Path) -> None:
+    """A server that is to serve learns at once that there is no such directory."""
+    audit = audit_of(jsonl_path=tmp_path / "absent" / "audit.jsonl")
+    with pytest.raises(ConfigurationError, match="absent"):
+        audit.trail.open()

@@ -1,0 +1,74 @@
+"""The audit of a whole server: its settings, its role, and every way out of a call."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import ITool, NoArguments, ToolContext
+from axolotl_core.errors import ConfigurationError
+from axolotl_server import ServerHost, connect
+from axolotl_server.audit.log_reading import verify
+from tests.support.audited_calls import MemorySink, ends_in
+from tests.support.tools import Echo, Text, container_of
+
+
+class Large(ITool[NoArguments, str]):
+    name = "large"
+    max_result_bytes = 10
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        return "x" * 1000
+
+
+class Lying(ITool[NoArguments, Text]):
+    name = "lying"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> Any:
+        return object()
+
+
+async def test_settings_are_heard(tmp_path: Path) -> None:
+    """A path in the settings is all that it takes, and wrong arguments are recorded too."""
+    log = tmp_path / "audit.jsonl"
+    async with connect(container_of(Echo()), settings={"audit": {"jsonl_path": str(log)}}) as client:
+        await client.call("echo", {"text": "a"})
+        await client.call("echo", {"text": 1})
+    assert [record["outcome"] for record in ends_in(log)] == ["ok", "invalid_arguments"]
+    assert json.loads(log.read_bytes().splitlines()[-1])["event"] == "close"
+    assert verify(log).fault is None
+
+
+async def test_results_that_cannot_be_sent(tmp_path: Path) -> None:
+    """A result that is too large, or breaks the promise of its tool, is no success."""
+    log = tmp_path / "audit.jsonl"
+    async with connect(container_of(Large(), Lying()), settings={"audit": {"jsonl_path": str(log)}}) as client:
+        assert (await client.call("large")).is_error
+        assert (await client.call("lying")).is_error
+    large, lying = ends_in(log)
+    assert (large["outcome"], large["reason"]) == ("error", "result_too_large")
+    assert lying["outcome"] == "failed"
+
+
+async def test_the_role(tmp_path: Path) -> None:
+    """Sinks of the container get records, and what is no sink is told at the start."""
+    sink = MemorySink()
+    container = container_of(Echo())
+    container.audit_sinks = providers.Object([sink])
+    async with connect(container) as client:
+        await client.call("echo", {"text": "a"})
+    assert [record.event for record in sink.records] == ["start", "end"]
+    container.audit_sinks = providers.Object(["no sink"])
+    with pytest.raises(ConfigurationError, match="which is no IAuditSink"):
+        async with connect(container):
+            pass
+
+
+async def test_a_server_that_only_looks_touches_no_log(tmp_path: Path) -> None:
+    """To start a server without serving, as `list` and `check` do, writes nothing."""
+    log = tmp_path / "audit.jsonl"
+    async with ServerHost(container_of(Echo()), flags={"audit": {"jsonl_path": str(log)}}):
+        pass
+    assert not log.exists()

@@ -1,0 +1,97 @@
+"""What is remembered of tokens: no more than so many, and no longer than they say."""
+
+from math import inf
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from axolotl_core import Principal
+from axolotl_server.authentication.gate import TokenCache
+from tests.support.authorization_server import authority
+from tests.support.servers.authenticated_server import bearer, discover, gated
+
+MAXIMUM, SECONDS, SKEW = 3, 100.0, 10.0
+DIGESTS = st.binary(min_size=1, max_size=1)
+TIMES = st.none() | st.integers(0, 500)
+
+
+class CacheMachine(RuleBasedStateMachine):
+    """Puts and gets by chance, while both clocks go on, and one of them also back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.monotonic = 200.0, 0.0
+        self.cache = TokenCache(MAXIMUM, SECONDS, SKEW, now=lambda: self.now, monotonic=lambda: self.monotonic)
+        self.put_last: dict[bytes, tuple[Principal, float]] = {}
+
+    @rule(digest=DIGESTS, begins=TIMES, ends=TIMES)
+    def put(self, digest: bytes, begins: int | None, ends: int | None) -> None:
+        claims = {name: value for name, value in (("nbf", begins), ("exp", ends)) if value is not None}
+        principal = Principal(repr(digest), claims=claims)
+        self.cache.put(digest, principal)
+        self.put_last[digest] = principal, self.monotonic
+
+    @rule(seconds=st.floats(0, 60))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.monotonic += seconds
+
+    @rule(seconds=st.floats(-300, 300))
+    def set_clock(self, seconds: float) -> None:
+        self.now += seconds
+
+    @precondition(lambda self: self.put_last)
+    @rule(data=st.data())
+    def get(self, data: st.DataObject) -> None:
+        digest = data.draw(st.sampled_from(sorted(self.put_last)))
+        found = self.cache.get(digest)
+        principal, since = self.put_last[digest]
+        in_time = principal.claims.get("nbf", -inf) - SKEW <= self.now < principal.claims.get("exp", inf) + SKEW
+        if found is None:
+            return
+        assert found is principal
+        assert in_time
+        assert self.monotonic < since + SECONDS
+
+    @invariant()
+    def is_bounded(self) -> None:
+        assert len(self.cache) <= MAXIMUM
+
+
+TestCache = CacheMachine.TestCase
+
+
+def test_the_least_used_goes_first() -> None:
+    """What was used last stays."""
+    cache = TokenCache(2, SECONDS, 0)
+    one, two, three = (Principal(name) for name in ("one", "two", "three"))
+    cache.put(b"1", one)
+    cache.put(b"2", two)
+    assert cache.get(b"1") is one
+    cache.put(b"3", three)
+    assert [cache.get(key) for key in (b"1", b"2", b"3")] == [one, None, three]
+
+
+def test_nothing_is_kept_where_nothing_may_be() -> None:
+    """No places, or no time, is no cache."""
+    for cache in (TokenCache(0, SECONDS, 0), TokenCache(5, 0, 0)):
+        cache.put(b"1", Principal("one"))
+        assert (cache.get(b"1"), len(cache)) == (None, 0)
+
+
+def test_times_that_are_none() -> None:
+    """A principal whose times cannot be read is not remembered to be good."""
+    unreadable: list[dict[str, Any]] = [{"exp": "soon"}, {"exp": None, "nbf": []}, {"exp": inf}, {"nbf": "x"}]
+    for claims in unreadable:
+        cache = TokenCache(5, SECONDS, 0)
+        cache.put(b"1", Principal("one", claims=claims))
+        assert cache.get(b"1") is None
+
+
+async def test_many_users() -> None:
+    """More users than places are all let in, and none for another."""
+    async with authority() as issuer, gated(issuer.settings(token_cache_size=2)) as server:
+        tokens = [issuer.token(sub=f"user-{number}") for number in range(5)]
+        for token in (*tokens, *tokens):
+            assert (await discover(server, bearer(token))).status == 200

@@ -1,0 +1,187 @@
+"""Tokens about which the issuer is asked."""
+
+import asyncio
+import base64
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from axolotl_server.authentication.fetcher import Fetcher
+from axolotl_server.authentication.introspection import IntrospectionVerifier
+from axolotl_server.settings.authentication import AuthSettings
+from tests.support.authorization_server import RESOURCE, Authority, authority
+from tests.support.servers.authenticated_server import bearer, challenge_of, discover, gated, principal_of
+from tests.support.servers.serving import HttpServer, until
+
+SECRET = "s3cret/with:signs"
+
+
+def settings(issuer: Authority, **changes: Any) -> dict[str, Any]:
+    return {
+        "resource": RESOURCE,
+        "authorization_servers": [issuer.url],
+        "introspection_url": f"{issuer.url}/introspect",
+        "introspection_client_id": "axolotl & co",
+        "introspection_client_secret": SECRET,
+        **changes,
+    }
+
+
+def active(**changes: Any) -> dict[str, Any]:
+    usual = {"active": True, "sub": "ada", "aud": RESOURCE, "exp": int(time.time()) + 300, "scope": "read write"}
+    return {name: value for name, value in {**usual, **changes}.items() if value is not None}
+
+
+@asynccontextmanager
+async def asked_about(answer: Any, *, page: dict[str, Any] | None = None, **auth: Any) -> AsyncIterator[Any]:
+    """A server, and the issuer that it asks."""
+    async with authority() as issuer:
+        issuer.say("/introspect", answer, **(page or {}))
+        async with gated(settings(issuer, **auth)) as server:
+            yield server, issuer
+
+
+async def test_an_active_token() -> None:
+    """The issuer is asked as the protocol has it, and what it says makes the principal."""
+    async with asked_about(active(tenant="acme", roles=["clerk"]), tenant_claim="tenant") as (server, issuer):
+        one = await principal_of(server, "opaque-token")
+        [asked] = issuer.asked
+    assert (one["subject"], one["tenant"], one["scopes"], one["roles"]) == ("ada", "acme", ["read", "write"], ["clerk"])
+    assert one["issuer"] == f"{issuer.url}/introspect"
+    assert (asked.method, asked.form) == ("POST", {"token": "opaque-token", "token_type_hint": "access_token"})
+    scheme, _, credentials = asked.headers["authorization"].partition(" ")
+    assert scheme == "Basic"
+    assert base64.b64decode(credentials) == b"axolotl%20%26%20co:s3cret%2Fwith%3Asigns"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param({"active": False}, id="inactive"),
+        pytest.param(active(active=None), id="silent"),
+        pytest.param(active(active="true"), id="text"),
+        pytest.param(active(active=1), id="number"),
+        pytest.param(active(exp=1), id="expired"),
+        pytest.param(active(exp="soon"), id="end-is-text"),
+        pytest.param(active(exp=True), id="end-is-true"),
+        pytest.param(active(nbf=2**40), id="not-yet"),
+        pytest.param(active(aud="https://other.example.com"), id="for-others"),
+        pytest.param(active(aud=None), id="for-nobody"),
+        pytest.param(active(sub=None), id="of-nobody"),
+        pytest.param(active(sub=7), id="of-a-number"),
+        pytest.param(active(scope=7), id="scopes-are-a-number"),
+        pytest.param(active(iss=7), id="issuer-is-a-number"),
+    ],
+)
+async def test_answers_that_let_nobody_in(answer: dict[str, Any]) -> None:
+    """Whatever the issuer does not say clearly is a no."""
+    async with asked_about(answer) as (server, _):
+        reply = await discover(server, bearer("opaque"))
+        assert reply.status == 401
+        assert challenge_of(reply)["error"] == "invalid_token"
+
+
+async def test_the_issuer_it_names() -> None:
+    """Where issuers are named, a token of another is refused."""
+    issuers = ["https://id.example.com"]
+    async with asked_about(active(iss="https://id.example.com"), issuers=issuers) as (server, issuer):
+        assert (await principal_of(server, "one"))["issuer"] == "https://id.example.com"
+        issuer.say("/introspect", active(iss="https://evil.example.com"))
+        assert (await discover(server, bearer("two"))).status == 401
+
+
+@pytest.mark.parametrize(
+    ("answer", "page"),
+    [
+        pytest.param(active(), {"status": 500}, id="failing"),
+        pytest.param(active(), {"status": 401}, id="refusing"),
+        pytest.param(active(), {"status": 302, "headers": {"location": "/elsewhere"}}, id="redirecting"),
+        pytest.param([active()], {}, id="list"),
+        pytest.param("active", {}, id="text"),
+        pytest.param(active(note="x" * 300_000), {}, id="large"),
+    ],
+)
+async def test_an_issuer_that_fails(answer: Any, page: dict[str, Any]) -> None:
+    """Where the issuer gives no answer, nobody gets in, and all are told to try again."""
+    async with asked_about(answer, page=page) as (server, issuer):
+        issuer.say("/elsewhere", active())
+        reply = await discover(server, bearer("opaque"))
+        assert reply.status == 503
+        assert reply.headers["retry-after"] == "1"
+        assert issuer.count("/elsewhere") == 0
+
+
+async def test_an_issuer_that_is_away() -> None:
+    """An issuer that is not there lets nobody in."""
+    async with authority() as issuer:
+        auth = settings(issuer)
+    async with gated(auth) as server:
+        assert (await discover(server, bearer("opaque"))).status == 503
+
+
+async def test_a_slow_issuer() -> None:
+    """An issuer that does not answer costs no more than its time; when it is back, so are its users."""
+    async with asked_about(active(), timeout_seconds=0.05) as (server, issuer):
+        issuer.open.clear()
+        replies = await asyncio.gather(*(discover(server, bearer(f"token-{number}")) for number in range(40)))
+        assert {reply.status for reply in replies} == {503}
+        issuer.open.set()
+        await until_let_in(server)
+
+
+async def until_let_in(server: HttpServer) -> None:
+    async with asyncio.timeout(20):
+        while (await discover(server, bearer("later"))).status != 200:
+            pass
+
+
+async def test_what_is_known_is_not_asked_again() -> None:
+    """A token is asked about once in a while, also where many requests bring it at once, good or bad."""
+    async with asked_about(active()) as (server, issuer):
+        issuer.open.clear()
+        waiting = [asyncio.ensure_future(discover(server, bearer("same"))) for _ in range(20)]
+        await until(lambda: issuer.asked)
+        issuer.open.set()
+        assert {(await one).status for one in waiting} == {200}
+        assert (await discover(server, bearer("same"))).status == 200
+        issuer.say("/introspect", {"active": False})
+        for _ in range(5):
+            assert (await discover(server, bearer("bad"))).status == 401
+        assert issuer.count("/introspect") == 2
+
+
+async def test_a_revoked_token() -> None:
+    """A token that was revoked is refused as soon as what is known of it is too old."""
+    async with asked_about(active(), token_cache_seconds=0) as (server, issuer):
+        assert (await discover(server, bearer("token"))).status == 200
+        issuer.say("/introspect", {"active": False})
+        assert (await discover(server, bearer("token"))).status == 401
+
+
+async def test_bounds() -> None:
+    """Neither good nor bad tokens fill the memory, and only so many wait for an answer."""
+    async with authority() as issuer:
+        issuer.say("/introspect", {"active": False})
+        said = AuthSettings.model_validate(settings(issuer))
+        verifier = IntrospectionVerifier(said, Fetcher(20.0, 10_000), max_waiting=20, max_refused=10)
+        names = [f"token-{number}" for number in range(15)]
+        await asyncio.gather(*map(verifier.verify, names), return_exceptions=True)
+        assert len(verifier._refused) == 10
+        issuer.open.clear()
+        waiting = [asyncio.ensure_future(verifier.verify(f"waiting-{number}")) for number in range(25)]
+        await until(lambda: sum(one.done() for one in waiting) == 5)
+        await verifier.close()
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        assert all(isinstance(one, BaseException) for one in outcomes)
+        assert len(verifier._asking) == 0
+
+
+async def test_the_metadata_names_the_servers() -> None:
+    """Clients are sent to the authorization server, not to where this server asks."""
+    async with asked_about(active()) as (server, issuer):
+        reply = await discover(server, method="GET", path="/.well-known/oauth-protected-resource")
+        assert json.loads(reply.body)["authorization_servers"] == [issuer.url]

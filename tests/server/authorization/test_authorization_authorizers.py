@@ -1,0 +1,206 @@
+"""Authorizers of one's own: asked everywhere, once, and bounded; whatever goes wrong in them is a refusal."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from axolotl_core import FeatureSpec, Principal
+from axolotl_core.policies.access import Decision, IAuthorizer
+from axolotl_server import ServerHost
+from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.settings.policies import AuthorizationSettings
+from tests.support.servers.restricted_servers import ADA, ROOT, Speaker, offering, speaking
+
+GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+SHORT = {"timeout_seconds": 0.05}
+CALL = {"name": "look", "arguments": {}}
+
+
+class Deciding(IAuthorizer):
+    """Decides as a function does, and notes what it was asked."""
+
+    def __init__(self, decide: Callable[[Principal, FeatureSpec], Awaitable[Any]]) -> None:
+        self._decide = decide
+        self.asked: list[tuple[str, str, str]] = []
+
+    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Note it and decide."""
+        self.asked.append((principal.subject, spec.kind, spec.name))
+        decision: Decision = await self._decide(principal, spec)
+        return decision
+
+
+async def by_letter(principal: Principal, spec: FeatureSpec) -> Decision:
+    """Allow what has the first letter of the principal in its name, after a while."""
+    await asyncio.sleep(0)
+    return Decision(principal.subject[0] in spec.name, "letters")
+
+
+@GENERATIONS
+async def test_it_decides_on_lists_and_calls(legacy: bool) -> None:
+    """The authorizer of the container is asked about everything, and a call is decided on once."""
+    authorizer = Deciding(by_letter)
+    async with ServerHost(offering(authorizer=authorizer)) as host:
+        speaker = Speaker(host, ROOT, legacy=legacy)
+        await speaker.shake_hands()
+        assert await speaker.listed("tools") == ["refund", "refurbish"]
+        assert len(authorizer.asked) == 4
+        authorizer.asked.clear()
+        called = await speaker.ask("tools/call", {"name": "REFUND", "arguments": {"amount": 1}})
+        assert called["result"]["content"][0]["text"] == "paid 1"
+        assert authorizer.asked == [("root", "tool", "refund")]
+        authorizer.asked.clear()
+        completion = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": "A"}}
+        assert "result" in await speaker.ask("completion/complete", completion)
+        assert authorizer.asked == [("root", "prompt", "greet")], "to complete it is to use it"
+        for name in ("look", "refun"):
+            authorizer.asked.clear()
+            reply = await speaker.ask("tools/call", {"name": name, "arguments": {}})
+            assert reply["error"]["message"] == f"Tool not found: {name}"
+            assert len(authorizer.asked) == 1, "what is denied takes as long as what is not there"
+        await speaker.close()
+
+
+async def fail(principal: Principal, spec: FeatureSpec) -> Decision:
+    raise RuntimeError("the secret of the policy")
+
+
+async def leave(principal: Principal, spec: FeatureSpec) -> Decision:
+    raise SystemExit(3)
+
+
+async def cancel_itself(principal: Principal, spec: FeatureSpec) -> Decision:
+    raise asyncio.CancelledError
+
+
+async def hang(principal: Principal, spec: FeatureSpec) -> Decision:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def hang_on(principal: Principal, spec: FeatureSpec) -> Decision:
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.Event().wait()  # until the loop ends
+    raise AssertionError
+
+
+async def say_nothing(principal: Principal, spec: FeatureSpec) -> Any:
+    return None
+
+
+async def say_yes(principal: Principal, spec: FeatureSpec) -> Any:
+    return True
+
+
+async def say_it_loosely(principal: Principal, spec: FeatureSpec) -> Any:
+    return Decision("no", "loose")  # type: ignore[arg-type]
+
+
+FAULTY = pytest.mark.parametrize(
+    "decide", [fail, leave, cancel_itself, hang, hang_on, say_nothing, say_yes], ids=lambda one: one.__name__
+)
+
+
+@FAULTY
+@GENERATIONS
+async def test_a_failure_is_a_refusal(decide: Any, legacy: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """An authorizer that fails or hangs lets nobody in; the caller is told a reference, the log what went wrong."""
+    container = offering(authorizer=Deciding(decide))
+    async with speaking({**SHORT, "denied_as": "forbidden"}, ADA, legacy=legacy, container=container) as speaker:
+        called = (await speaker.ask("tools/call", CALL))["result"]
+        read = (await speaker.ask("resources/read", {"uri": "notes://open"}))["error"]
+        listed = (await speaker.ask("tools/list"))["error"]
+    assert called["isError"]
+    reference = called["_meta"]["reference"]
+    assert called["_meta"]["reason"] == "forbidden"
+    assert reference in called["content"][0]["text"]
+    references = [reference, read["data"]["reference"], listed["data"]["reference"]]
+    assert all(f"reference {one}" in caplog.text for one in references)
+    assert "secret" not in str((called, read, listed))
+    assert listed["message"] == f"Internal error. Reference: {references[2]}"
+
+
+@FAULTY
+@GENERATIONS
+async def test_a_failure_hides_what_a_refusal_hides(decide: Any, legacy: bool) -> None:
+    """Where refusals look as if there were nothing, failures do too."""
+    container = offering(authorizer=Deciding(decide))
+    async with speaking(SHORT, ADA, legacy=legacy, container=container) as speaker:
+        for name in ("look", "pudding"):
+            reply = await speaker.ask("tools/call", {"name": name, "arguments": {}})
+            assert reply["error"]["message"] == f"Tool not found: {name}"
+        reply = await speaker.ask("resources/read", {"uri": "notes://open"})
+        assert reply["error"]["message"] == "Resource not found: notes://open"
+
+
+async def test_only_true_is_true() -> None:
+    """A decision that is not plainly allowed is denied, in calls and in lists."""
+    async with speaking({}, ADA, container=offering(authorizer=Deciding(say_it_loosely))) as speaker:
+        assert await speaker.listed("tools") == []
+        assert "error" in await speaker.ask("tools/call", CALL)
+
+
+@GENERATIONS
+async def test_a_client_can_stop_what_is_undecided(legacy: bool) -> None:
+    """A request that is cancelled while the authorizer thinks is not run and not answered."""
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def think(principal: Principal, spec: FeatureSpec) -> Decision:
+        asked.set()
+        await answer.wait()
+        return Decision(True, "late")
+
+    async with speaking({}, ADA, legacy=legacy, container=offering(authorizer=Deciding(think))) as speaker:
+        speaker.send("tools/call", CALL, id="first")
+        await asked.wait()
+        speaker.send("tools/call", CALL, id="second")
+        speaker.send("notifications/cancelled", {"requestId": "first"}, id=None)
+        await asyncio.sleep(0)
+        answer.set()
+        reply = await speaker.receive()
+        assert reply["id"] == "second"
+        assert reply["result"]["content"][0]["text"] == "saw "
+        assert (await speaker.ask("tools/call", {"name": "pudding"}))["error"], "the first one is never answered"
+
+
+async def test_a_shutdown_while_it_thinks() -> None:
+    """A request on which nobody has decided when the connection ends is answered, and not run."""
+    asked = asyncio.Event()
+
+    async def think(principal: Principal, spec: FeatureSpec) -> Decision:
+        asked.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with ServerHost(
+        offering(authorizer=Deciding(think)), flags={"authorization": {"timeout_seconds": 0.2}}
+    ) as host:
+        speaker = Speaker(host, ADA)
+        speaker.send("tools/call", CALL, id=1)
+        await asked.wait()
+        (reply,) = await speaker._transport.close()
+    assert b"The server is shutting down" in reply
+
+
+class NeverOnSundays(DefaultAuthorizer):
+    """Follows the rules, except that it has one more."""
+
+    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Refuse money on a day that is always Sunday."""
+        if "money" in spec.feature.tags:
+            return Decision(False, "Sunday")
+        return await super().decide(principal, spec)
+
+
+async def test_a_policy_may_be_extended() -> None:
+    """A subclass of the ready policy is heard in what it adds, in lists and in calls."""
+    policy = NeverOnSundays(AuthorizationSettings(default="allow"))
+    async with speaking({"denied_as": "forbidden"}, ADA, container=offering(authorizer=policy)) as speaker:
+        assert await speaker.listed("tools") == ["look", "note", "refurbish"]
+        reply = await speaker.ask("tools/call", {"name": "refund", "arguments": {"amount": 1}})
+        assert reply["result"]["isError"]
+        assert "result" in await speaker.ask("tools/call", CALL)

@@ -1,0 +1,101 @@
+"""The layer by itself: it decides where nobody did, and only takes a verdict that is about its own feature."""
+
+from typing import Any
+
+import pytest
+
+from axolotl_core import FeatureSpec, Forbidden, Principal, ResourceNotFound, ToolCall, ToolNotFound
+from axolotl_core.calls.context import NOBODY
+from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
+from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
+from axolotl_server.authorization.authorization import Authorization
+from axolotl_server.features.completion import Completing
+from axolotl_server.layers.authorization import AuthorizationLayer
+from axolotl_server.settings.policies import AuthorizationSettings
+from tests.support.servers.restricted_servers import ADA, PLAIN, greet, look, refund, spec_of, vault
+
+
+class Saying(IAuthorizer):
+    """Always says the same."""
+
+    def __init__(self, allowed: Any) -> None:
+        self._decision = Decision(allowed, "always")
+
+    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Say it."""
+        return self._decision
+
+
+class Stopped:
+    """Something that is never told to stop."""
+
+    def cancel(self) -> None:
+        """Do nothing."""
+
+
+def authorization_saying(allowed: Any, **said: Any) -> Authorization:
+    return Authorization(Saying(allowed), AuthorizationSettings.model_validate(said))
+
+
+async def run(authorization: Authorization, spec: FeatureSpec) -> Any:
+    """Make a call of a feature that answers with its name."""
+
+    async def innermost(call: ToolCall) -> str:
+        return call.spec.name
+
+    invoke = AuthorizationLayer(authorization).wrap(spec, innermost)
+    return await invoke(ToolCall(1, NOBODY, ADA, uri="vault://gold", spec=spec, raw=b"{}", task=Stopped()))
+
+
+async def test_who_may_passes() -> None:
+    """A call that is allowed reaches the code."""
+    assert await run(authorization_saying(True), spec_of(look)) == "look"
+
+
+COMPLETING = FeatureSpec(Completing(greet, spec_of(greet)), "completion", "greet", PLAIN, None)
+METHOD = FeatureSpec(look, "extension", "receipts/print", PLAIN, None)
+
+
+@pytest.mark.parametrize("allowed", [False, "yes", 1, None])
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        (spec_of(look), ToolNotFound),
+        (spec_of(greet), PromptNotFound),
+        (spec_of(vault), ResourceNotFound),
+        (COMPLETING, InvalidParams),
+        (METHOD, MethodNotFound),
+    ],
+)
+async def test_who_may_not_does_not(spec: FeatureSpec, error: type[Exception], allowed: Any) -> None:
+    """What is not plainly allowed ends here, with the decision in the error, as the settings say."""
+    with pytest.raises(error) as hidden:
+        await run(authorization_saying(allowed), spec)
+    with pytest.raises(Forbidden) as told:
+        await run(authorization_saying(allowed, denied_as="forbidden"), spec)
+    for caught in (hidden, told):
+        decision = decision_behind(caught.value)
+        assert decision is not None
+        assert decision.rule == "always"
+    assert "always" not in f"{hidden.value}{told.value}{told.value.meta}"
+
+
+@pytest.mark.parametrize("allowed", [True, False])
+async def test_a_verdict_is_for_one_feature(allowed: bool) -> None:
+    """What was decided on one feature of a request says nothing about another."""
+    authorization = authorization_saying(allowed)
+    authorization.verdicts[NOBODY] = spec_of(refund), None if not allowed else ToolNotFound("refund")
+    if allowed:
+        assert await run(authorization, spec_of(look)) == "look"
+    else:
+        with pytest.raises(ToolNotFound, match="look"):
+            await run(authorization, spec_of(look))
+
+
+async def test_a_verdict_is_taken() -> None:
+    """A feature on which was decided is not decided on again."""
+    authorization, spec, denial = authorization_saying(True), spec_of(look), ToolNotFound("LOOK")
+    authorization.verdicts[NOBODY] = spec, denial
+    with pytest.raises(ToolNotFound) as caught:
+        await run(authorization, spec)
+    assert caught.value is denial

@@ -1,0 +1,224 @@
+"""Lists show what their reader may use, no more and no less."""
+
+import json
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+from hypothesis import HealthCheck, given, settings
+
+from axolotl_core import CacheHint, FeatureSpec, Principal, ToolNotFound, ToolRegistry, resource, tool
+from axolotl_core.policies.access import Decision
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_core.protocol.wire import encode_cursor
+from axolotl_server import ServerHost
+from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.eras.era import IEra
+from tests.support.servers.restricted_servers import (
+    ADA,
+    GUESTS,
+    ROOT,
+    Speaker,
+    look,
+    offering,
+    principals,
+    rule_lists,
+    speaking,
+)
+
+GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+NUMBERED = [tool(name=f"tool_{number}", tags=frozenset({str(number % 3)}))(look.function) for number in range(20)]
+THIRD = {"rules": [{"name": "third", "effect": "allow", "what": {"tags": ["0"]}}]}
+ARGUMENTS = {"refund": {"amount": 1}}
+
+
+@GENERATIONS
+async def test_each_list(legacy: bool) -> None:
+    """Tools, prompts, resources and templates are listed to those who may use them."""
+    async with ServerHost(offering(), flags={"authorization": GUESTS}) as host:
+        seen: dict[str, list[list[str]]] = {}
+        for principal in (ADA, ROOT):
+            speaker = Speaker(host, principal, legacy=legacy)
+            await speaker.shake_hands()
+            kinds = ("tools", "prompts", "resources", "resources/templates")
+            seen[principal.subject] = [await speaker.listed(kind) for kind in kinds]
+            await speaker.close()
+    assert seen["ada"] == [["look"], ["greet"], ["notes://open"], ["files://{+path}"]]
+    assert seen["root"] == [
+        ["look", "refund", "note", "refurbish"],
+        ["greet", "grieve"],
+        ["notes://open", "notes://closed"],
+        ["files://{+path}", "vault://{name}"],
+    ]
+
+
+async def usable(speaker: Speaker) -> list[list[str]]:
+    """Try everything, and give what is not refused."""
+
+    async def works(method: str, **params: Any) -> bool:
+        return "result" in await speaker.ask(method, params)
+
+    tools = ["look", "refund", "note", "refurbish"]
+    resources = ["notes://open", "notes://closed"]
+    templates = {"files://{+path}": "files://a", "vault://{name}": "vault://a"}
+    return [
+        [one for one in tools if await works("tools/call", name=one, arguments=ARGUMENTS.get(one, {}))],
+        [one for one in ("greet", "grieve") if await works("prompts/get", name=one)],
+        [one for one in resources if await works("resources/read", uri=one)],
+        [one for one, uri in templates.items() if await works("resources/read", uri=uri)],
+    ]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@given(rule_lists, principals)
+async def test_lists_agree_with_calls(rules: list[dict[str, Any]], principal: Principal) -> None:
+    """Whatever the policy, in both generations: what is listed can be used, and what can be used is listed."""
+    async with ServerHost(offering(), flags={"authorization": {"rules": rules, "mode": "enforce"}}) as host:
+        for legacy in (True, False):
+            speaker = Speaker(host, principal, legacy=legacy)
+            await speaker.shake_hands()
+            kinds = ("tools", "prompts", "resources", "resources/templates")
+            assert [await speaker.listed(kind) for kind in kinds] == await usable(speaker)
+            await speaker.close()
+
+
+@GENERATIONS
+@pytest.mark.parametrize("page_size", [1, 2, 3, 7, 100])
+async def test_pages(page_size: int, legacy: bool) -> None:
+    """Pages are full whatever was left out, and put together they are the list."""
+    async with speaking(
+        THIRD, legacy=legacy, container=offering(tools=NUMBERED), protocol={"page_size": page_size}
+    ) as speaker:
+        names = [f"tool_{number}" for number in range(0, 20, 3)]
+        assert await speaker.listed("tools") == names
+        first = (await speaker.ask("tools/list"))["result"]
+        assert len(first["tools"]) == min(page_size, 7)
+        assert ("nextCursor" in first) is (page_size < 7)
+
+
+async def test_a_cursor_is_good_for_everyone() -> None:
+    """A cursor leads on from its place also for somebody who sees another part of the list, and after a change."""
+    registry = ToolRegistry(NUMBERED)
+    container = offering(tools=[])
+    container.tool_registry = providers.Object(registry)
+    rules = [*GUESTS["rules"], *THIRD["rules"]]
+    flags = {"authorization": {"rules": rules}, "protocol": {"page_size": 2}}
+    async with ServerHost(container, flags=flags) as host:
+        ada, root = Speaker(host, ADA), Speaker(host, ROOT)
+        cursor = {"cursor": (await ada.ask("tools/list"))["result"]["nextCursor"]}
+        assert [one["name"] for one in (await root.ask("tools/list", cursor))["result"]["tools"]] == [
+            "tool_4",
+            "tool_5",
+        ]
+        registry.unregister_range(["tool_3", "tool_6"])
+        assert [one["name"] for one in (await ada.ask("tools/list", cursor))["result"]["tools"]] == [
+            "tool_9",
+            "tool_12",
+        ]
+        registry.register(tool(name="tool_new", tags=frozenset({"0"}))(look.function))
+        assert (await ada.listed("tools"))[-1] == "tool_new"
+        wrong = await ada.ask("tools/list", {"cursor": "wrong"})
+        assert wrong["error"]["code"] == -32602
+        await ada.close()
+        await root.close()
+
+
+def era_of(host: ServerHost) -> IEra:
+    eras: Any = host.handler._eras
+    era: IEra = eras.stateless
+    return era
+
+
+async def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Principals who see the same are given the same bytes, and whom the policy treats alike is decided on once."""
+    judge, judged = DefaultAuthorizer.judge, []
+
+    def count(policy: DefaultAuthorizer, principal: Principal, spec: FeatureSpec) -> Decision:
+        judged.append(principal.subject)
+        return judge(policy, principal, spec)
+
+    monkeypatch.setattr(DefaultAuthorizer, "judge", count)
+    flags = {"authorization": {"rules": [*GUESTS["rules"], *THIRD["rules"]]}}
+    async with ServerHost(offering(tools=NUMBERED), flags=flags) as host:
+        catalogue, era = host.catalogue, era_of(host)
+        first = await catalogue.page(era, None, ADA)
+        for principal in (ADA, Principal("bob"), ANONYMOUS, Principal("eve", "acme", frozenset({"x"}))):
+            assert await catalogue.page(era, None, principal) is first
+        other = await catalogue.page(era, None, ROOT)
+        assert other is not first
+        assert other is await catalogue.page(era, None, Principal("carol", roles=frozenset({"admin"})))
+        assert await catalogue.page(era, None, ADA) is first
+    assert judged == ["ada"] * 20 + ["root"] * 20
+
+
+async def test_a_lookup_suggests_nothing() -> None:
+    """Code that looks a tool up for nobody in particular is not told of others; without a policy it is."""
+    for said, expected in ((THIRD, "Tool not found: tool_"), ({}, "Tool not found: tool_ (did you mean 'tool_0'?)")):
+        async with ServerHost(offering(tools=NUMBERED), flags={"authorization": said}) as host:
+            with pytest.raises(ToolNotFound) as caught:
+                host.catalogue.by_name["tool_"]
+            assert str(caught.value) == expected
+
+
+async def test_scopes_tell_readers_apart() -> None:
+    """Readers whom the rules treat alike are shown different lists where a tool wants a scope that one of them has."""
+    plain, scoped = NUMBERED[0], tool(name="scoped", scopes=frozenset({"x"}))(look.function)
+    async with ServerHost(offering(tools=[plain, scoped]), flags={"authorization": {"default": "allow"}}) as host:
+        for scopes, expected in (({"y"}, 1), ({"x"}, 2), ({"y"}, 1), ({"x", "y"}, 2)):
+            page = await host.catalogue.page(era_of(host), None, Principal("ada", scopes=frozenset(scopes)))
+            assert len(json.loads(page)["tools"]) == expected
+
+
+async def test_what_is_kept_is_bounded() -> None:
+    """Neither many principals, nor many different views, nor forged cursors make the server keep ever more pages."""
+    rules = [
+        {"name": one.name, "effect": "allow", "who": {"roles": [one.name]}, "what": {"names": [one.name]}}
+        for one in NUMBERED
+    ]
+    flags = {"authorization": {"rules": rules}, "protocol": {"page_size": 2}}
+    async with ServerHost(offering(tools=NUMBERED), flags=flags) as host:
+        catalogue, era = host.catalogue, era_of(host)
+        for number in range(300):
+            roles = frozenset(one.name for place, one in enumerate(NUMBERED) if number >> place % 9 & 1)
+            page = await catalogue.page(era, None, Principal(str(number), roles=roles))
+            assert len(json.loads(page)["tools"]) == min(2, len(roles))
+        everyone = Principal("all", roles=frozenset(one.name for one in NUMBERED))
+        for place in range(1, 20):
+            await catalogue.page(era, encode_cursor("tools", place), everyone)
+        listing, views = catalogue._shown
+        assert listing.pages == {}
+        kept = views._views._values
+        assert 0 < len(kept) <= 32
+        assert max(len(view.pages) for view in kept.values()) <= 10
+
+
+@pytest.mark.parametrize("principal", [ANONYMOUS, ADA])
+async def test_nobody_else_may_keep_it(principal: Principal) -> None:
+    """Where there is a policy, no shared cache may keep a list or what was read, whatever settings and authors say."""
+
+    @resource("tariffs://all", cache=CacheHint(ttl_seconds=60, scope="public"))
+    async def tariffs() -> str:
+        return "free"
+
+    public = {"scope": "public", "list_ttl_seconds": 30, "resource_ttl_seconds": 20}
+    container = offering(resources=[tariffs, resource("plain://all")(tariffs.function)])
+    async with speaking({"default": "allow"}, principal, container=container, caching=public) as speaker:
+        for kind in ("tools", "prompts", "resources", "resources/templates"):
+            result = (await speaker.ask(f"{kind}/list"))["result"]
+            assert (result["cacheScope"], result["ttlMs"]) == ("private", 30_000)
+        for uri, seconds in (("tariffs://all", 60), ("plain://all", 20)):
+            result = (await speaker.ask("resources/read", {"uri": uri}))["result"]
+            assert (result["cacheScope"], result["ttlMs"]) == ("private", seconds * 1000)
+
+
+async def test_without_a_policy_nothing_changes() -> None:
+    """A server without a policy shows everything to everyone, may have it cached, and wraps nothing."""
+    async with speaking({}, container=offering(tools=NUMBERED), caching={"scope": "public"}) as speaker:
+        assert len(await speaker.listed("tools")) == 20
+        assert (await speaker.ask("tools/list"))["result"]["cacheScope"] == "public"
+    async with ServerHost(offering(tools=NUMBERED)) as host:
+        era = era_of(host)
+        assert await host.catalogue.page(era, None, ADA) is await host.catalogue.page(era, None, ANONYMOUS)
+        for place in range(1, 20):
+            await host.catalogue.page(era, encode_cursor("tools", place), ADA)
+        assert len(host.catalogue._shown[0].pages) == 1, "pages that nobody would ask for are not kept"

@@ -1,0 +1,98 @@
+"""What stands around the decision: records see every refusal, and tasks do not get around it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from axolotl_core import FeatureSpec, ILayer, Invoke, Principal, ToolCall, tool
+from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
+from axolotl_server.hosting import assembly as composition
+from axolotl_server.hosting import layer_stack as policy_layers
+from axolotl_server.hosting.layer_stack import OptionalLayers
+from tests.support.servers.restricted_servers import ADA, GUESTS, offering, speaking
+
+GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+KNOWS_TASKS: Mapping[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+
+
+@tool(task_support="optional")
+async def toil() -> str:
+    """Work for long."""
+    return "worked"
+
+
+class Recording(ILayer):
+    """Notes how calls end, as a record would."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, str, str | None]] = []
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        """Note the rule behind a refusal."""
+
+        async def noted(call: ToolCall) -> Any:
+            try:
+                return await call_next(call)
+            except Exception as error:
+                decision = decision_behind(error)
+                self.notes.append((spec.kind, spec.name, None if decision is None else decision.rule))
+                raise
+
+        return noted
+
+
+@GENERATIONS
+@pytest.mark.parametrize("denied_as", ["forbidden", "not_found"])
+async def test_refusals_are_recorded(denied_as: str, legacy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer outside sees each refusal once, with the rule that decided, whatever the caller is told."""
+    recording = Recording()
+
+    def layers(*parts: Any) -> OptionalLayers:
+        made = policy_layers.optional_layers(*parts)
+        return OptionalLayers(deciding=(recording, *made.deciding), guarding=made.guarding)
+
+    monkeypatch.setattr(composition, "optional_layers", layers)
+    rules = [*GUESTS["rules"], {"name": "no gold", "effect": "deny", "what": {"names": ["vault*"]}}]
+    async with speaking({"rules": rules, "denied_as": denied_as}, ADA, legacy=legacy) as speaker:
+        await speaker.ask("tools/call", {"name": "refund", "arguments": "wrong"})
+        await speaker.ask("tools/call", {"name": "look", "arguments": {}})
+        await speaker.ask("resources/read", {"uri": "vault://gold"})
+        await speaker.ask("prompts/get", {"name": "grieve"})
+        await speaker.ask("prompts/get", {"name": "grief"})
+        completion = {"ref": {"type": "ref/prompt", "name": "grieve"}, "argument": {"name": "x", "value": ""}}
+        await speaker.ask("completion/complete", completion)
+    assert recording.notes == [
+        ("tool", "refund", "default"),
+        ("resource", "vault://{name}", "no gold"),
+        ("prompt", "grieve", "default"),
+        ("completion", "grieve", "default"),
+    ]
+
+
+class OnlyOnce(IAuthorizer):
+    """Allows what it is asked about first."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Count."""
+        self.asked += 1
+        return Decision(self.asked == 1, "once")
+
+
+@pytest.mark.parametrize("authorizer", [None, OnlyOnce()])
+async def test_a_task_is_decided_on_when_it_runs(authorizer: IAuthorizer | None) -> None:
+    """What runs as a task passes the same layer, whatever was decided when it was asked for."""
+    meta = {"io.modelcontextprotocol/clientCapabilities": KNOWS_TASKS}
+    container = offering(tools=[toil], authorizer=authorizer)
+    async with speaking({} if authorizer else {"default": "allow"}, ADA, container=container) as speaker:
+        begun = await speaker.ask("tools/call", {"name": "toil", "arguments": {}, "_meta": meta})
+        wanted = {"taskId": begun["result"]["taskId"], "_meta": meta}
+        while (task := (await speaker.ask("tasks/get", wanted))["result"])["status"] == "working":
+            pass
+    if authorizer is None:
+        assert task["result"]["content"][0]["text"] == "worked"
+    else:
+        assert (task["status"], task["error"]["message"]) == ("failed", "Tool not found: toil")

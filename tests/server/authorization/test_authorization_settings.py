@@ -1,0 +1,125 @@
+"""The section `authorization`: what it says, what it refuses, and when it turns authorization on."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from axolotl_core import ConfigurationError, Principal
+from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.policies.access import Decision, IAuthorizer
+from axolotl_server import ServerHost
+from axolotl_server.authorization.authorization import authorization_of
+from axolotl_server.configuration.loading import load_settings
+from axolotl_server.settings.policies import AuthorizationSettings, PrincipalSettings
+from tests.support.servers.restricted_servers import look, offering, spec_of
+
+RULE: Mapping[str, Any] = {"name": "all", "effect": "allow"}
+
+
+class Everything(IAuthorizer):
+    """Allows all."""
+
+    async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
+        """Allow it."""
+        return Decision(True, "all")
+
+
+@pytest.mark.parametrize(
+    ("said", "authorizer", "expected"),
+    [
+        ({}, False, False),
+        ({"mode": "off"}, False, False),
+        ({"mode": "off"}, True, False),
+        ({"mode": "off", "rules": [RULE]}, False, False),
+        ({"mode": "enforce"}, False, True),
+        ({"rules": [RULE]}, False, True),
+        ({"rules": []}, False, False),
+        ({"default": "deny"}, False, True),
+        ({"default": "allow"}, False, True),
+        ({"denied_as": "forbidden"}, False, False),
+        ({}, True, True),
+    ],
+)
+async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected: bool) -> None:
+    """It is on where there is a policy, unless it is switched off; switched on without a policy, it denies."""
+    container = offering(authorizer=Everything() if authorizer else None)
+    async with ServerHost(container, flags={"authorization": said} if said else None) as host:
+        assert (host.catalogue.authorization is not None) is expected
+        layers = [type(layer).__name__ for layer in host.catalogue.bindings()[0].layers]
+        assert ("AuthorizationLayer" in layers) is expected
+
+
+async def test_an_authorizer_must_be_one() -> None:
+    """The role authorizer wants an IAuthorizer."""
+    with pytest.raises(ConfigurationError, match="authorizer gives str, which is no IAuthorizer"):
+        async with ServerHost(offering(authorizer="everything")):  # type: ignore[arg-type]
+            pass
+
+
+@pytest.mark.parametrize("said", [{"rules": [RULE]}, {"default": "deny"}])
+def test_two_policies_are_one_too_many(said: Mapping[str, Any]) -> None:
+    """Settings that would be ignored because the container has an authorizer of its own are refused."""
+    with pytest.raises(ConfigurationError, match="two policies"):
+        authorization_of(AuthorizationSettings.model_validate(said), Everything())
+
+
+async def test_switched_on_without_a_policy() -> None:
+    """Nobody may use anything."""
+    authorization = authorization_of(AuthorizationSettings(mode="enforce"), None)
+    assert authorization is not None
+    decision = await authorization.decide(Principal("ada"), spec_of(look))
+    assert (decision.allowed, decision.rule) == (False, "default")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"defualt": "deny"}, "Setting authorization.defualt is unknown; did you mean 'default'?"),
+        ({"default": "denny"}, "Setting authorization.default: there is no 'denny'; did you mean 'deny'?"),
+        ({"denied_as": "hidden"}, "there is no 'hidden'; there are: forbidden, not_found"),
+        ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0: 'whom' is unknown, did you mean 'who'?"),
+        (
+            {"rules": [RULE, {**RULE, "name": "b", "who": {"role": ["x"]}}]},
+            "Setting authorization.rules.1.who: 'role' is unknown, did you mean 'roles'?",
+        ),
+        ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown, did you mean 'read_only'?"),
+        ({"rules": [{**RULE, "what": {"kinds": ["tol"]}}]}, "there is no 'tol'; did you mean 'tool'?"),
+        ({"rules": [{**RULE, "what": {"kinds": ["completion"]}}]}, "there are: tool, prompt, resource, extension"),
+        ({"rules": [{**RULE, "effect": "permit"}]}, "there is no 'permit'; there are: allow, deny"),
+        ({"rules": [{"effect": "allow"}]}, "Setting authorization.rules.0.name: Field required"),
+        ({"rules": [{**RULE, "who": {"subjects": []}}]}, "Setting authorization.rules.0.who.subjects"),
+        ({"rules": [{**RULE, "who": {"subjects": "ada"}}]}, "Setting authorization.rules.0.who.subjects"),
+        ({"rules": [RULE, RULE]}, "two rules have the same name: all"),
+    ],
+)
+def test_mistakes(said: Mapping[str, Any], expected: str) -> None:
+    """A mistake is named with its place, and with the nearest right word where there is one."""
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(flags={"authorization": said})
+    assert expected in str(caught.value)
+
+
+def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rules can be given as JSON, single settings as texts."""
+    monkeypatch.setenv("AXOLOTL_AUTHORIZATION__RULES", '[{"name": "all", "effect": "allow", "who": {"roles": ["x"]}}]')
+    monkeypatch.setenv("AXOLOTL_AUTHORIZATION__DENIED_AS", "forbidden")
+    monkeypatch.setenv("AXOLOTL_STDIO__PRINCIPAL", '{"subject": "ada", "roles": ["clerk"]}')
+    settings = load_settings()
+    assert settings.authorization.rules[0].who.roles == frozenset({"x"})
+    assert settings.authorization.denied_as == "forbidden"
+    assert settings.authorization.enforced
+    assert settings.stdio.principal is not None
+    assert settings.stdio.principal.principal == Principal("ada", roles=frozenset({"clerk"}))
+
+
+def test_without_a_word_nothing_changes() -> None:
+    """The defaults alone turn nothing on."""
+    assert not load_settings().authorization.enforced
+    assert load_settings().stdio.principal is None
+
+
+def test_a_principal_of_the_settings() -> None:
+    """All that is said about it is in it."""
+    said = PrincipalSettings(subject="ada", tenant="acme", scopes=frozenset({"a"}), roles=frozenset({"b"}))
+    assert said.principal == Principal("ada", "acme", frozenset({"a"}), frozenset({"b"}))

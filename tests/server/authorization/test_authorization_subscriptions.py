@@ -1,0 +1,113 @@
+"""Changes of a resource are told to those who may read it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import Principal, ResourceRegistry, resource
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server import ServerHost
+from tests.support.servers.restricted_servers import ADA, GUESTS, RESOURCES, ROOT, Speaker, offering
+
+UPDATED = "notifications/resources/updated"
+
+
+@resource("files://")
+async def directory() -> str:
+    """What lists the files, and is no file itself."""
+    return "files"
+
+
+@resource("notes://")
+async def shelf() -> str:
+    """What lists the notes."""
+    return "notes"
+
+
+RULES: Mapping[str, Any] = {
+    "rules": [*GUESTS["rules"], {"name": "shelf", "effect": "allow", "what": {"names": ["notes://"]}}]
+}
+
+
+class Watched:
+    """A server whose resources change."""
+
+    def __init__(self, **said: Any) -> None:
+        self.registry = ResourceRegistry([*RESOURCES, directory, shelf])
+        container = offering(resources=[])
+        container.resource_registry = providers.Object(self.registry)
+        self.host = ServerHost(container, flags={"authorization": {**RULES, **said}})
+
+    async def speaker(self, principal: Principal, *, legacy: bool) -> Speaker:
+        speaker = Speaker(self.host, principal, legacy=legacy)
+        await speaker.shake_hands()
+        return speaker
+
+
+@pytest.mark.parametrize("principal", [ANONYMOUS, ADA])
+async def test_subscribing(principal: Principal) -> None:
+    """A denied URI is refused as one that is not there; nobody hears of its changes."""
+    watched = Watched()
+    async with watched.host:
+        speaker = await watched.speaker(principal, legacy=True)
+        assert (await speaker.ask("resources/subscribe", {"uri": "notes://open"}))["result"] == {}
+        for uri in ("notes://closed", "vault://gold", "nothing://here"):
+            reply = await speaker.ask("resources/subscribe", {"uri": uri})
+            assert reply["error"]["message"] == f"Resource not found: {uri}"
+        watched.registry.updated("notes://closed")
+        watched.registry.updated("vault://gold")
+        watched.registry.updated("notes://open")
+        assert (await speaker.receive())["params"] == {"uri": "notes://open"}
+        await speaker.close()
+
+
+async def test_subscribing_to_what_is_forbidden() -> None:
+    """Where refusals are told, this one is."""
+    watched = Watched(denied_as="forbidden")
+    async with watched.host:
+        speaker = await watched.speaker(ADA, legacy=True)
+        reply = await speaker.ask("resources/subscribe", {"uri": "vault://gold"})
+        assert reply["error"]["data"] == {"reason": "forbidden"}
+        await speaker.close()
+
+
+async def test_listening() -> None:
+    """A listener is told which of its wishes hold: denied and unknown resources are left out."""
+    watched = Watched()
+    uris = ["notes://open", "notes://closed", "nothing://here", "files://a", "vault://gold"]
+    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": uris}}
+    async with watched.host:
+        for principal, expected in ((ADA, ["notes://open", "files://a"]), (ROOT, [*uris[:2], *uris[3:]])):
+            speaker = await watched.speaker(principal, legacy=False)
+            speaker.send("subscriptions/listen", wanted, id=1)
+            acknowledged = (await speaker.receive())["params"]["notifications"]
+            assert acknowledged == {"toolsListChanged": True, "resourceSubscriptions": expected}
+            for uri in uris:
+                watched.registry.updated(uri)
+            assert [(await speaker.receive())["params"]["uri"] for _ in expected] == expected
+            await speaker.close()
+
+
+@pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+async def test_a_directory_tells_of_its_own(legacy: bool) -> None:
+    """Who watches a directory hears of what the same template makes, and not of what another resource holds."""
+    watched = Watched()
+    async with watched.host:
+        speaker = await watched.speaker(ADA, legacy=legacy)
+        uris = ["files://a/b", "notes://"]
+        if legacy:
+            for uri in uris:
+                assert "result" in await speaker.ask("resources/subscribe", {"uri": uri})
+        else:
+            speaker.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}, id=1)
+            await speaker.receive()
+        for uri in ("notes://closed", "files://a/b/c", "notes://open", "files://other", "notes://"):
+            watched.registry.updated(uri)
+        heard = [await speaker.receive(), await speaker.receive()]
+        assert [(one["method"], one["params"]["uri"]) for one in heard] == [
+            (UPDATED, "files://a/b/c"),
+            (UPDATED, "notes://"),
+        ]
+        await speaker.close()

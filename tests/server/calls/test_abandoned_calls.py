@@ -1,0 +1,258 @@
+"""Code that does not end when it is stopped: its caller is answered without it, and it is counted until it ends."""
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+from pydantic import BaseModel
+
+from axolotl_core import (
+    CancelReason,
+    FeatureSpec,
+    ILayer,
+    Invoke,
+    IPrompt,
+    NoArguments,
+    ToolCall,
+    ToolCancelled,
+    ToolContext,
+    tool,
+)
+from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
+from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.endless_tools import SHORT, Stuck
+from tests.support.peers.wire import INITIALIZE, META, call, message
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import Echo, Probe, container_of
+
+
+def cancelling(number: int) -> bytes:
+    """Take a request back."""
+    return message("notifications/cancelled", {"requestId": number}, id=None)
+
+
+async def hear(transport: MemoryTransport) -> Any:
+    """Wait for a message."""
+    return json.loads(await asyncio.wait_for(transport.receive(), PATIENCE_SECONDS))
+
+
+async def test_a_caller_is_answered_without_the_code() -> None:
+    """The answer comes once, the code is counted until it ends, and then leaves nothing behind."""
+    stuck = Stuck()
+    before = asyncio.all_tasks()
+    async with ServerHost(container_of(stuck, Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        inflight = host.handler.inflight
+        transport.send(call("stuck", id=1))
+        assert (await hear(transport))["result"]["_meta"]["reason"] == "timeout"
+        assert (len(inflight), len(inflight.zombies), inflight.zombies.by_name()) == (0, 1, {"stuck": 1})
+        stuck.release.set()
+        await until(lambda: len(inflight.zombies) == 0)
+        transport.send(call("echo", id=2))
+        assert (await hear(transport))["id"] == 2
+        assert await transport.close() == []
+        assert inflight.zombies.total == 1
+    await until(lambda: asyncio.all_tasks() == before)
+
+
+class Name(BaseModel):
+    name: str
+
+
+async def _speak(context: ToolContext) -> None:
+    context.report_progress(len(asyncio.all_tasks()))
+    context.log("error", "still here")
+    context.hang_up()
+    await context.ask(Name, "who?")
+
+
+async def test_a_caller_that_cancelled_hears_nothing_more() -> None:
+    """Neither an answer nor any other word follows a cancellation, whatever the code does with its last moments."""
+    stuck = Stuck(_speak)
+    async with ServerHost(container_of(stuck, Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
+        transport.send(message("notifications/initialized", id=None))
+        await hear(transport)
+        transport.send(call("stuck", id=1, token=1, legacy=True))
+        await stuck.started.wait()
+        transport.send(cancelling(1))
+        await until(lambda: len(host.handler.inflight.zombies) == 1)
+        stuck.release.set()
+        await stuck.ended.wait()
+        transport.send(call("echo", id=2, legacy=True))
+        assert (await hear(transport))["id"] == 2
+        assert await transport.close() == []
+    assert len(stuck.problems) == 2
+    assert all(isinstance(problem, ToolCancelled) for problem in stuck.problems)
+    assert stuck.contexts[0].cancel_reason is CancelReason.CLIENT
+
+
+async def test_a_thread_cannot_ask_when_its_caller_is_gone() -> None:
+    """A thread that was left behind is refused what needs a caller."""
+    go_on, ended = threading.Event(), threading.Event()
+    problems: list[BaseException] = []
+
+    @tool(timeout_seconds=SHORT)
+    def dig(context: ToolContext) -> None:
+        go_on.wait(PATIENCE_SECONDS)
+        try:
+            asyncio.run(context.ask(Name, "who?"))
+        except ToolCancelled as error:
+            problems.append(error)
+        ended.set()
+
+    async with connect(container_of(dig)) as client:
+        assert (await client.call("dig")).is_error
+        go_on.set()
+        assert await asyncio.to_thread(ended.wait, PATIENCE_SECONDS)
+    assert len(problems) == 1
+
+
+async def test_a_coroutine_in_a_thread_is_cancelled() -> None:
+    """Asynchronous code in a thread of its own ends when its call is stopped."""
+    cancelled = threading.Event()
+
+    @tool(execution="thread", timeout_seconds=SHORT)
+    async def wait() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    async with ServerHost(container_of(wait)) as host:
+        client = InProcessClient(host.handler)
+        assert (await client.call("wait")).meta["reason"] == "timeout"
+        assert await asyncio.to_thread(cancelled.wait, PATIENCE_SECONDS)
+        await until(lambda: len(host.handler.inflight.zombies) == 0)
+        await client.close()
+
+
+async def test_an_id_is_free_again() -> None:
+    """A request may have the id of one that was abandoned, and a cancellation is for the new one."""
+    stuck, probe = Stuck(), Probe()
+    async with ServerHost(container_of(stuck, probe)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("stuck", id=1))
+        await hear(transport)
+        transport.send(call("probe", id=1))
+        await probe.started.wait()
+        stuck.release.set()
+        await stuck.ended.wait()
+        transport.send(cancelling(1))
+        await asyncio.wait_for(probe.cancelled.wait(), PATIENCE_SECONDS)
+        assert await transport.close() == []
+
+
+class Watching(ILayer):
+    """Notes what becomes of calls."""
+
+    def __init__(self, name: str, notes: list[str], *, fails: bool = False) -> None:
+        self._name = name
+        self._notes = notes
+        self._fails = fails
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        async def watched(call: ToolCall) -> Any:
+            call.when_abandoned(self._abandoned)
+            try:
+                return await call_next(call)
+            finally:
+                self._notes.append(f"{self._name} ended")
+
+        return watched
+
+    def _abandoned(self) -> None:
+        self._notes.append(f"{self._name} abandoned")
+        if self._fails:
+            raise RuntimeError("no record")
+
+
+async def test_layers_hear_of_it_before_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+    """What must be done before the answer is done once, the innermost first, even if another fails to do it."""
+    notes: list[str] = []
+    stuck = Stuck()
+    layers = [Watching("outer", notes), Watching("middle", notes, fails=True), Watching("inner", notes)]
+    async with connect(container_of(stuck, layers=layers)) as client:
+        assert (await client.call("stuck")).meta["reason"] == "timeout"
+        assert notes == ["inner abandoned", "middle abandoned", "outer abandoned"]
+        stuck.release.set()
+        await until(lambda: len(notes) == 6)
+    assert notes[3:] == ["inner ended", "middle ended", "outer ended"]
+    assert "no record" in caplog.text
+
+
+async def test_what_goes_on_takes_places_of_the_server() -> None:
+    """Code that nobody waits for cannot pile up without end: it counts against the calls that may run."""
+    stuck = Stuck()
+    async with connect(container_of(stuck, Echo()), settings={"limits": {"max_inflight": 2}}) as client:
+        for _ in range(2):
+            assert (await client.call("stuck")).meta["reason"] == "timeout"
+        assert (await client.call("echo")).text == "The server is busy; try again"
+        stuck.release.set()
+        await stuck.ended.wait()
+        await until(lambda: True)
+        assert not (await client.call("echo")).is_error
+
+
+async def test_one_message_of_a_batch() -> None:
+    """A batch is answered when the last of its messages is, and a stuck one is answered in time."""
+    stuck = Stuck()
+    async with ServerHost(container_of(stuck, Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(message("initialize", {**INITIALIZE, "protocolVersion": "2025-03-26"}, id="hello"))
+        transport.send(message("notifications/initialized", id=None))
+        await hear(transport)
+        batch = [call("stuck", id=1, legacy=True), call("echo", {"text": "x"}, id=2, legacy=True)]
+        transport.send(b"[%b]" % b",".join(batch))
+        first, second = await hear(transport)
+        assert first["result"]["_meta"]["reason"] == "timeout"
+        assert second["result"]["content"][0]["text"] == "x"
+        stuck.release.set()
+        assert await transport.close(PATIENCE_SECONDS) == []
+
+
+class StuckPrompt(IPrompt[NoArguments]):
+    """A prompt that does not end."""
+
+    name = "stuck"
+    timeout_seconds = SHORT
+
+    def __init__(self, stuck: Stuck) -> None:
+        self._stuck = stuck
+
+    async def render(self, arguments: NoArguments, context: ToolContext) -> str:
+        return await self._stuck.execute(arguments, context)
+
+
+async def test_a_prompt_that_does_not_end() -> None:
+    """What is no tool is answered by an error of the protocol, in time too."""
+    stuck = Stuck()
+    container = container_of()
+    container.prompts = providers.Object([StuckPrompt(stuck)])
+    async with connect(container) as client:
+        with pytest.raises(RemoteError, match="did not finish within"):
+            await client.get_prompt("stuck")
+        stuck.release.set()
+
+
+async def test_a_task_is_settled_in_time() -> None:
+    """A call that runs as a task ends for its caller although its code goes on."""
+    stuck = Stuck()
+    stuck.task_support = "required"
+    capabilities: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": capabilities}
+    async with connect(container_of(stuck), capabilities=capabilities) as client:
+        begun = await client.request("tools/call", {"name": "stuck", "arguments": {}, "_meta": meta})
+        await stuck.stopped.wait()
+        asked = {"taskId": begun["taskId"], "_meta": meta}
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while (task := await client.request("tasks/get", asked))["status"] == "working":
+                pass
+        assert task["result"]["_meta"]["reason"] == "timeout"
+        stuck.release.set()
+        await stuck.ended.wait()
+        assert (await client.request("tasks/get", asked))["result"] == task["result"]

@@ -1,0 +1,370 @@
+"""Calls that are ended before their time: by the client, by its leaving, by the clock, by the server's end."""
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import httpx
+import pytest
+
+from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
+from axolotl_server import HttpApp, ServerHost
+from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.wire import (
+    INITIALIZE,
+    JSON_HEADERS,
+    call,
+    connection,
+    message,
+    mirrored,
+    raw_request,
+    read_head,
+)
+from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
+from tests.support.tools import Echo, Probe, container_of
+
+QUICK_WATCH = {"http": {"watch_after_seconds": 0.01}}
+
+
+async def patiently(waiting: Any) -> Any:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await waiting
+
+
+async def answers(transport: MemoryTransport) -> list[Any]:
+    return [json.loads(reply) for reply in await transport.close(PATIENCE_SECONDS)]
+
+
+async def shake_hands(transport: MemoryTransport) -> None:
+    transport.send(message("initialize", INITIALIZE, id="hello"))
+    await transport.receive()
+    transport.send(message("notifications/initialized", id=None))
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+async def test_a_client_cancels_its_call(legacy: bool) -> None:
+    """The tool is cancelled and knows by whom, and nothing is answered."""
+    probe = Probe()
+    async with ServerHost(container_of(probe)) as host:
+        transport = MemoryTransport(host.handler)
+        if legacy:
+            await shake_hands(transport)
+        transport.send(call("probe", id=7, legacy=legacy))
+        await patiently(probe.started.wait())
+        transport.send(message("notifications/cancelled", {"requestId": 7}, id=None))
+        await patiently(probe.cancelled.wait())
+        assert probe.context is not None
+        assert probe.context.cancel_reason is CancelReason.CLIENT
+        assert await answers(transport) == []
+        assert len(host.handler.inflight) == 0
+
+
+async def test_a_connection_cancels_its_own_calls_only() -> None:
+    """The same id on another connection is another request."""
+    probe = Probe()
+    async with ServerHost(container_of(probe)) as host:
+        mine, theirs = MemoryTransport(host.handler), MemoryTransport(host.handler)
+        theirs.send(call("probe", id=7))
+        await patiently(probe.started.wait())
+        mine.send(message("notifications/cancelled", {"requestId": 7}, id=None))
+        mine.send(call("nobody", id=8))
+        await patiently(mine.receive())
+        assert not probe.cancelled.is_set()
+        probe.release.set()
+        assert [reply["id"] for reply in await answers(theirs)] == [7]
+        await mine.close()
+
+
+async def test_a_tool_that_ignores_its_cancellation_is_not_answered() -> None:
+    """What a cancelled tool still gives is dropped."""
+
+    class Stubborn(ITool[NoArguments, str]):
+        name = "stubborn"
+        started = asyncio.Event()
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            self.started.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                await asyncio.sleep(0)
+            return "anyway"
+
+    stubborn = Stubborn()
+    async with ServerHost(container_of(stubborn, Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("stubborn", id=1))
+        await patiently(stubborn.started.wait())
+        transport.send(message("notifications/cancelled", {"requestId": 1}, id=None))
+        transport.send(call("echo", {"text": "next"}, id=2))
+        assert [reply["id"] for reply in await answers(transport)] == [2]
+
+
+async def test_a_thread_learns_that_it_is_cancelled() -> None:
+    """The caller is let go at once; the thread sees the reason when it looks."""
+    started, go_on, seen = threading.Event(), threading.Event(), threading.Event()
+
+    @tool(execution="thread")
+    def dig(context: ToolContext) -> str:
+        started.set()
+        go_on.wait(PATIENCE_SECONDS)
+        if context.cancelled and context.cancel_reason is CancelReason.CLIENT:
+            seen.set()
+        context.raise_if_cancelled()
+        return "dug"
+
+    async with ServerHost(container_of(dig)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("dig", id=1))
+        await asyncio.to_thread(started.wait, PATIENCE_SECONDS)
+        transport.send(message("notifications/cancelled", {"requestId": 1}, id=None))
+        assert await answers(transport) == []
+        go_on.set()
+        assert await asyncio.to_thread(seen.wait, PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+async def test_a_thread_that_reports_too_late_is_not_heard(transport: str) -> None:
+    """A report of a thread whose call has ended meanwhile does not follow the reply."""
+    may_go_on, done = threading.Event(), threading.Event()
+
+    @tool(execution="thread", timeout_seconds=0.02)
+    def dig(context: ToolContext) -> None:
+        context.report_progress(1)
+        may_go_on.wait(PATIENCE_SECONDS)
+        context.report_progress(2)
+        done.set()
+
+    async with ServerHost(container_of(dig, Echo())) as host:
+        if transport == "memory":
+            memory = MemoryTransport(host.handler)
+            memory.send(call("dig", id=1, token=1))
+            replies = [json.loads(await patiently(memory.receive())) for _ in range(2)]
+            assert [reply.get("id") for reply in replies] == [None, 1]
+        else:
+            sent = await patiently(asgi_exchange(HttpApp(host.handler, host.settings), call("dig", token=1), "dig"))
+        may_go_on.set()
+        assert await asyncio.to_thread(done.wait, PATIENCE_SECONDS)
+        await asyncio.sleep(0)
+        if transport == "memory":
+            assert await memory.close() == []
+        else:
+            assert sent[-1] == {"type": "http.response.body", "body": b""}
+
+
+async def asgi_exchange(app: HttpApp, body: bytes, name: str) -> list[Any]:
+    headers = [(key.lower().encode(), value.encode()) for key, value in mirrored(name=name).items()]
+    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [*headers, (b"host", b"localhost")]}
+    received, sent = [{"type": "http.request", "body": body}], []
+
+    async def receive() -> Any:
+        return received.pop() if received else await asyncio.Event().wait()
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    await app(scope, receive, send)
+    return sent
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_leaving_cancels_a_stateless_call(streaming: bool) -> None:
+    """A client that closes its connection has cancelled, before the reply as well as within a stream."""
+    probe = Probe(progress=streaming)
+    async with serving(container_of(probe), QUICK_WATCH) as server:
+        async with connection(server.port) as (reader, writer):
+            body = call("probe", token=1 if streaming else None)
+            writer.write(raw_request(body, mirrored(name="probe").items()))
+            await patiently(probe.started.wait())
+            if streaming:
+                status, headers = await read_head(reader)
+                assert (status, headers["content-type"]) == (200, "text/event-stream")
+                await reader.readuntil(b"notifications/progress")
+        await patiently(probe.cancelled.wait())
+        assert probe.context is not None
+        assert probe.context.cancel_reason is CancelReason.DISCONNECT
+        await until(lambda: not server.host.handler.inflight)
+
+
+async def test_leaving_at_once_is_noticed_later() -> None:
+    """A client that was gone before anybody looked is missed when somebody does."""
+    probe = Probe()
+    async with serving(container_of(probe), QUICK_WATCH) as server:
+        async with connection(server.port) as (_, writer):
+            writer.write(raw_request(call("probe"), mirrored(name="probe").items()))
+            await writer.drain()
+        await patiently(probe.cancelled.wait())
+
+
+async def test_a_disconnect_cancels_its_own_call_only() -> None:
+    """Other clients with the same id go on."""
+    probe = Probe()
+    async with serving(container_of(probe), QUICK_WATCH) as server:
+        request = raw_request(call("probe", id=1), mirrored(name="probe").items())
+        async with connection(server.port) as (reader, staying):
+            staying.write(request)
+            await patiently(probe.started.wait())
+            probe.started.clear()
+            async with connection(server.port) as (_, leaving):
+                leaving.write(request)
+                await patiently(probe.started.wait())
+            await patiently(probe.cancelled.wait())
+            probe.release.set()
+            assert (await read_head(reader))[0] == 200
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> None:
+    """To the revisions with a handshake a lost connection means nothing: the tool goes on to its end."""
+    probe, other = Probe(progress=streaming), Probe()
+    other.name = "other"
+    async with serving(container_of(probe, other), QUICK_WATCH) as server, httpx.AsyncClient(verify=False) as http:
+        reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
+        headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
+        await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)
+        async with connection(server.port) as (reader, writer):
+            body = call("probe", legacy=True, token=1 if streaming else None)
+            writer.write(raw_request(body, headers.items()))
+            await patiently(probe.started.wait())
+            if streaming:
+                await reader.readuntil(b"notifications/progress")
+        # Once the leaving of a stateless client is noticed, that of the other would have been.
+        async with connection(server.port) as (_, writer):
+            writer.write(raw_request(call("other"), mirrored(name="other").items()))
+            await patiently(other.started.wait())
+        await patiently(other.cancelled.wait())
+        assert not probe.cancelled.is_set()
+        probe.release.set()
+        await until(lambda: not server.host.handler.inflight)
+        assert probe.context is not None
+        assert not probe.context.cancelled
+
+
+async def test_a_session_cancels_its_call_by_a_notification() -> None:
+    """The request whose call was cancelled is told so: a client over HTTP waits for a response."""
+    probe = Probe()
+    async with serving(container_of(probe)) as server, httpx.AsyncClient(verify=False) as http:
+        reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
+        headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
+        await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)
+        running = asyncio.ensure_future(
+            http.post(server.url, content=call("probe", id=5, legacy=True), headers=headers)
+        )
+        await patiently(probe.started.wait())
+        cancelled = message("notifications/cancelled", {"requestId": 5}, id=None)
+        assert (await http.post(server.url, content=cancelled, headers=headers)).status_code == 202
+        assert (await patiently(running)).json()["error"] == {"code": -32800, "message": "Request cancelled"}
+        assert probe.cancelled.is_set()
+
+
+async def test_a_deadline_ends_a_call() -> None:
+    """The tool is cancelled and knows why, and the model is told."""
+    probe = Probe()
+    probe.timeout_seconds = 0.02
+    async with ServerHost(container_of(probe)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("probe"))
+        await patiently(probe.cancelled.wait())
+        (reply,) = await answers(transport)
+    assert reply["result"]["content"][0]["text"] == "Tool probe did not finish within 0.02 seconds"
+    assert reply["result"]["isError"] is True
+    assert probe.context is not None
+    assert probe.context.cancel_reason is CancelReason.TIMEOUT
+
+
+async def test_a_deadline_ends_a_call_that_swallows_its_cancellation() -> None:
+    """A tool that goes on after its deadline is answered as late, once, however it ends."""
+
+    class Deaf(ITool[NoArguments, str]):
+        name = "deaf"
+        timeout_seconds = 0.01
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise ValueError("swallowed") from None
+            return "never"
+
+    async with ServerHost(container_of(Deaf(), Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("deaf", id=1))
+        reply = json.loads(await patiently(transport.receive()))
+        assert reply["result"]["_meta"]["reason"] == "timeout"
+        transport.send(call("echo", id=2))
+        assert [reply["id"] for reply in await answers(transport)] == [2]
+
+
+async def test_a_tool_knows_its_deadline() -> None:
+    """The time that is left shrinks from the limit on."""
+
+    class Clock(ITool[NoArguments, float]):
+        name = "clock"
+        timeout_seconds = 50.0
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> float:
+            assert context.remaining_seconds is not None
+            return context.remaining_seconds
+
+    async with ServerHost(container_of(Clock())) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("clock"))
+        (reply,) = await answers(transport)
+    assert 40 < reply["result"]["structuredContent"] <= 50
+
+
+async def test_the_end_of_a_connection_answers_what_runs() -> None:
+    """A call that is running when the server lets go of a connection is told to try again."""
+    probe = Probe()
+    async with ServerHost(container_of(probe)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("probe"))
+        await patiently(probe.started.wait())
+        (reply,) = [json.loads(message) for message in await transport.close(0)]
+    assert reply["result"]["isError"] is True
+    assert reply["result"]["_meta"]["retryAfterMs"] == 1000
+    assert probe.context is not None
+    assert probe.context.cancel_reason is CancelReason.SHUTDOWN
+
+
+async def test_a_tool_may_use_timeouts_and_groups_of_its_own() -> None:
+    """Cancellations inside a tool are its own business."""
+
+    class Structured(ITool[NoArguments, str]):
+        name = "structured"
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.001):
+                    await asyncio.Event().wait()
+            async with asyncio.TaskGroup() as group:
+                forever = group.create_task(asyncio.Event().wait())
+                await asyncio.sleep(0)
+                forever.cancel()
+            return "fine"
+
+    async with ServerHost(container_of(Structured())) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("structured"))
+        (reply,) = await answers(transport)
+    assert reply["result"]["content"][0]["text"] == "fine"
+
+
+async def test_a_deadline_reaches_into_the_timeouts_of_a_tool() -> None:
+    """A deadline that strikes inside a tool's own timeout is still the deadline."""
+
+    class Nested(ITool[NoArguments, str]):
+        name = "nested"
+        timeout_seconds = 0.02
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            async with asyncio.timeout(PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+                group.create_task(asyncio.Event().wait())
+            return "never"
+
+    async with ServerHost(container_of(Nested())) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("nested"))
+        (reply,) = await answers(transport)
+    assert reply["result"]["_meta"]["reason"] == "timeout"

@@ -1,0 +1,221 @@
+"""Things of one call that a container makes: who calls, why it ends, what time it is, and what they hold on to."""
+
+import asyncio
+import gc
+import weakref
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from dependency_injector import containers, providers
+
+from axolotl_core import (
+    CancellationToken,
+    ITool,
+    NoArguments,
+    Principal,
+    ToolContext,
+    ToolError,
+    prompt,
+    resource,
+    tool,
+)
+from axolotl_core.calls.cancellation import IClock, SystemClock
+from axolotl_core.calls.scope import current_call
+from axolotl_server import connect
+from axolotl_server.call_providers import call_cancellation, call_context, call_principal, clock
+from tests.support.call_resources import Ledger
+from tests.support.servers.serving import until
+from tests.support.tools import container_of
+
+
+@dataclass
+class Session:
+    """A unit of work of one call."""
+
+    principal: Principal
+    cancellation: CancellationToken
+    context: ToolContext
+    clock: IClock
+
+
+class Transfer(ITool[NoArguments, dict[str, Any]]):
+    """Uses a session for each call."""
+
+    name = "transfer"
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+        self.sessions: list[Session] = []
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> dict[str, Any]:
+        session: Session = await context.enter(self._session)
+        self.sessions.append(session)
+        assert session.context is context
+        assert session.cancellation is context.cancellation
+        return {"subject": session.principal.subject, "year": session.clock.now().year}
+
+
+class Container(containers.DeclarativeContainer):
+    """A tool with a session of its own for each call."""
+
+    clock = providers.Singleton(SystemClock)
+    session = providers.Factory(
+        Session, principal=call_principal, cancellation=call_cancellation, context=call_context, clock=clock
+    )
+    transfer = providers.Singleton(Transfer, session.provider)
+    tools = providers.List(transfer)
+
+
+class StoppedClock(IClock):
+    """Always tells the same time."""
+
+    def now(self) -> datetime:
+        return datetime(1999, 12, 31, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
+async def test_a_container_makes_things_for_one_call() -> None:
+    """A provider of a session gets the principal, the cancellation, the call and the clock injected."""
+    container = Container()
+    async with connect(container, principal=Principal("ada")) as client:
+        first = (await client.call("transfer")).structured
+        await client.call("transfer")
+    assert first["subject"] == "ada"
+    assert first["year"] >= 2026
+    one, other = container.transfer().sessions
+    assert one is not other
+    assert isinstance(clock(), IClock)
+
+
+async def test_a_test_has_its_own_clock() -> None:
+    """The clock of a container is overridden like anything else."""
+    container = Container()
+    container.clock.override(providers.Object(StoppedClock()))
+    async with connect(container) as client:
+        assert (await client.call("transfer")).structured["year"] == 1999
+
+
+def test_outside_of_a_call_there_is_none() -> None:
+    """What belongs to a call cannot be had where there is no call."""
+    with pytest.raises(LookupError):
+        current_call()
+    with pytest.raises(LookupError):
+        call_principal()
+
+
+async def test_the_body_of_a_factory_knows_its_call() -> None:
+    """Coroutines and generators run after they were called, and still know for whom."""
+    subjects: list[str] = []
+
+    async def awaited() -> str:
+        await asyncio.sleep(0)
+        return current_call().principal.subject
+
+    @asynccontextmanager
+    async def waiting() -> AsyncIterator[str]:
+        await asyncio.sleep(0)
+        yield current_call().principal.subject
+
+    @contextmanager
+    def plain() -> Iterator[str]:
+        yield current_call().principal.subject
+
+    @tool
+    async def work(context: ToolContext) -> None:
+        subjects.extend([await context.enter(awaited), await context.enter(waiting), await context.enter(plain)])
+        with pytest.raises(LookupError):
+            current_call()
+
+    @tool
+    def work_in_thread(context: ToolContext) -> None:
+        subjects.append(context.open(plain))
+
+    async with connect(container_of(work, work_in_thread), principal=Principal("ada")) as client:
+        await client.call("work")
+        await client.call("work_in_thread")
+    assert subjects == ["ada"] * 4
+
+
+async def test_calls_at_the_same_time_have_their_own() -> None:
+    """What is made for one call never reaches another one, however they interleave."""
+
+    @asynccontextmanager
+    async def own() -> AsyncIterator[object]:
+        mine = current_call().request_id
+        for _ in range(5):
+            await asyncio.sleep(0)
+            assert current_call().request_id == mine
+        yield mine
+
+    @tool
+    async def work(context: ToolContext) -> bool:
+        return await context.enter(own) == context.request_id
+
+    async with connect(container_of(work)) as client:
+        outcomes = await asyncio.gather(*(client.call("work") for _ in range(100)))
+    assert all(outcome.structured is True for outcome in outcomes)
+
+
+async def test_prompts_and_resources_have_scopes_too() -> None:
+    """Everything that runs for a caller may have things of its own."""
+    ledger = Ledger()
+
+    @prompt
+    async def speak(context: ToolContext) -> str:
+        return (await context.enter(ledger.waiting("of a prompt"))).name
+
+    @resource("scoped://page")
+    def page(context: ToolContext) -> str:
+        return context.open(ledger.plain("of a resource")).name
+
+    container = container_of()
+    container.prompts = providers.List(providers.Object(speak))
+    container.resources = providers.List(providers.Object(page))
+    async with connect(container) as client:
+        assert (await client.get_prompt("speak")).text == "of a prompt"
+        assert (await client.read_resource("scoped://page")).text == "of a resource"
+    assert sorted(ledger.order) == ["of a prompt", "of a resource"]
+
+
+@pytest.mark.parametrize("kind", ["coroutine", "manager"])
+async def test_what_has_to_be_awaited_cannot_be_opened(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A plain function is told in the log what it should have been instead."""
+    ledger = Ledger()
+
+    async def make() -> str:
+        return "never"
+
+    @tool
+    def work(context: ToolContext) -> None:
+        context.open(make if kind == "coroutine" else ledger.waiting("session"))
+
+    async with connect(container_of(work)) as client:
+        assert (await client.call("work")).is_error
+    assert "await context.enter" in caplog.text
+    assert ledger.made == []
+
+
+async def test_nothing_is_kept() -> None:
+    """When a call is over, and what it used is finalised, nothing holds on to it, whether it failed or not."""
+    ledger = Ledger()
+    kept: list[weakref.ref[Any]] = []
+
+    @tool
+    async def work(context: ToolContext, fail: bool) -> None:
+        kept.append(weakref.ref(await context.enter(ledger.waiting("session"))))
+        if fail:
+            raise ToolError("no")
+
+    async with connect(container_of(work)) as client:
+        for fail in (False, True):
+            await client.call("work", {"fail": fail})
+        await until(lambda: len(ledger.ended) == 2)
+        ledger.ended.clear()
+        gc.collect()
+        assert [one() for one in kept] == [None, None]

@@ -1,0 +1,310 @@
+"""What is made for one call: once, for this call alone, and finalised after its answer, however it ends."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from axolotl_core import ITool, NoArguments, ToolCancelled, ToolContext, ToolError, tool
+from axolotl_server import ServerHost, connect
+from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.call_resources import Ledger, Plain, Waiting, failing, failing_plainly
+from tests.support.peers.wire import call, message
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import container_of
+
+
+async def test_one_for_each_call() -> None:
+    """The same factory gives the same thing within a call, and another one in the next."""
+    ledger = Ledger()
+    session = ledger.waiting("session")
+    seen: list[Any] = []
+
+    @tool
+    async def work(context: ToolContext) -> bool:
+        one, other = await context.enter(session), await context.enter(session)
+        seen.append(one)
+        return one is other
+
+    async with connect(container_of(work)) as client:
+        assert [(await client.call("work")).structured for _ in range(2)] == [True, True]
+    assert ledger.made == ["session", "session"]
+    assert seen[0] is not seen[1]
+
+
+async def test_two_who_ask_at_once_get_the_same() -> None:
+    """Code that enters a factory twice at the same time has one thing, and one to be finalised."""
+    ledger = Ledger()
+    ready = asyncio.Event()
+
+    class Slow(Waiting):
+        async def __aenter__(self) -> Waiting:
+            await ready.wait()
+            return await super().__aenter__()
+
+    def slow() -> Slow:
+        return Slow(ledger, "slow")
+
+    @tool
+    async def work(context: ToolContext) -> bool:
+        entering = asyncio.gather(context.enter(slow), context.enter(slow))
+        await asyncio.sleep(0)
+        ready.set()
+        one, other = await entering
+        return one is other
+
+    async with connect(container_of(work)) as client:
+        assert (await client.call("work")).structured is True
+    assert len(ledger.ended) == len(ledger.made)
+
+
+async def test_finalised_after_the_answer() -> None:
+    """The caller does not wait for what is finalised, and the server's end does."""
+    answered = asyncio.Event()
+    ledger = Ledger()
+
+    class Late(Waiting):
+        async def __aexit__(self, *reason: Any) -> None:
+            await answered.wait()
+            await super().__aexit__(*reason)
+
+    @tool
+    async def work(context: ToolContext) -> str:
+        await context.enter(lambda: Late(ledger, "late"))
+        return "done"
+
+    async with connect(container_of(work)) as client:
+        assert (await client.call("work")).text == "done"
+        assert ledger.ended == []
+        answered.set()
+    assert ledger.order == ["late"]
+
+
+async def test_plain_things_are_left_away_from_the_loop() -> None:
+    """What may block when it is left does not block the loop."""
+    ledger = Ledger()
+
+    @tool
+    async def work(context: ToolContext) -> None:
+        await context.enter(ledger.plain("plain"))
+
+    async with connect(container_of(work)) as client:
+        await client.call("work")
+    assert ledger.order == ["plain"]
+    assert ledger.threads != [threading.get_ident()]
+
+
+async def test_the_last_made_is_the_first_to_end() -> None:
+    """Things may stand on those made before them, whether they wait or not."""
+    ledger = Ledger()
+    kinds: list[Callable[[str], Any]] = [ledger.waiting, ledger.plain, ledger.waiting, ledger.plain]
+    factories = [kind(f"{number}") for number, kind in enumerate(kinds)]
+
+    @tool
+    async def work(context: ToolContext) -> None:
+        for factory in factories:
+            await context.enter(factory)
+
+    async with connect(container_of(work)) as client:
+        await client.call("work")
+    assert ledger.order == ["3", "2", "1", "0"]
+
+
+@pytest.mark.parametrize("kind", ["waiting", "plain"])
+@pytest.mark.parametrize("failure", [None, ToolError("told"), ValueError("a bug")])
+async def test_the_end_hears_how_the_call_ended(kind: str, failure: Exception | None) -> None:
+    """A unit of work is committed or rolled back by what the code raised."""
+    ledger = Ledger()
+    factory = getattr(ledger, kind)("unit")
+
+    @tool
+    async def work(context: ToolContext) -> None:
+        await context.enter(factory)
+        if failure is not None:
+            raise failure
+
+    async with connect(container_of(work)) as client:
+        await client.call("work")
+    assert ledger.ended == [("unit", failure)]
+
+
+async def test_an_output_that_cannot_be_sent_is_a_failure() -> None:
+    """What the caller never got is rolled back."""
+    ledger = Ledger()
+    factory = ledger.waiting("unit")
+
+    @tool(max_result_bytes=100)
+    async def work(context: ToolContext) -> str:
+        await context.enter(factory)
+        return "x" * 1000
+
+    async with connect(container_of(work)) as client:
+        assert (await client.call("work")).is_error
+    [(_, error)] = ledger.ended
+    assert isinstance(error, ToolError)
+
+
+class Swallowing(ITool[NoArguments, str]):
+    """Enters something, and goes on when it is stopped, until it may end."""
+
+    name = "swallowing"
+
+    def __init__(self, factory: Callable[[], Any]) -> None:
+        self.factory = factory
+        self.started = asyncio.Event()
+        self.release = asyncio.Event()
+        self.late: list[BaseException] = []
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        await context.enter(self.factory)
+        self.started.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.release.wait()
+        await self.release.wait()
+        try:
+            await context.enter(lambda: "something new")
+        except ToolCancelled as error:
+            self.late.append(error)
+        return "never read"
+
+
+@pytest.mark.parametrize("reason", ["timeout", "client", "shutdown"])
+@pytest.mark.parametrize("kind", ["waiting", "plain"])
+async def test_abandonment_finalises_once(kind: str, reason: str) -> None:
+    """What code that does not end had made is finalised at its answer, and it can make nothing new."""
+    ledger = Ledger()
+    stuck = Swallowing(getattr(ledger, kind)("unit"))
+    stuck.timeout_seconds = 0.02 if reason == "timeout" else 30
+    async with ServerHost(container_of(stuck)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("swallowing", id=1))
+        await stuck.started.wait()
+        if reason == "client":
+            transport.send(message("notifications/cancelled", {"requestId": 1}, id=None))
+        await until(lambda: not host.handler.inflight) if reason != "shutdown" else await transport.close(0)
+        await until(lambda: ledger.ended)
+        assert not stuck.late
+        stuck.release.set()
+        await until(lambda: stuck.late)
+        await until(lambda: len(host.handler.inflight.zombies) == 0)
+        await transport.close()
+    [(name, error)] = ledger.ended
+    assert name == "unit"
+    assert isinstance(error, ToolCancelled)
+
+
+async def test_what_is_half_made_when_the_call_is_abandoned() -> None:
+    """A thing whose making outlasts its call is left again as soon as it is there."""
+    ledger = Ledger()
+    made, release = asyncio.Event(), asyncio.Event()
+
+    class Stubborn(Waiting):
+        async def __aenter__(self) -> Waiting:
+            made.set()
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+            await release.wait()
+            return await super().__aenter__()
+
+    @tool(timeout_seconds=0.02)
+    async def work(context: ToolContext) -> None:
+        await context.enter(lambda: Stubborn(ledger, "half"))
+
+    async with ServerHost(container_of(work)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("work"))
+        await transport.receive()
+        release.set()
+        await until(lambda: ledger.order == ["half"])
+        await transport.close()
+    assert ledger.made == ["half"]
+
+
+async def test_a_thread_that_goes_on_cannot_open_anything() -> None:
+    """What a thread has made is finalised at the answer; what it wants after that is refused, and nothing leaks."""
+    ledger = Ledger()
+    go_on, ended = threading.Event(), threading.Event()
+    refused: list[BaseException] = []
+
+    @tool(timeout_seconds=0.05)
+    def work(context: ToolContext) -> None:
+        context.open(ledger.plain("first"))
+        go_on.wait(PATIENCE_SECONDS)
+        try:
+            context.open(ledger.plain("second"))
+        except ToolCancelled as error:
+            refused.append(error)
+        ended.set()
+
+    async with connect(container_of(work)) as client:
+        assert (await client.call("work")).is_error
+        await until(lambda: ledger.order == ["first"])
+        go_on.set()
+        assert await asyncio.to_thread(ended.wait, PATIENCE_SECONDS)
+    assert len(refused) == 1
+    assert ledger.made == ledger.order == ["first"]
+
+
+async def test_a_thread_that_opens_too_late_leaves_what_it_opened() -> None:
+    """A thing that is there only after its call has ended is left by the thread itself."""
+    ledger = Ledger()
+    entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(Plain):
+        def __enter__(self) -> Plain:
+            entered.set()
+            go_on.wait(PATIENCE_SECONDS)
+            return super().__enter__()
+
+    @tool(timeout_seconds=0.05)
+    def work(context: ToolContext) -> None:
+        try:
+            context.open(lambda: Slow(ledger, "slow"))
+        finally:
+            ended.set()
+
+    async with connect(container_of(work)) as client:
+        assert (await client.call("work")).is_error
+        go_on.set()
+        assert await asyncio.to_thread(ended.wait, PATIENCE_SECONDS)
+    assert ledger.order == ["slow"]
+
+
+async def test_a_failing_end_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
+    """One thing that cannot be left keeps neither the answer nor the others back."""
+    ledger = Ledger()
+
+    @tool
+    async def work(context: ToolContext) -> str:
+        for factory in (ledger.waiting("first"), failing, failing_plainly, ledger.plain("last")):
+            await context.enter(factory)
+        return "done"
+
+    async with connect(container_of(work)) as client:
+        assert (await client.call("work")).text == "done"
+    assert ledger.ended == [("last", None), ("first", None)]
+    assert "cannot be left" in caplog.text
+    assert "cannot be left plainly" in caplog.text
+
+
+async def test_the_end_of_the_server_waits_for_what_is_finalised() -> None:
+    """What is being finalised when the server stops is finalised before the container's resources are."""
+    ledger = Ledger()
+    ended = asyncio.Event()
+
+    class Slow(Waiting):
+        async def __aexit__(self, *reason: Any) -> None:
+            await asyncio.to_thread(threading.Event().wait, 0.05)
+            ledger.end(self.name, None)
+            ended.set()
+
+    @tool
+    async def work(context: ToolContext) -> None:
+        await context.enter(lambda: Slow(ledger, "slow"))
+
+    async with connect(container_of(work)) as client:
+        await client.call("work")
+    assert ended.is_set()

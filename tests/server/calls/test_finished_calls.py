@@ -1,0 +1,282 @@
+"""Calls that have ended: nothing holds on to them, and nothing happens to them any more."""
+
+import asyncio
+import gc
+import threading
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
+from axolotl_server import InProcessClient, ServerHost, connect
+from tests.support.object_counts import bulkhead_of
+from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import container_of
+
+LONG = 200.0
+"""A deadline that no test sees pass."""
+
+
+class Name(BaseModel):
+    name: str
+
+
+def held(name: str) -> int:
+    """Count the calls of a tool that something holds; no other test has tools of these names."""
+    gc.collect()
+    return sum(isinstance(one, ToolCall) and one.spec.name == name for one in gc.get_objects())
+
+
+@tool(timeout_seconds=LONG)
+async def salute(context: ToolContext) -> str:
+    return f"Hello {(await context.ask(Name, 'Who?')).name}"
+
+
+@tool(timeout_seconds=LONG)
+async def salute_twice(context: ToolContext) -> str:
+    first, second = [(await context.ask(Name, "Who?")).name for _ in range(2)]
+    return f"{first} {second}"
+
+
+@tool(timeout_seconds=LONG, max_timeout_seconds=LONG + 1)
+async def salute_and_report(context: ToolContext) -> str:
+    name = (await context.ask(Name, "Who?")).name
+    context.report_progress(1)
+    return name
+
+
+@tool(timeout_seconds=LONG, max_timeout_seconds=LONG + 0.001)
+async def report_late(context: ToolContext) -> str:
+    began = time.monotonic()
+    await until(lambda: time.monotonic() > began + 0.002)
+    context.report_progress(1)  # reaches the ceiling
+    return "reported"
+
+
+@pytest.mark.parametrize("one", [salute, salute_twice, salute_and_report])
+async def test_a_clock_that_stood_still_holds_no_call(one: Any) -> None:
+    """A call that has asked, and was answered, is gone long before its deadline would have been."""
+    async with conversing(container_with([one])) as host:
+        peer = await Peer(host).shake_hands()
+        peer.call(one.name)
+        message = await peer.receive()
+        while "method" in message:
+            peer.answer(message, ACCEPTED)
+            message = await peer.receive()
+        assert "Ann" in text_of(message)
+        await until(lambda: not held(one.name))
+        await peer.close()
+
+
+async def test_a_ceiling_holds_no_call() -> None:
+    """A call whose deadline could not be moved any further is gone long before it."""
+    async with connect(container_of(report_late)) as client:
+        assert (await client.call("report_late")).text == "reported"
+        await until(lambda: not held("report_late"))
+
+
+async def test_a_question_without_a_call_starts_no_clock() -> None:
+    """A question that the code has left open when it returned does not end a call that has ended."""
+    asked = asyncio.Event()
+    calls: list[ToolContext] = []
+    questions: list[asyncio.Task[Any]] = []
+
+    @tool(timeout_seconds=LONG)
+    async def leave_open(context: ToolContext) -> str:
+        calls.append(context)
+        questions.append(asyncio.create_task(context.ask(Name, "Who?")))
+        await asked.wait()
+        return "over"
+
+    async with conversing(container_with([leave_open])) as host:
+        peer = await Peer(host).shake_hands()
+        peer.call("leave_open")
+        await peer.receive()
+        asked.set()
+        assert text_of([await peer.receive() for _ in range(2)][-1]) == "over"
+        await asyncio.wait(questions)
+        assert calls[0].deadline is None
+        await peer.close()
+
+
+async def test_a_thread_that_asks_too_late_asks_nobody() -> None:
+    """A question that reaches the loop when its call has just ended is not put, and leaves no clock behind."""
+    begun, go_on, asked = threading.Event(), threading.Event(), threading.Event()
+    failures: list[BaseException] = []
+
+    @tool(execution="thread", timeout_seconds=LONG)
+    async def ask_late(context: ToolContext) -> None:
+        begun.set()
+        go_on.wait(PATIENCE_SECONDS)
+        asking = asyncio.ensure_future(context.ask(Name, "Who?"))
+        for _ in range(3):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)
+        asked.set()
+        try:
+            await asking
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    async with conversing(container_with([ask_late])) as host:
+        peer = await Peer(host).shake_hands()
+        peer.call("ask_late")
+        assert await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
+        host.handler.inflight.stop_all(CancelReason.TIMEOUT)
+        go_on.set()
+        assert asked.wait(PATIENCE_SECONDS)  # the loop does not hear of it yet
+        assert (await peer.receive())["result"]["isError"]
+        await until(lambda: not host.handler.inflight.zombies)
+        assert failures
+        assert not peer.connection.pending
+        assert await peer.close() == []
+
+
+@asynccontextmanager
+async def one_thread_taken() -> AsyncIterator[tuple[ServerHost, InProcessClient]]:
+    """Serve two tools in one thread, which the first of them holds."""
+    begun, free = threading.Event(), threading.Event()
+
+    @tool(timeout_seconds=LONG)
+    def block() -> str:
+        begun.set()
+        free.wait(LONG)
+        return "free"
+
+    @tool(timeout_seconds=0.05)
+    def wait_in_vain(text: str) -> str:
+        return text
+
+    async with ServerHost(container_of(block, wait_in_vain), flags={"limits": {"threads": 1}}) as host:
+        client = InProcessClient(host.handler)
+        blocking = asyncio.ensure_future(client.call("block"))
+        assert await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
+        try:
+            yield host, client
+        finally:
+            free.set()
+        assert (await blocking).text == "free"
+        assert (await client.call("wait_in_vain", {"text": "at last"})).text == "at last"
+        await client.close()
+
+
+async def test_a_thread_that_is_never_free_holds_no_calls() -> None:
+    """Calls that have waited for a thread in vain are gone, however long it is taken."""
+    async with one_thread_taken() as (_, client):
+        outcomes = await asyncio.gather(*(client.call("wait_in_vain", {"text": "x"}) for _ in range(20)))
+        assert {outcome.meta["reason"] for outcome in outcomes} == {"timeout"}
+        await until(lambda: not held("wait_in_vain"))
+
+
+async def test_who_never_ran_is_not_left_behind() -> None:
+    """Only code that goes on is counted, not a call that was stopped while it waited for a thread."""
+    async with one_thread_taken() as (host, client):
+        await asyncio.gather(*(client.call("wait_in_vain", {"text": "x"}) for _ in range(20)))
+        assert host.handler.inflight.zombies.total == 0
+
+
+async def test_who_waits_for_a_thread_is_answered_when_the_server_ends() -> None:
+    """A server that stops does not leave calls that wait for a thread without an answer."""
+    begun, free = threading.Event(), threading.Event()
+
+    @tool(timeout_seconds=LONG)
+    def block() -> None:
+        begun.set()
+        free.wait(PATIENCE_SECONDS)
+
+    async with ServerHost(container_of(block), flags={"limits": {"threads": 1}}) as host:
+        client = InProcessClient(host.handler)
+        calls = [asyncio.ensure_future(client.call("block")) for _ in range(4)]
+        assert await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
+    async with asyncio.timeout(PATIENCE_SECONDS / 2):
+        for waiting in calls[1:]:
+            assert (await waiting).is_error
+    free.set()
+    await calls[0]
+    await client.close()
+
+
+class ImpatientLayer(ILayer):
+    """Waits twice, and not for long."""
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        async def tried(call: ToolCall) -> str:
+            for _ in range(2):
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.05):
+                        await call_next(call)
+            return "given up"
+
+        return tried
+
+
+async def test_every_thread_of_a_call_keeps_its_place() -> None:
+    """Where a layer gives up waiting and tries again, the call has ended when both its threads have."""
+    ends = [threading.Event(), threading.Event()]
+    begun = iter(ends)
+
+    @tool(max_concurrency=1)
+    def block() -> None:
+        next(begun).wait(LONG)
+
+    container = container_of(block, layers=[ImpatientLayer()])
+    async with ServerHost(container) as host:
+        client = InProcessClient(host.handler)
+        bulkhead, zombies = bulkhead_of(host, "block"), host.handler.inflight.zombies
+        for first, last in ((0, 1), (1, 0)):
+            assert (await client.call("block")).text == "given up"
+            assert (bulkhead.running, len(zombies)) == (1, 1)
+            ends[first].set()
+            await until(lambda: [*zombies._running.values()] == [1])
+            assert (bulkhead.running, len(zombies)) == (1, 1)
+            ends[last].set()
+            await until(lambda: (bulkhead.running, len(zombies)) == (0, 0))
+            ends[:] = [threading.Event(), threading.Event()]
+            begun = iter(ends)
+        await client.close()
+
+
+async def test_the_end_waits_for_what_is_finalised_meanwhile() -> None:
+    """A call that ends while the server waits for what another one used has its things finalised too."""
+    release = asyncio.Event()
+    left: list[str] = []
+
+    class Slow:
+        async def __aenter__(self) -> None: ...
+
+        async def __aexit__(self, *ending: object) -> None:
+            release.set()
+            await until(lambda: not host.handler.inflight)
+            left.append("slow")
+
+    class Late:
+        async def __aenter__(self) -> None: ...
+
+        async def __aexit__(self, *ending: object) -> None:
+            for _ in range(200):
+                await asyncio.sleep(0)
+            left.append("late")
+
+    @tool
+    async def quick(context: ToolContext) -> None:
+        await context.enter(Slow)
+
+    @tool
+    async def last(context: ToolContext) -> None:
+        await context.enter(Late)
+        await release.wait()
+
+    async with ServerHost(container_of(quick, last)) as host:
+        client = InProcessClient(host.handler)
+        running = asyncio.ensure_future(client.call("last"))
+        await until(lambda: host.handler.inflight)
+        await client.call("quick")
+    assert left == ["slow", "late"]
+    await running
+    await client.close()

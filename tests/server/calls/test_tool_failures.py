@@ -1,0 +1,259 @@
+"""Tools that end as no tool should: only their own call fails."""
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from axolotl_core import (
+    Forbidden,
+    ITool,
+    NoArguments,
+    ProtocolError,
+    SchemaTool,
+    TextContent,
+    ToolContext,
+    ToolError,
+    ToolResult,
+    tool,
+)
+from axolotl_server import ServerHost
+from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.wire import call, mirrored, raw_exchange, raw_request
+from tests.support.servers.serving import PATIENCE_SECONDS, serving
+from tests.support.tools import Echo, container_of
+
+SECRET = "swordfish"
+
+
+class Worst(BaseException):
+    """What nobody expects."""
+
+
+RAISED: list[BaseException] = [
+    SystemExit(SECRET),
+    SystemExit(0),
+    KeyboardInterrupt(SECRET),
+    GeneratorExit(SECRET),
+    asyncio.CancelledError(SECRET),
+    Worst(SECRET),
+    BaseExceptionGroup(SECRET, [SystemExit(SECRET)]),
+    StopIteration(SECRET),
+    StopAsyncIteration(SECRET),
+    RecursionError(SECRET),
+    MemoryError(SECRET),
+    AssertionError(SECRET),
+    UnicodeEncodeError("utf-8", SECRET, 0, 1, SECRET),
+    OSError(2, SECRET),
+    TimeoutError(SECRET),
+]
+
+
+class Raising(ITool[NoArguments, str]):
+    """Raises, on the loop or in a thread."""
+
+    name = "raising"
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        await asyncio.sleep(0)
+        raise self.error
+
+
+def plain(error: BaseException) -> ITool[Any, Any]:
+    @tool(name="raising")
+    def raise_it() -> str:
+        raise error
+
+    return raise_it
+
+
+def named(error: BaseException) -> str:
+    return type(error).__name__
+
+
+async def ask(transport: MemoryTransport, body: bytes) -> Any:
+    transport.send(body)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return json.loads(await transport.receive())
+
+
+@pytest.mark.parametrize("kind", ["loop", "thread with a loop", "plain function"])
+@pytest.mark.parametrize("error", RAISED, ids=named)
+async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+    """The call is answered with a reference, the log has the rest, and the server goes on."""
+    raising = plain(error) if kind == "plain function" else Raising(error)
+    if kind == "thread with a loop":
+        raising.execution = "thread"
+    async with ServerHost(container_of(raising, Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        with caplog.at_level(logging.ERROR, "axolotl"):
+            result = (await ask(transport, call("raising")))["result"]
+        assert result["isError"] is True
+        reference = result["_meta"]["reference"]
+        assert result["content"][0]["text"] == f"Tool raising failed. Reference: {reference}"
+        assert SECRET not in json.dumps(result)
+        assert reference in caplog.text
+        assert (await ask(transport, call("echo", {"text": "on"})))["result"]["content"][0]["text"] == "on"
+        assert len(host.handler.inflight) == 0
+        await transport.close()
+
+
+@pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit(), Worst()], ids=named)
+async def test_an_http_server_goes_on(error: BaseException) -> None:
+    """What would end a process ends a call."""
+    async with serving(container_of(Raising(error), Echo())) as server:
+        reply = await raw_exchange(server.port, raw_request(call("raising"), mirrored(name="raising").items()))
+        assert json.loads(reply.body)["result"]["isError"] is True
+        reply = await raw_exchange(server.port, raw_request(call("echo"), mirrored(name="echo").items()))
+        assert reply.status == 200
+
+
+async def test_the_text_of_a_tool_error_is_public() -> None:
+    """What is meant for the model reaches it as it is, with its details."""
+    async with ServerHost(container_of(Raising(Forbidden("not you", meta={"a": 1})))) as host:
+        transport = MemoryTransport(host.handler)
+        result = (await ask(transport, call("raising")))["result"]
+        assert result["content"] == [{"type": "text", "text": "not you"}]
+        assert result["_meta"]["a"] == 1
+        await transport.close()
+
+
+async def test_a_tool_may_raise_a_protocol_error() -> None:
+    """A protocol error is answered as one."""
+    async with ServerHost(container_of(Raising(ProtocolError("told", data={"why": 1})))) as host:
+        transport = MemoryTransport(host.handler)
+        reply = await ask(transport, call("raising", id="x"))
+        assert reply == {
+            "jsonrpc": "2.0",
+            "id": "x",
+            "error": {"code": -32603, "message": "told", "data": {"why": 1}},
+        }
+        await transport.close()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(ToolError("half \ud800"), id="text that is no Unicode"),
+        pytest.param(ToolError("odd", meta={"thing": object()}), id="details that are no JSON"),
+        pytest.param(ProtocolError("odd", data={"thing": object()}), id="data that is no JSON"),
+        pytest.param(ProtocolError("half \ud800"), id="a message that is no Unicode"),
+    ],
+)
+async def test_an_error_that_cannot_be_written_is_still_answered(error: Exception) -> None:
+    """A call is answered even where its error has no form on the wire."""
+    async with ServerHost(container_of(Raising(error), Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        reply = await ask(transport, call("raising", id=5))
+        assert reply["id"] == 5
+        assert (await ask(transport, call("echo", id=6)))["id"] == 6
+        await transport.close()
+
+
+def give(value: Any) -> ITool[Any, Any]:
+    async def giving(arguments: dict[str, Any]) -> Any:
+        return value
+
+    return SchemaTool("giving", {}, giving)
+
+
+def deep(levels: int) -> Any:
+    value: Any = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(object(), id="an object"),
+        pytest.param(lambda: None, id="a function"),
+        pytest.param(deep(100_000), id="nested without end"),
+        pytest.param(b"\xff\xfe", id="bytes that are no text"),
+        pytest.param(ToolResult(content=("text",)), id="content that is no block"),  # type: ignore[arg-type]
+        pytest.param(ToolResult(structured=object()), id="structure that is no JSON"),
+        pytest.param(ToolResult(meta={"a": object()}), id="details that are no JSON"),
+    ],
+)
+async def test_an_output_that_cannot_be_written_fails_its_call(value: Any) -> None:
+    """An output that JSON has no form for is the tool's failure, and the server goes on."""
+    async with ServerHost(container_of(give(value), Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        result = (await ask(transport, call("giving")))["result"]
+        assert result["isError"] is True
+        assert result["content"][0]["text"].startswith("Tool giving failed. Reference: ")
+        assert "result" in await ask(transport, call("echo"))
+        await transport.close()
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        pytest.param("half \ud800", "half ?", id="half a surrogate pair"),
+        pytest.param([float("nan"), float("inf")], "[null,null]", id="numbers that JSON does not have"),
+        pytest.param({"a": (1, 2)}, '{"a":[1,2]}', id="a tuple"),
+        pytest.param(True, "true", id="a boolean"),
+    ],
+)
+async def test_an_output_that_nearly_has_a_form_is_given_one(value: Any, text: str) -> None:
+    """What JSON cannot say exactly is said as well as it can."""
+    async with ServerHost(container_of(give(value))) as host:
+        transport = MemoryTransport(host.handler)
+        result = (await ask(transport, call("giving")))["result"]
+        assert result["content"][0]["text"] == text
+        await transport.close()
+
+
+class Words(str):
+    """Text as parsers give it."""
+
+    def __str__(self) -> str:
+        return "something else"
+
+
+class Number(float):
+    """A number as number libraries give it."""
+
+
+async def test_text_and_numbers_may_be_of_other_classes() -> None:
+    """A subclass of a JSON type is written as the value it is, in outputs, blocks, details and reports."""
+
+    class Odd(ITool[NoArguments, str]):
+        name = "odd"
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            context.report_progress(Number(0.5), message=Words("half"))
+            return Words("words")
+
+    result = ToolResult((TextContent(Words("block")),), {"n": Number(2)}, meta={"n": Number(1)})
+    async with ServerHost(container_of(Odd(), give(result))) as host:
+        transport = MemoryTransport(host.handler)
+        report = await ask(transport, call("odd", token="t"))
+        assert report["params"] == {"progressToken": "t", "progress": 0.5, "message": "half"}
+        assert json.loads(await transport.receive())["result"]["content"][0]["text"] == "words"
+        given = (await ask(transport, call("giving")))["result"]
+        assert (given["content"][0]["text"], given["structuredContent"], given["_meta"]["n"]) == ("block", {"n": 2}, 1)
+        await transport.close()
+
+
+async def test_a_stream_that_breaks_drops_its_pieces() -> None:
+    """An async generator that raises fails its call, and what it gave before is not told."""
+
+    @tool
+    async def breaking() -> AsyncIterator[str]:
+        yield SECRET
+        raise SystemExit(1)
+
+    async with ServerHost(container_of(breaking)) as host:
+        transport = MemoryTransport(host.handler)
+        reply = await ask(transport, call("breaking"))
+        assert reply["result"]["isError"] is True
+        assert SECRET not in json.dumps(reply)
+        await transport.close()

@@ -1,0 +1,339 @@
+"""The console: who may see it, what it shows, and what it keeps to itself."""
+
+import asyncio
+import json
+from contextlib import AsyncExitStack
+from typing import Annotated, Any
+
+import httpx
+import pytest
+from dependency_injector import containers, providers
+
+from axolotl_core import ConfigurationError, ToolContext, ToolError, tool
+from axolotl_core.policies.audit import Sensitive
+from axolotl_server import ServerHost
+from axolotl_server.http.assembly import make_app
+from tests.support.peers.session_client import Client, EventReader
+from tests.support.peers.wire import call, message, mirrored
+from tests.support.servers.console_server import PAGE, ConsoleServer, ask_directly, serving_console
+from tests.support.servers.serving import until
+
+DATA = ("/console/state", "/console/events")
+FILES = ("/console", "/console/console.js", "/console/console.css", "/console/icon.svg")
+
+
+@tool(max_concurrency=3, timeout_seconds=7)
+async def greet(name: str, password: Annotated[str, Sensitive] = "") -> str:
+    """Greet someone."""
+    return f"Hello, {name}!"
+
+
+@tool
+async def complain() -> str:
+    """Tell of a problem."""
+    raise ToolError("not today")
+
+
+@tool
+async def crash() -> str:
+    """Fail."""
+    raise RuntimeError("the secret")
+
+
+@tool(timeout_seconds=20)
+async def wait(context: ToolContext) -> str:
+    """Wait until the server stops."""
+    await asyncio.Event().wait()
+    return "never"
+
+
+class Container(containers.DeclarativeContainer):
+    """Tools that end in different ways."""
+
+    tools = providers.List(*map(providers.Object, (greet, complain, crash, wait)))
+
+
+async def calls(reader: EventReader, count: int) -> list[dict[str, Any]]:
+    """Wait for that many calls to end."""
+    ended: list[dict[str, Any]] = []
+    while len(ended) < count:
+        news = (await reader.take()).message
+        ended += [one for one in news.get("calls", ()) if "outcome" in one]
+    return ended
+
+
+async def use(server: ConsoleServer, client: httpx.AsyncClient, name: str, arguments: dict[str, Any]) -> Any:
+    """Call a tool as some client does."""
+    body = call(name, arguments)
+    return (await client.post(f"{server.url}/mcp", content=body, headers=mirrored(name=name))).json()
+
+
+async def test_off_unless_wanted() -> None:
+    """A server that does not ask for it has no console and nothing that observes."""
+    async with ServerHost(Container()) as host:
+        assert host.console is None
+        assert [type(layer).__name__ for layer in host.catalogue.by_name["greet"].layers] == [
+            "ValidationLayer",
+            "TimeoutLayer",
+            "ConcurrencyLayer",
+        ]
+        app = make_app(host)
+        for path in (*DATA, *FILES):
+            status, _ = await ask_directly(app, path, x_axolotl_console="1")
+            assert status == 404, path
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.0.2.7", "example.com"])
+async def test_refused_where_others_reach_it(address: str) -> None:
+    """A console on a server that listens for others is a configuration error that says what to do."""
+    flags = {"http": {"host": address, "allow_unauthenticated": True}, "console": {"enabled": True}}
+    with pytest.raises(ConfigurationError, match=r"console\.enabled is for this machine alone.*127\.0\.0\.1"):
+        await ServerHost(Container(), flags=flags).start()
+
+
+@pytest.mark.parametrize("path", ["/console", "/console/mcp"])
+async def test_paths_do_not_collide(path: str) -> None:
+    """The endpoint cannot have the console's place."""
+    with pytest.raises(ConfigurationError, match="The console is at /console"):
+        await ServerHost(Container(), flags={"http": {"path": path}, "console": {"enabled": True}}).start()
+
+
+@pytest.mark.parametrize("path", [*DATA, *FILES])
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"client": "192.0.2.7"}, 403),
+        ({"client": None}, 403),
+        ({"x_forwarded_for": "127.0.0.1"}, 403),
+        ({"forwarded": "for=127.0.0.1"}, 403),
+        ({"host": "evil.example:8000"}, 421),
+        ({"host": "127.0.0.1.evil.example"}, 421),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "http://localhost:3000"}, 403),
+        ({"origin": "null"}, 403),
+        ({"method": "POST"}, 405),
+        ({"method": "OPTIONS"}, 405),
+    ],
+)
+async def test_strangers(path: str, changes: dict[str, Any], status: int) -> None:
+    """Nobody from elsewhere, by another name, through a proxy or from another page gets anything but a refusal."""
+    async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
+        got, answer = await ask_directly(make_app(host), path, **{"x_axolotl_console": "1", **changes})
+    assert got == status
+    assert set(answer) == {"jsonrpc", "id", "error"} or "error" in answer
+    assert "greet" not in json.dumps(answer)
+
+
+@pytest.mark.parametrize("path", DATA)
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x_axolotl_console": "1", "sec_fetch_site": "cross-site"},
+        {"x_axolotl_console": "1", "sec_fetch_site": "same-site"},
+        {"sec_fetch_site": "same-origin"},
+    ],
+)
+async def test_foreign_pages_get_no_data(path: str, headers: dict[str, str]) -> None:
+    """What a page of somebody else can make a browser send is not answered with data."""
+    async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
+        status, answer = await ask_directly(make_app(host), path, **headers)
+    assert status == 403
+    assert "its own page" in answer["error"]["message"]
+
+
+async def test_files() -> None:
+    """The page and its files come with a policy that lets nothing else run, frame or keep them."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+        for path in FILES:
+            reply = await client.get(server.url + path)
+            assert reply.status_code == 200
+            policy = reply.headers["content-security-policy"]
+            assert "default-src 'none'" in policy
+            assert "script-src 'self';" in policy
+            assert "unsafe" not in policy
+            assert "frame-ancestors 'none'" in policy
+            assert reply.headers["x-content-type-options"] == "nosniff"
+            assert reply.headers["cache-control"] == "no-store"
+        page = await client.get(f"{server.url}/console")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    assert "http://" not in page.text
+    assert "https://" not in page.text
+
+
+async def test_gate() -> None:
+    """Where callers must say who they are, whoever looks must too; the files themselves hold nothing."""
+    settings = {"auth": {"api_keys": {"ann": {"hash": "sha256:" + "0" * 64}}}}
+    async with serving_console(Container(), settings) as server, httpx.AsyncClient() as client:
+        assert (await client.get(f"{server.url}/console")).status_code == 200
+        for path in DATA:
+            assert (await client.get(server.url + path, headers=PAGE)).status_code == 401
+
+
+async def test_state() -> None:
+    """The state says what holds for each tool, and how to speak to the server."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+        state = (await client.get(f"{server.url}/console/state", headers=PAGE)).json()
+    assert state["tools"]["greet"]["limits"]["timeout_seconds"] == 7
+    assert state["tools"]["greet"]["limits"]["max_concurrency"] == 3
+    assert state["tools"]["greet"]["layers"] == ["ValidationLayer", "TimeoutLayer", "ConcurrencyLayer"]
+    assert state["protocol"]["endpoint"] == "/mcp"
+    assert state["limits"]["max_inflight"] == 10_000
+    assert state["sessions"] == []
+
+
+async def test_sessions() -> None:
+    """Sessions are shown with their clients, and without the ids that would let others take them over."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as http:
+        client = Client(http, f"{server.url}/mcp")
+        await client.begin()
+        reply = await http.get(f"{server.url}/console/state", headers=PAGE)
+        [session] = reply.json()["sessions"]
+        assert server.host.console is not None
+        assert [(one.method, one.client) for one in server.host.console.journal.recent] == [("initialize", "test 1")]
+    assert (session["client"], session["revision"]) == ("test 1", "2025-11-25")
+    assert client.headers["Mcp-Session-Id"] not in reply.text
+
+
+async def test_calls_are_told() -> None:
+    """A page hears of calls by all clients: what, by whom, how it ended; not with which arguments."""
+    async with (
+        serving_console(Container()) as server,
+        httpx.AsyncClient() as client,
+        httpx.AsyncClient() as other,
+        server.listening(client) as reader,
+    ):
+        hello = (await reader.take()).message
+        assert (hello["type"], hello["calls"], hello.get("problem")) == ("hello", [], None)
+        for name, arguments in (
+            ("greet", {"name": "Ada"}),
+            ("greet", {"nmae": "Ada"}),
+            ("complain", {}),
+            ("crash", {}),
+        ):
+            await use(server, other, name, arguments)
+        told = await calls(reader, 4)
+    assert [(one["name"], one["outcome"]) for one in told] == [
+        ("greet", "ok"),
+        ("greet", "invalid_arguments"),
+        ("complain", "error"),
+        ("crash", "failed"),
+    ]
+    assert all(one["kind"] == "tool" and one["subject"] == "anonymous" and one["seconds"] > 0 for one in told)
+    assert "Ada" not in json.dumps(told)
+    assert "secret" not in json.dumps(told)
+
+
+async def test_later_pages_hear_what_went_before() -> None:
+    """The latest calls are kept for a page that opens later, and no more of them than the settings say."""
+    async with serving_console(Container(), recent_calls=5) as server, httpx.AsyncClient() as client:
+        for number in range(12):
+            await use(server, client, "greet", {"name": str(number)})
+        async with server.listening(client) as reader:
+            hello = (await reader.take()).message
+        assert server.host.console is not None
+        assert len(server.host.console.journal.recent) == 5
+    assert [one["number"] for one in hello["calls"]] == [8, 9, 10, 11, 12]
+
+
+async def test_arguments_if_wanted() -> None:
+    """Arguments are shown where the settings ask for them, without what is sensitive."""
+    async with serving_console(Container(), show_arguments=True) as server, httpx.AsyncClient() as client:
+        await use(server, client, "greet", {"name": "Ada", "password": "hunter2"})
+        await use(server, client, "greet", {"name": "x" * 5000})
+        async with server.listening(client) as reader:
+            shown, huge = (await reader.take()).message["calls"]
+    assert shown["arguments"]["name"] == "Ada"
+    assert "hunter2" not in json.dumps(shown)
+    assert "arguments" not in huge
+
+
+async def test_running_and_cancelled() -> None:
+    """A call is told when it begins, and how it ended when its client left."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+        async with server.listening(client) as reader:
+            await reader.take()
+            body = call("wait")
+            async with httpx.AsyncClient() as other:
+                waiting = asyncio.ensure_future(
+                    other.post(f"{server.url}/mcp", content=body, headers=mirrored(name="wait"))
+                )
+                began = (await reader.take()).message["calls"]
+                assert [(one["name"], one.get("outcome")) for one in began] == [("wait", None)]
+                waiting.cancel()
+            [ended] = await calls(reader, 1)
+        assert server.host.console is not None
+        assert list(server.host.console.journal.running()) == []
+    assert (ended["number"], ended["outcome"], ended["reason"]) == (began[0]["number"], "cancelled", "disconnect")
+
+
+async def test_other_requests() -> None:
+    """Lists and mistakes are told too, by their method."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        for method, name in (("tools/list", None), ("tools/call", "no_such_tool")):
+            params = {"_meta": meta, **({} if name is None else {"name": name})}
+            await client.post(f"{server.url}/mcp", content=message(method, params), headers=mirrored(method, name))
+        async with server.listening(client) as reader:
+            told = (await reader.take()).message["calls"]
+    assert [(one["method"], one.get("name"), one["outcome"]) for one in told] == [
+        ("tools/list", None, "ok"),
+        ("tools/call", "no_such_tool", "error"),
+    ]
+
+
+async def test_problems_are_told() -> None:
+    """That newer code does not start is told to open pages, to later ones, and taken back."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+        assert server.host.console is not None
+        async with server.listening(client) as reader:
+            await reader.take()
+            server.host.console.tell_problem("SyntaxError")
+            assert (await reader.take()).message == {"type": "problem", "problem": "SyntaxError"}
+            async with server.listening(client) as later:
+                assert (await later.take()).message["problem"] == "SyntaxError"
+            server.host.console.tell_problem(None)
+            assert (await reader.take()).message == {"type": "problem", "problem": None}
+
+
+async def test_pages_are_counted() -> None:
+    """More pages than there is room for are sent away, and leave nothing behind."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+        async with AsyncExitStack() as stack:
+            readers = [await stack.enter_async_context(server.listening(client)) for _ in range(16)]
+            assert [(await one.take()).message["type"] for one in readers] == ["hello"] * 16
+            refused = await client.get(f"{server.url}/console/events", headers=PAGE)
+            assert refused.status_code == 503
+        await until(lambda: len(server.app.sessions) == 0)
+
+
+async def test_a_flood_is_bundled() -> None:
+    """A page that hears of many calls gets few messages, and every call once at least."""
+    async with (
+        serving_console(Container()) as server,
+        httpx.AsyncClient() as client,
+        httpx.AsyncClient() as other,
+        server.listening(client) as reader,
+    ):
+        await reader.take()
+        for _ in range(300):
+            await use(server, other, "greet", {"name": "a"})
+        messages, seen = 0, set[int]()
+        while len(seen) < 300:
+            news = (await reader.take()).message
+            messages += 1
+            seen |= {one["number"] for one in news["calls"] if "outcome" in one}
+    assert messages < 100
+
+
+async def test_drain_ends_the_streams() -> None:
+    """A server that stops does not wait for pages that listen."""
+    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+        async with server.listening(client) as reader:
+            await reader.take()
+            server.app.sessions.end_streams()
+            assert await reader.rest() == []
+        assert (await client.get(f"{server.url}/console/events", headers=PAGE)).status_code == 503

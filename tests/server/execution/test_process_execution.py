@@ -1,0 +1,271 @@
+"""Tools in worker processes: what they can do, and how they end."""
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axolotl_core import CancelReason, Principal
+from axolotl_server import InProcessClient, ServerHost, connect
+from axolotl_server.execution.process_pool import ProcessPool
+from tests.support.containers import process_tools
+from tests.support.forked_processes import Mailbox, gone, share_forks
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import container_of
+
+share_forks()
+
+ONE = {"limits": {"processes": 1}}
+
+
+def crew_of(host: ServerHost) -> ProcessPool:
+    """Find the processes of the only tool that has some."""
+    [crew] = host._server.processes()._crews
+    assert isinstance(crew, ProcessPool)
+    return crew
+
+
+def block_until(condition: Callable[[], bool]) -> None:
+    """Wait without letting the loop turn."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end
+
+
+async def test_models_travel() -> None:
+    """Arguments and outputs reach the process and come back as what they are."""
+    async with connect(container_of(process_tools.Mirror())) as client:
+        assert (await client.call("mirror", {"x": 1, "y": 2})).structured == {"x": 2, "y": 1}
+
+
+async def test_a_call_knows_what_it_would_know_here() -> None:
+    """The context travels, and the same process serves one call after the other."""
+    async with connect(container_of(process_tools.whoami), settings=ONE, principal=Principal("ada")) as client:
+        first, second = [(await client.call("whoami")).structured for _ in range(2)]
+    assert first["pid"] == second["pid"] != os.getpid()
+    assert first["subject"] == "ada"
+    assert first["id"] != second["id"]
+    assert 0 < first["remaining"] <= 30
+
+
+async def test_a_process_can_speak() -> None:
+    """Progress and log messages reach the caller, before its answer and in their order."""
+    heard: list[Any] = []
+    async with connect(container_of(process_tools.speak)) as client:
+        meta = {"io.modelcontextprotocol/logLevel": "info", "progressToken": 1}
+        params = {"name": "speak", "arguments": {}, "_meta": meta}
+        result = await client.request("tools/call", params, on_progress=heard.append, on_log=heard.append)
+    assert result["content"][0]["text"] == "spoken"
+    assert [one.get("message") or one["data"] for one in heard] == ["half", {"half": True}, "whole"]
+
+
+async def test_what_is_said_after_the_end_is_not_heard() -> None:
+    """Threads that a call leaves in its process cannot speak into the next call."""
+    heard: list[Any] = []
+    async with connect(container_of(process_tools.chatter), settings=ONE) as client:
+        for _ in range(2):
+            assert (await client.call("chatter", on_progress=heard.append)).text == "said"
+        await asyncio.to_thread(lambda: None)
+    assert heard == []
+
+
+async def test_a_process_cannot_ask() -> None:
+    """A question from a process says what is missing, instead of waiting for ever."""
+
+    async def answer(inquiry: Any) -> Any:
+        raise AssertionError("nobody is asked")
+
+    async with connect(container_of(process_tools.ask), answer=answer) as client:
+        outcome = await client.call("ask")
+    assert outcome.is_error
+
+
+async def test_failures_are_those_of_any_tool(caplog: pytest.LogCaptureFixture) -> None:
+    """What a tool tells is told, everything else is hidden and logged with its traceback, and the process goes on."""
+    tools = (process_tools.complain, process_tools.fail, process_tools.quit_politely, process_tools.recurse)
+    async with connect(container_of(*tools), settings=ONE) as client:
+        told = await client.call("complain")
+        hidden = [await client.call(name) for name in ("fail", "quit_politely", "recurse")]
+    assert (told.text, told.meta["when"]) == ("not today", "later")
+    assert all("Reference" in outcome.text for outcome in hidden)
+    assert "the secret of the worker" in caplog.text
+    assert "SystemExit: 3" in caplog.text
+    assert "RecursionError" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "ending"),
+    [("leave", {"code": 7}, "with code 7"), ("segfault", {}, "by signal 11")],
+)
+async def test_a_crash_is_a_clean_error(name: str, arguments: dict[str, Any], ending: str) -> None:
+    """The call that crashed is told so, and the next one has another process."""
+    tools = (process_tools.leave, process_tools.segfault, process_tools.whoami)
+    async with connect(container_of(*tools), settings=ONE) as client:
+        for _ in range(2):
+            outcome = await client.call(name, arguments)
+            assert outcome.is_error
+            assert outcome.text == f"Tool {name} crashed: its process ended {ending}"
+            assert outcome.meta["reason"] == "crashed"
+        assert not (await client.call("whoami")).is_error
+
+
+async def test_a_crash_leaves_no_children(tmp_path: Path) -> None:
+    """What a process has started ends with it, also when nobody has ended the process."""
+    async with connect(container_of(process_tools.leave_a_child), settings=ONE) as client:
+        with Mailbox(tmp_path) as mailbox:
+            outcome = await client.call("leave_a_child", {"path": mailbox.path})
+            [child] = mailbox.taken()
+        assert outcome.text == "Tool leave_a_child crashed: its process ended with code 5"
+        await gone(child)
+
+
+async def test_too_much_memory_is_a_clean_error() -> None:
+    """A call that wants more than its process may have is told so, and the next one is not harmed."""
+    settings = {"limits": {"max_process_bytes": process_tools.MEMORY_BYTES, "processes": 1}}
+    async with connect(container_of(process_tools.devour, process_tools.Mirror()), settings=settings) as client:
+        outcome = await client.call("devour")
+        assert outcome.is_error
+        assert outcome.meta["reason"] == "memory"
+        assert not (await client.call("mirror", {"x": 1})).is_error
+
+
+@pytest.mark.parametrize("name", ["spin", "match", "have_children"])
+async def test_a_deadline_kills_the_process(name: str, tmp_path: Path) -> None:
+    """Code that nothing else can end is ended with its process, its children too, and the next call has another one."""
+    async with ServerHost(container_of(getattr(process_tools, name)), flags=ONE) as host:
+        client = InProcessClient(host.handler)
+        pids: list[int] = []
+        with Mailbox(tmp_path) as mailbox:
+            while len(pids) < 2:  # a process that takes long to start has no time to begin
+                outcome = await client.call(name, {"path": mailbox.path})
+                assert outcome.meta["reason"] == "timeout"
+                pids += mailbox.taken()
+        await asyncio.gather(*map(gone, pids))
+        assert host._server.processes().killed >= 2
+        await client.close()
+
+
+async def test_a_cancellation_kills_the_process(tmp_path: Path) -> None:
+    """A client that no longer wants its answer ends the process."""
+    settings = {"tools": {"spin": {"timeout_seconds": 60}}}
+    async with connect(container_of(process_tools.spin), settings=settings) as client:
+        with Mailbox(tmp_path) as mailbox:
+            running = asyncio.ensure_future(client.call("spin", {"path": mailbox.path}))
+            pid = await mailbox.take()
+        running.cancel()
+        await gone(pid)
+
+
+async def test_progress_moves_the_deadline(tmp_path: Path) -> None:
+    """A process that says how far it is has its time anew."""
+    path = tmp_path / "enough"
+    times = 0
+
+    def hear(_: Any) -> None:
+        nonlocal times
+        times += 1
+        if times > 10:
+            path.touch()
+
+    settings = {"protocol": {"progress_per_second": 20}, "limits": {"processes": 1}}
+    async with connect(container_of(process_tools.report_often), settings=settings) as client:
+        outcome = await client.call("report_often", {"path": str(path)}, on_progress=hear)
+    assert outcome.text == "found"
+
+
+async def test_more_calls_than_processes() -> None:
+    """Hundreds of calls share a few processes, however many come at once."""
+    async with ServerHost(container_of(process_tools.whoami), flags={"limits": {"processes": 2}}) as host:
+        client = InProcessClient(host.handler)
+        outcomes = await asyncio.gather(*(client.call("whoami") for _ in range(500)))
+        assert len({outcome.structured["pid"] for outcome in outcomes}) <= 2
+        assert host._server.processes().processes <= 2
+        await client.close()
+
+
+async def test_a_process_that_died_while_idle_harms_nobody() -> None:
+    """A call never meets a process that has ended before it."""
+    async with connect(container_of(process_tools.whoami), settings=ONE) as client:
+        for _ in range(3):
+            pid = (await client.call("whoami")).structured["pid"]
+            os.kill(pid, signal.SIGKILL)
+            await gone(pid)
+            assert (await client.call("whoami")).structured["pid"] != pid
+
+
+async def test_a_process_that_dies_before_a_call_begins_harms_nobody() -> None:
+    """A call whose code has not begun when its process ends has another one."""
+    async with ServerHost(container_of(process_tools.whoami), flags=ONE) as host:
+        client = InProcessClient(host.handler)
+        pid = (await client.call("whoami")).structured["pid"]
+        [worker] = crew_of(host)._idle
+        os.kill(pid, signal.SIGSTOP)  # it cannot begin, and nobody can know
+        running = asyncio.ensure_future(client.call("whoami"))
+        await until(lambda: worker._busy)
+        os.kill(pid, signal.SIGKILL)
+        assert (await running).structured["pid"] != pid
+        await client.close()
+
+
+async def test_a_process_is_killed_for_its_own_call_only() -> None:
+    """When a call is stopped in the moment in which its process has done its work, the process lives on."""
+    async with ServerHost(container_of(process_tools.whoami), flags=ONE) as host:
+        client = InProcessClient(host.handler)
+        pid = (await client.call("whoami")).structured["pid"]
+        crew = crew_of(host)
+        os.kill(pid, signal.SIGSTOP)
+        running = asyncio.ensure_future(client.call("whoami"))
+        await until(lambda: not crew._idle)
+        os.kill(pid, signal.SIGCONT)
+        block_until(lambda: bool(crew._idle))  # the loop does not hear of the output yet
+        host.handler.inflight.stop_all(CancelReason.TIMEOUT)
+        assert (await running).meta["reason"] == "timeout"
+        assert host._server.processes().killed == 0
+        assert (await client.call("whoami")).structured["pid"] == pid
+        await client.close()
+
+
+async def test_crashes_do_not_pile_up_processes() -> None:
+    """However many calls crash, there are never more processes than there may be."""
+    async with ServerHost(container_of(process_tools.leave), flags=ONE) as host:
+        client = InProcessClient(host.handler)
+        outcomes = await asyncio.gather(*(client.call("leave", {"code": 1}) for _ in range(10)))
+        assert all(outcome.meta["reason"] == "crashed" for outcome in outcomes)
+        crew = crew_of(host)
+        await asyncio.wrap_future(crew.threads.submit(lambda: None))  # after all that was begun meanwhile
+        assert len(crew) <= 1
+        await client.close()
+
+
+async def test_an_output_that_cannot_travel_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
+    """The log says why, the caller has a reference, and the process goes on."""
+    async with connect(container_of(process_tools.unsendable), settings=ONE) as client:
+        for _ in range(2):
+            assert "Reference" in (await client.call("unsendable")).text
+    assert "cannot pickle" in caplog.text
+
+
+@pytest.mark.parametrize("fail", [False, True])
+async def test_things_of_one_call_are_finalised_there(fail: bool, tmp_path: Path) -> None:
+    """What is made in a process is finalised in it, and knows how the call ended."""
+    path = tmp_path / "notes"
+    async with connect(
+        container_of(process_tools.Scoped(str(path))), settings=ONE, principal=Principal("ada")
+    ) as client:
+        outcome = await client.call("scoped", {"x": int(fail)})
+        await until(lambda: path.exists() and path.read_text().count("\n") == 2)
+    assert outcome.text == ("no" if fail else "ada")
+    assert path.read_text().split() == ["ToolError" if fail else "well"] * 2
+
+
+async def test_a_tool_that_cannot_be_loaded_is_a_clean_error(caplog: pytest.LogCaptureFixture) -> None:
+    """A tool that cannot be made in a process says so, in the log and to its caller."""
+    async with connect(container_of(process_tools.Unloadable()), settings=ONE) as client:
+        outcome = await client.call("unloadable", {"x": 1})
+    assert outcome.text == "Tool unloadable cannot run: it cannot be loaded in a process"
+    assert "far from home" in caplog.text

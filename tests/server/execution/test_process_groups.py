@@ -1,0 +1,286 @@
+"""Tools that share worker processes: what they have in common, and what they must not."""
+
+import asyncio
+import gc
+import os
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import ITool, ToolRegistry
+from axolotl_server import InProcessClient, ServerHost
+from axolotl_server.execution.process_pool import ProcessPool
+from axolotl_server.execution.processes import ProcessRunner
+from tests.support.containers import process_group_tools as tools
+from tests.support.containers import process_tools
+from tests.support.containers.process_group_tools import Deadly, Numbered
+from tests.support.forked_processes import Mailbox, gone, share_forks
+from tests.support.servers.serving import until
+from tests.support.tools import container_of
+
+share_forks()
+
+
+class Served:
+    """A server whose tools come and go."""
+
+    def __init__(self, host: ServerHost, client: InProcessClient, registry: ToolRegistry) -> None:
+        self.client = client
+        self.registry = registry
+        self.runner: ProcessRunner = host._server.processes()
+
+    def crews(self) -> dict[str, ProcessPool]:
+        """Find the processes by their names."""
+        return {crew._name.removeprefix("axolotl-"): crew for crew in self.runner._crews if not crew.closed}
+
+    async def call(self, name: str, **arguments: Any) -> Any:
+        """Call a tool that ends well."""
+        outcome = await self.client.call(name, arguments)
+        assert not outcome.is_error, outcome.text
+        return outcome.structured
+
+
+@asynccontextmanager
+async def served(
+    *items: ITool[Any, Any], processes: int = 1, members: Sequence[str] = (), **limits: Any
+) -> AsyncIterator[Served]:
+    """Serve tools, and have some that name no group join one."""
+    settings = {
+        "limits": {"processes": processes, **limits},
+        "tools": {name: {"pool": "one", "timeout_seconds": 60} for name in members},
+    }
+    container, registry = container_of(), ToolRegistry(items)
+    container.tool_registry = providers.Object(registry)
+    async with ServerHost(container, flags=settings) as host:
+        client = InProcessClient(host.handler)
+        try:
+            yield Served(host, client, registry)
+        finally:
+            await client.close()
+
+
+class Gate:
+    """A pipe that lets a call of `hold` go on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.path = str(directory / "gate")
+        os.mkfifo(self.path)
+        self._descriptor = os.open(self.path, os.O_RDWR)
+
+    def open(self) -> None:
+        """Let one go on."""
+        os.write(self._descriptor, b"x")
+
+    def close(self) -> None:
+        """Let go of the pipe."""
+        os.close(self._descriptor)
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Any:
+    """Give a gate that is closed."""
+    one = Gate(tmp_path)
+    yield one
+    one.close()
+
+
+async def test_tools_of_a_group_share_a_process() -> None:
+    """Plain and asynchronous tools run one after the other in the only process that there is."""
+    async with served(tools.pid, tools.pid_later) as server:
+        pids = [await server.call(name) for name in ("pid", "pid_later", "pid", "pid_later")]
+        assert len(set(pids)) == 1
+        assert server.runner.processes == 1
+
+
+async def test_a_group_has_no_more_processes_than_a_tool() -> None:
+    """Many calls of all its tools at once have as many processes as there may be, and no more."""
+    async with served(tools.pid, tools.pid_later, processes=2) as server:
+        pids = await asyncio.gather(*(server.call(name) for name in ("pid", "pid_later") * 100))
+        assert len(set(pids)) <= 2
+        assert server.runner.processes <= 2
+
+
+async def test_groups_share_nothing() -> None:
+    """Another group has other processes, and so has a tool without one."""
+    async with served(tools.pid, tools.pid_elsewhere, tools.pid_alone) as server:
+        pids = [await server.call(name) for name in ("pid", "pid_elsewhere", "pid_alone")]
+        assert len(set(pids)) == 3
+        assert sorted(server.crews()) == ["one", "other", "pid_alone"]
+
+
+async def test_a_process_is_warm_for_all_tools() -> None:
+    """Without a call there is one process soon, and it knows every tool of its group."""
+    async with served(tools.pid, tools.pid_later, processes=2) as server:
+        crew = server.crews()["one"]
+        await until(lambda: [len(one._known) for one in crew._idle] == [2])
+        assert server.runner.processes == 1
+
+
+async def test_a_tool_travels_once() -> None:
+    """A process that knows a tool is preferred, and is not taught it again."""
+    async with served(tools.pid, tools.pid_later, processes=2) as server:
+        crew = server.crews()["one"]
+        await until(lambda: [len(one._known) for one in crew._idle] == [2])
+        [taught] = crew._idle
+        stranger = crew._start()
+        crew._keep(stranger)
+        await server.call("pid")
+        assert crew._idle[-1] is taught
+        assert not stranger._known
+
+
+async def test_a_crash_harms_no_other_tool(tmp_path: Path, gate: Gate) -> None:
+    """A call of one tool goes on while another tool ends its own process again and again."""
+    async with served(tools.pid, tools.hold, tools.leave, processes=2) as server:
+        with Mailbox(tmp_path) as mailbox:
+            holding = asyncio.ensure_future(server.call("hold", path=mailbox.path, gate=gate.path))
+            pid = await mailbox.take()
+        for _ in range(2):
+            outcome = await server.client.call("leave")
+            assert outcome.text == "Tool leave crashed: its process ended with code 7"
+            assert await server.call("pid") != pid
+        gate.open()
+        assert await holding == pid
+        assert server.runner.processes <= 2
+
+
+async def test_only_the_process_of_a_stopped_call_is_killed(tmp_path: Path, gate: Gate) -> None:
+    """When a call is taken back, its process ends, and the one beside it, of another tool, does not."""
+    async with served(tools.hold, process_tools.spin, processes=2, members=["spin"]) as server:
+        with Mailbox(tmp_path) as mailbox:
+            spinning = asyncio.ensure_future(server.client.call("spin", {"path": mailbox.path}))
+            victim = await mailbox.take()
+            holding = asyncio.ensure_future(server.call("hold", path=mailbox.path, gate=gate.path))
+            other = await mailbox.take()
+        spinning.cancel()
+        await gone(victim)
+        gate.open()
+        assert await holding == other != victim
+        assert server.runner.killed == 1
+
+
+async def test_a_deadline_ends_one_process_of_the_group(tmp_path: Path) -> None:
+    """A tool that never ends loses its process, and the next call, of another tool, has a new one."""
+    tool_settings = {"spin": {"pool": "one"}}
+    async with ServerHost(
+        container_of(tools.pid, process_tools.spin), flags={"limits": {"processes": 1}, "tools": tool_settings}
+    ) as host:
+        client = InProcessClient(host.handler)
+        with Mailbox(tmp_path) as mailbox:
+            outcome = await client.call("spin", {"path": mailbox.path})
+            assert outcome.meta["reason"] == "timeout"
+            victims = mailbox.taken()
+        assert (await client.call("pid")).structured not in victims
+        await client.close()
+
+
+async def test_a_tool_may_have_fewer_than_its_group(tmp_path: Path, gate: Gate) -> None:
+    """`max_concurrency` leaves the other processes to the other tools."""
+    settings = {"limits": {"processes": 2}, "tools": {"hold": {"max_concurrency": 1}}}
+    async with ServerHost(container_of(tools.hold, tools.pid), flags=settings) as host:
+        client = InProcessClient(host.handler)
+        with Mailbox(tmp_path) as mailbox:
+            arguments = {"path": mailbox.path, "gate": gate.path}
+            holding = asyncio.ensure_future(client.call("hold", arguments))
+            pid = await mailbox.take()
+            assert "retryAfterMs" in (await client.call("hold", arguments)).meta
+            assert (await client.call("pid")).structured != pid
+        gate.open()
+        assert (await holding).structured == pid
+        await client.close()
+
+
+async def test_too_much_memory_harms_no_other_tool() -> None:
+    """A tool that wants too much is told so, and the process goes on with the others."""
+    limit = process_tools.MEMORY_BYTES
+    async with served(tools.pid, process_tools.devour, members=["devour"], max_process_bytes=limit) as server:
+        pid = await server.call("pid")
+        assert (await server.client.call("devour")).meta["reason"] == "memory"
+        assert await server.call("pid") == pid
+
+
+async def test_a_tool_that_cannot_be_loaded_harms_no_other() -> None:
+    """It says so at each call, and the process goes on with the others."""
+    unloadable = process_tools.Unloadable()
+    async with served(tools.pid, unloadable, members=["unloadable"]) as server:
+        pid = await server.call("pid")
+        for _ in range(2):
+            outcome = await server.client.call("unloadable", {"x": 1})
+            assert outcome.text == "Tool unloadable cannot run: it cannot be loaded in a process"
+        assert await server.call("pid") == pid
+
+
+async def test_a_tool_that_ends_processes_by_being_loaded_harms_no_other() -> None:
+    """It says so at each call, the others go on, and nothing starts processes without end."""
+    async with served(tools.pid, Deadly(), processes=2) as server:
+        for _ in range(2):
+            await server.call("pid")
+            outcome = await server.client.call("deadly")
+            assert outcome.text == "Tool deadly cannot run: its process does not start"
+        assert await server.call("pid")
+        assert server.runner.processes <= 2
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+async def test_a_tool_that_comes_later_joins(in_thread: bool) -> None:
+    """It is taught to the process that is there, from whatever thread it is registered."""
+    async with served(tools.pid) as server:
+        pid = await server.call("pid")
+        if in_thread:
+            await asyncio.to_thread(server.registry.register, tools.pid_later)
+        else:
+            server.registry.register(tools.pid_later)
+        assert await server.call("pid_later") == pid
+
+
+async def test_processes_end_with_the_last_tool() -> None:
+    """A tool that goes leaves the processes to the others; the last one ends them, and the next has new ones."""
+    async with served(tools.pid, tools.pid_later) as server:
+        pid = await server.call("pid")
+        crew = server.crews()["one"]
+        server.registry.unregister("pid")
+        gc.collect()
+        assert await server.call("pid_later") == pid
+        server.registry.unregister("pid_later")
+        gc.collect()
+        assert not crew.closed  # the collector may run where a lock is held
+        await until(lambda: crew.closed)
+        await gone(pid)
+        assert server.runner.processes == 0
+        server.registry.register(tools.pid)
+        assert await server.call("pid") != pid
+
+
+async def test_a_tool_that_replaces_the_last_one_joins() -> None:
+    """Between two tools that follow each other at once the processes do not end."""
+    async with served(tools.pid) as server:
+        pid = await server.call("pid")
+        server.registry.unregister("pid")
+        gc.collect()
+        server.registry.register(tools.pid_later)
+        assert await server.call("pid_later") == pid
+
+
+async def test_processes_forget_tools_that_are_gone() -> None:
+    """However many tools have come and gone, a process holds those that are there, and the last one at most."""
+    async with served(tools.pid) as server:
+        pid = await server.call("pid")
+        counts: list[int] = []
+        for number in range(5):
+            server.registry.register(Numbered(number))
+            counts.append(await server.call(f"numbered_{number}"))
+            server.registry.unregister(f"numbered_{number}")
+            gc.collect()
+        assert max(counts) <= 2
+        assert await server.call("pid") == pid
+
+
+async def test_calls_share_no_context_variables() -> None:
+    """What one call sets, no later call in the same process sees, whether they are plain or asynchronous."""
+    async with served(tools.remember, tools.remember_later) as server:
+        for name in ("remember", "remember_later") * 2:
+            assert (await server.client.call(name, {"user": "ada"})).text == "nobody"

@@ -1,0 +1,177 @@
+"""What can travel to a worker process, and what becomes of the processes when nobody needs them any more."""
+
+import asyncio
+import gc
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+from pydantic import BaseModel
+
+from axolotl_core import ConfigurationError, ITool, NoArguments, ToolContext, ToolRegistry, tool, tools_of
+from axolotl_server import InProcessClient, ServerHost, connect
+from tests.support.containers import process_tools
+from tests.support.containers.process_tools import Point
+from tests.support.forked_processes import Mailbox, gone, share_forks, wait_until_gone
+from tests.support.processes import Processes
+from tests.support.servers.serving import until
+from tests.support.tools import container_of
+
+share_forks()
+
+SERVER = "tests.support.containers.process_tools:Container"
+
+
+class Holding(ITool[NoArguments, str]):
+    """Holds something that cannot be sent."""
+
+    name = "holding"
+    execution = "process"
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        return "never"
+
+
+def plain() -> str:
+    return "plain"
+
+
+renamed = tool(name="renamed", execution="process")(plain)
+
+
+def local_tool() -> Any:
+    @tool(execution="process")
+    def hidden() -> str:
+        return "never"
+
+    return hidden
+
+
+def with_local_model(kind: str) -> Any:
+    class Local(BaseModel):
+        x: int = 0
+
+    if kind == "input":
+
+        class Taking(ITool[Local, str]):
+            name = "taking"
+            execution = "process"
+
+            async def execute(self, arguments: Local, context: ToolContext) -> str:
+                return "never"
+
+        Taking.__qualname__ = "Taking"
+        globals()["Taking"] = Taking
+        return Taking()
+
+    class Giving(ITool[Point, Local]):
+        name = "giving"
+        execution = "process"
+
+        async def execute(self, arguments: Point, context: ToolContext) -> Local:
+            return Local()
+
+    Giving.__qualname__ = "Giving"
+    globals()["Giving"] = Giving
+    return Giving()
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (Holding, "it cannot be sent"),
+        (local_tool, "it cannot be sent"),
+        (lambda: renamed, "it cannot be sent"),
+        (lambda: with_local_model("input"), "its input cannot be sent"),
+        (lambda: with_local_model("output"), "its output cannot be sent"),
+    ],
+)
+async def test_what_cannot_travel_ends_the_start(make: Any, what: str) -> None:
+    """A server does not start with a tool whose calls could never work, and says what to do about it."""
+    with pytest.raises(ConfigurationError, match=what) as caught:
+        await ServerHost(container_of(make())).start()
+    assert "top of a module" in str(caught.value)
+
+
+class Counter:
+    """An object whose method is a tool in a process."""
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+
+    @tool(execution="process")
+    def count(self, by: int) -> int:
+        return self.start + by
+
+
+async def test_methods_travel_with_their_objects() -> None:
+    """A method runs on a copy of its object."""
+    container = container_of()
+    container.tools = providers.Callable(tools_of, providers.Singleton(Counter, 40))
+    async with connect(container) as client:
+        assert (await client.call("count", {"by": 2})).structured == 42
+
+
+async def test_processes_end_with_their_server() -> None:
+    """A server that stops leaves no process behind, whether it works or not."""
+    async with ServerHost(container_of(process_tools.whoami)) as host:
+        client = InProcessClient(host.handler)
+        pid = (await client.call("whoami")).structured["pid"]
+        await client.close()
+    await gone(pid)
+    await until(lambda: host._server.processes().processes == 0)
+
+
+async def test_processes_end_with_their_tool() -> None:
+    """A tool that leaves the registry takes its processes with it."""
+    container, registry = container_of(), ToolRegistry()
+    container.tool_registry = providers.Object(registry)
+    async with ServerHost(container) as host:
+        client = InProcessClient(host.handler)
+        registry.register(process_tools.whoami)
+        pid = (await client.call("whoami")).structured["pid"]
+        registry.unregister("whoami")
+        gc.collect()
+        await gone(pid)
+        await client.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+@pytest.mark.parametrize("name", ["whoami", "spin", "match"])
+def test_processes_do_not_outlive_a_server_that_is_killed(name: str, tmp_path: Path) -> None:
+    """Not even a server that can do nothing any more leaves a process behind, whatever the process does."""
+    with Processes() as processes, Mailbox(tmp_path) as mailbox:
+        server = processes.start("serve", SERVER)
+        server.shake_hands()
+        params = {"name": name, "arguments": {} if name == "whoami" else {"path": mailbox.path}}
+        server.say({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+        idle = name == "whoami"
+        pid = server.hear()["result"]["structuredContent"]["pid"] if idle else asyncio.run(mailbox.take())
+        server.signal(signal.SIGKILL)
+        wait_until_gone(pid)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_an_interrupt_is_for_the_server_alone() -> None:
+    """Ctrl-C in a terminal ends a server with processes without a word from them."""
+    with Processes() as processes:
+        server = processes.start("serve", SERVER)
+        server.shake_hands()
+        server.ask("tools/call", name="whoami", arguments={})
+        server.signal(signal.SIGINT)
+        assert server.end() == (0, "", "")
+
+
+def test_looking_at_a_server_leaves_nothing_behind() -> None:
+    """A command that only looks at tools ends at once and without a warning."""
+    command = [sys.executable, "-m", "axolotl_cli", "inspect", SERVER]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "left behind" not in done.stderr

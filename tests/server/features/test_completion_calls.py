@@ -1,0 +1,194 @@
+"""Completions: where they run, how long, and what keeps them from holding others up."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import CancelReason, IPrompt, NoArguments, ToolContext, prompt, prompts_of, resource, resources_of
+from axolotl_core.prompts import PromptOutput
+from tests.support.peers.memory_peer import Peer, container_with, conversing
+from tests.support.servers.serving import until
+
+
+class Word(BaseModel):
+    word: str
+
+
+class Dictionary(IPrompt[Word]):
+    """Thinks about a word for ever."""
+
+    name = "dictionary"
+    timeout_seconds: float | None = 0.01
+
+    def __init__(self, timeout_seconds: float | None) -> None:
+        self.timeout_seconds = timeout_seconds
+        self.started = asyncio.Event()
+        self.stopped = asyncio.Event()
+
+    async def render(self, arguments: Word, context: ToolContext) -> PromptOutput:
+        return arguments.word
+
+    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> list[str]:
+        self.started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.stopped.set()
+        return []
+
+
+def wanted(name: str, argument: str, value: str = "", **known: str) -> Mapping[str, Any]:
+    return {
+        "ref": {"type": "ref/prompt", "name": name},
+        "argument": {"name": argument, "value": value},
+        "context": {"arguments": known},
+    }
+
+
+def values_of(reply: Any) -> list[str]:
+    values: list[str] = reply["result"]["completion"]["values"]
+    return values
+
+
+async def test_a_plain_completer_runs_in_a_thread() -> None:
+    """What may block does not hold the loop up; what is async runs on it."""
+
+    @prompt
+    def one(word: str) -> str:
+        """Have a plain completer."""
+        return word
+
+    @one.completes("word")
+    def in_thread(value: str) -> list[str]:
+        return [threading.current_thread().name]
+
+    @prompt
+    def two(word: str) -> str:
+        """Have an async completer."""
+        return word
+
+    @two.completes("word")
+    async def on_loop(value: str) -> list[str]:
+        return [threading.current_thread().name]
+
+    async with conversing(container_with(prompts=(one, two))) as host:
+        peer = Peer(host)
+        assert values_of(await peer.ask("completion/complete", wanted("one", "word")))[0].startswith("axolotl-tool")
+        own = threading.current_thread().name
+        assert values_of(await peer.ask("completion/complete", wanted("two", "word"))) == [own]
+
+
+@pytest.mark.parametrize("legacy", [True, False])
+async def test_a_completion_has_a_deadline(legacy: bool) -> None:
+    """It is that of its prompt."""
+    dictionary = Dictionary(0.01)
+    async with conversing(container_with(prompts=(dictionary,))) as host:
+        peer = await Peer(host).shake_hands() if legacy else Peer(host)
+        reply = await peer.ask("completion/complete", wanted("dictionary", "word"))
+        assert reply["error"]["code"] == -32603
+        assert dictionary.stopped.is_set()
+
+
+async def test_a_completion_can_be_cancelled() -> None:
+    """A user who types on does not wait for what was typed before."""
+    dictionary = Dictionary(None)
+    async with conversing(container_with(prompts=(dictionary,))) as host:
+        peer = Peer(host)
+        peer.send("completion/complete", wanted("dictionary", "word"), id=7)
+        await dictionary.started.wait()
+        peer.notify("notifications/cancelled", {"requestId": 7})
+        await until(lambda: not host.handler.inflight)
+        assert dictionary.stopped.is_set()
+        assert await peer.close() == []
+
+
+class Library:
+    """Completes what it holds, for prompts and templates alike."""
+
+    def __init__(self, *books: str) -> None:
+        self._books = books
+
+    @prompt
+    def lend(self, book: str) -> str:
+        """Lend a book."""
+        return book
+
+    @resource("books://{book}")
+    def open(self, book: str) -> str:
+        """Open a book."""
+        return book
+
+    @lend.completes("book")
+    @open.completes("book")
+    def held(self, value: str) -> list[str]:
+        return [book for book in self._books if book.startswith(value)]
+
+
+async def test_objects_complete_for_themselves() -> None:
+    """Two objects of a class know each its own, by prompts and by templates."""
+    small, large = Library("atlas"), Library("bible", "biography")
+    lends = [prompts_of(library)[0] for library in (small, large)]
+    lends[1].name = "lend_large"
+    async with conversing(container_with(prompts=lends, resources=resources_of(small))) as host:
+        peer = Peer(host)
+        assert values_of(await peer.ask("completion/complete", wanted("lend", "book"))) == ["atlas"]
+        assert values_of(await peer.ask("completion/complete", wanted("lend_large", "book", "bib"))) == ["bible"]
+        reference = {"type": "ref/resource", "uri": "books://{book}"}
+        params = {"ref": reference, "argument": {"name": "book", "value": "at"}}
+        assert values_of(await peer.ask("completion/complete", params)) == ["atlas"]
+
+
+async def test_what_is_no_text_is_written_as_one() -> None:
+    """A completer that gives numbers gives their texts."""
+
+    @prompt
+    def count(number: int) -> str:
+        """Count."""
+        return str(number)
+
+    @count.completes("number")
+    async def numbers(value: str) -> list[Any]:
+        return [1, 2]
+
+    async with conversing(container_with(prompts=(count,))) as host:
+        assert values_of(await Peer(host).ask("completion/complete", wanted("count", "number"))) == ["1", "2"]
+
+
+async def test_many_users_type_at_once() -> None:
+    """Completions run side by side, each with what its own user knows."""
+
+    @prompt
+    def choose(colour: str, thing: str) -> str:
+        """Choose."""
+        return thing
+
+    @choose.completes("thing")
+    async def things(value: str, known: Mapping[str, str]) -> list[str]:
+        await asyncio.sleep(0)
+        return [f"{known['colour']} {value}"]
+
+    async with conversing(container_with(prompts=(choose,))) as host:
+        peer = Peer(host)
+        for number in range(100):
+            peer.send("completion/complete", wanted("choose", "thing", "hat", colour=str(number)), id=number)
+        replies = [await peer.receive() for _ in range(100)]
+        assert {reply["id"]: values_of(reply) for reply in replies} == {n: [f"{n} hat"] for n in range(100)}
+
+
+async def test_a_prompt_without_arguments_has_nothing_to_complete() -> None:
+    """Its list of arguments is empty, and the error says so."""
+
+    class Silent(IPrompt[NoArguments]):
+        name = "silent"
+
+        async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
+            assert context.cancel_reason is not CancelReason.CLIENT
+            return ""
+
+    async with conversing(container_with(prompts=(Silent(),))) as host:
+        reply = await Peer(host).ask("completion/complete", wanted("silent", "word"))
+        assert reply["error"]["message"] == "Invalid params: there is no argument 'word'; there are: none"

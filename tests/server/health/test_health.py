@@ -1,0 +1,358 @@
+"""What probes hear of a server."""
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import ConfigurationError, HealthStatus, IHealthCheck, tool
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
+from axolotl_server import ServerHost
+from tests.support.servers.probed_server import Found, Held, probed
+from tests.support.servers.serving import until
+from tests.support.servers.stoppable_processes import answer_to
+from tests.support.tools import Echo, Probe, container_of
+
+OWN = {"serving": "ok", "calls": "ok"}
+
+
+async def test_a_server_that_is_well() -> None:
+    """All four routes answer 200 to whoever asks, by whatever name, and nobody may keep the answer."""
+    async with probed(Found("database")) as server:
+        for path, said in {
+            "/livez": {"status": "ok", "checks": {}},
+            "/startupz": {"status": "ok", "checks": {}},
+            "/readyz": {"status": "ok", "checks": {name: {"status": "ok"} for name in (*OWN, "database")}},
+            "/health": {
+                "status": "ok",
+                "phase": "serving",
+                "checks": {name: {"status": "ok"} for name in (*OWN, "database")},
+            },
+        }.items():
+            reply = await server.ask(path)
+            assert (reply.status, json.loads(reply.body)) == (200, said)
+            assert reply.headers["cache-control"] == "no-store"
+            assert reply.headers["content-type"] == "application/json"
+
+
+async def test_methods() -> None:
+    """HEAD is GET without a body, and nothing else is served."""
+    async with probed() as server:
+        async with asyncio.timeout(20):
+            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+            writer.write(b"HEAD /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+            writer.close()
+        assert head.startswith(b"HTTP/1.1 200 ")
+        assert body == b""
+        reply = await server.ask(method="POST")
+        assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
+
+
+async def test_a_check_that_fails() -> None:
+    """What is not well makes a server unready, but neither dead nor unstarted; why is said only where it may be."""
+    failing = Found("database", HealthStatus.failed("no connection"))
+    async with probed(failing, Found("cache")) as server:
+        status, said = await server.told()
+        assert (status, said["status"]) == (503, "failed")
+        assert said["checks"] == {name: {"status": "ok"} for name in (*OWN, "cache")} | {
+            "database": {"status": "failed"}
+        }
+        assert (await server.told("/health"))[0] == 503
+        assert (await server.told("/livez"))[0] == 200
+        assert (await server.told("/startupz"))[0] == 200
+        failing.found = None
+        assert (await server.told())[0] == 200
+
+
+async def test_a_check_that_is_degraded() -> None:
+    """What is well enough is told, and calls may come."""
+    async with probed(Found("cache", HealthStatus.degraded("slow"))) as server:
+        status, said = await server.told()
+        assert (status, said["status"]) == (200, "degraded")
+
+
+async def test_details() -> None:
+    """Reasons and durations are told where the settings say so."""
+    degraded = Found("cache", HealthStatus.degraded("slow" * 100))
+    async with probed(degraded, settings={"health": {"details": True}}) as server:
+        _, said = await server.told()
+    found = said["checks"]["cache"]
+    assert (found["status"], found["reason"]) == ("degraded", "slow" * 50)
+    assert found["seconds"] >= 0
+
+
+@pytest.mark.parametrize("error", [OSError("postgres://ada:secret@db"), SystemExit(3), asyncio.CancelledError()])
+async def test_a_check_that_raises(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever a check raises means that it failed: a probe hears the type, the log has the rest."""
+    async with probed(Found("database", error), settings={"health": {"details": True}}) as server:
+        reply = await server.ask()
+        assert json.loads(reply.body)["checks"]["database"]["reason"] == type(error).__name__
+        assert b"secret" not in reply.body
+    assert "health check database is failed" in caplog.text
+
+
+async def test_a_check_that_gives_something_else() -> None:
+    """What is no status is a fault of the check."""
+    async with probed(Found("database", True), settings={"health": {"details": True}}) as server:
+        _, said = await server.told()
+    assert said["checks"]["database"]["status"] == "failed"
+    assert said["checks"]["database"]["reason"] == "the check gave bool: give a HealthStatus or None"
+
+
+async def test_a_check_has_a_time_of_its_own() -> None:
+    """One that does not answer in time has failed, and is not started again until it has ended."""
+
+    class Endless(Found):
+        timeout_seconds = 0.02
+
+        async def check(self) -> HealthStatus | None:
+            self.looks += 1
+            while not release.is_set():
+                try:
+                    await release.wait()
+                except asyncio.CancelledError:
+                    continue
+            return None
+
+    release, endless = asyncio.Event(), Endless("endless")
+    async with probed(endless, settings={"health": {"details": True}}) as server:
+        _, said = await server.told()
+        assert said["checks"]["endless"]["reason"] == "no answer within 0.02 seconds"
+        _, said = await server.told()
+        assert said["checks"]["endless"]["reason"] == "an earlier look at it has not ended"
+        assert endless.looks == 1
+        release.set()
+        assert (await server.told())[0] == 200
+
+
+async def test_checks_run_at_once() -> None:
+    """No check waits for another, and a probe waits for none longer than it may take."""
+    first, second = Held("first"), Held("second")
+    async with probed(first, second) as server:
+        asking = asyncio.ensure_future(server.told())
+        await first.begun.wait()
+        await second.begun.wait()
+        second.release.set()
+        first.release.set()
+        assert (await asking)[0] == 200
+
+
+async def test_many_probes_look_once() -> None:
+    """However many ask at once, what is behind a server is looked at once, and not again while that is fresh."""
+    held = Held()
+    async with probed(held, settings={"health": {"cache_seconds": 60}}) as server:
+        asking = [asyncio.ensure_future(server.told()) for _ in range(30)]
+        await held.begun.wait()
+        held.release.set()
+        assert {status for status, _ in await asyncio.gather(*asking)} == {200}
+        held.found = HealthStatus.failed("too late to be seen")
+        assert (await server.told("/health"))[0] == 200
+    assert held.looks == 1
+
+
+async def test_a_probe_that_gives_up_does_not_end_the_look() -> None:
+    """The next probe gets what the first one asked for."""
+    held = Held()
+    async with probed(held) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        await held.begun.wait()
+        writer.close()
+        asking = asyncio.ensure_future(server.told())
+        held.release.set()
+        assert (await asking)[0] == 200
+        assert await reader.read() is not None
+
+
+async def test_startup() -> None:
+    """A server has started when each check of that was well once; until then it is not ready, and later it is."""
+    loading = Found("model", HealthStatus.failed("loading"), affects="startup")
+    async with probed(loading) as server:
+        assert await server.told("/startupz") == (503, {"status": "failed", "checks": {"model": {"status": "failed"}}})
+        assert (await server.told())[0] == 503
+        assert (await server.told("/health"))[1]["phase"] == "starting"
+        assert (await server.told("/livez"))[0] == 200
+        loading.found = None
+        assert (await server.told("/startupz"))[0] == 200
+        loading.found, looks = HealthStatus.failed("forgotten"), loading.looks
+        assert (await server.told())[0] == 200
+        assert (await server.told("/health"))[1]["phase"] == "serving"
+        assert loading.looks == looks
+
+
+async def test_a_server_that_drains() -> None:
+    """From the moment that it is told to stop a server is not ready, lives, and looks at nothing any more."""
+    probe, database = Probe(), Found("database")
+    async with probed(database, tools=[probe]) as server:
+        running = asyncio.ensure_future(answer_to(server.port, "probe"))
+        await probe.started.wait()
+        server.host.ending.set()
+        assert await server.told() == (503, {"status": "failed", "checks": {"serving": {"status": "failed"}}})
+        assert (await server.told("/health"))[1]["phase"] == "draining"
+        assert (await server.told("/startupz"))[0] == 200
+        assert (await server.told("/livez"))[0] == 200
+        assert database.looks == 0
+        probe.release.set()
+        assert (await running)["content"][0]["text"] == "done"
+
+
+async def test_a_server_without_a_place() -> None:
+    """A server that could not take another call says so."""
+    probe = Probe()
+    async with probed(tools=[probe], settings={"limits": {"max_inflight": 1}}) as server:
+        running = asyncio.ensure_future(answer_to(server.port, "probe"))
+        await probe.started.wait()
+        assert (await server.checks())["calls"] == "failed"
+        probe.release.set()
+        await running
+        assert (await server.checks())["calls"] == "ok"
+
+
+class BrokenSink(IAuditSink):
+    """Keeps nothing while it is broken."""
+
+    def __init__(self) -> None:
+        self.broken = False
+
+    def write(self, record: AuditRecord) -> None:
+        if self.broken:
+            raise OSError("the disk is full")
+
+
+@pytest.mark.parametrize(("on_failure", "status", "state"), [("closed", 503, "failed"), ("open", 200, "degraded")])
+async def test_an_audit_that_fails(on_failure: str, status: int, state: str) -> None:
+    """Where calls are refused because they cannot be recorded, a server is not ready, else it is degraded."""
+    sink = BrokenSink()
+    settings = {"audit": {"on_failure": on_failure}}
+    async with probed(settings=settings, audit_sinks=[sink]) as server:
+        assert (await server.checks())["audit"] == "ok"
+        sink.broken = True
+        await answer_to(server.port, "echo", {"text": "x"})
+        assert (await server.told())[0] == status
+        assert (await server.checks())["audit"] == state
+
+
+async def test_an_audit_recovers_without_calls() -> None:
+    """A server that gets no calls because it is not ready tries its audit again, and is ready when that works."""
+    sink = BrokenSink()
+    async with probed(audit_sinks=[sink]) as server:
+        assert server.host.audit is not None
+        sink.broken = True
+        await answer_to(server.port, "echo", {"text": "x"})
+        assert (await server.told())[0] == 503
+        sink.broken = False
+        for guarded in server.host.audit.trail._sinks:
+            guarded._retry_at = 0.0  # the second is over
+        assert (await server.told())[0] == 200
+
+
+async def test_a_loop_that_stood_still() -> None:
+    """Code that blocked the event loop leaves a server degraded for a while."""
+
+    @tool
+    async def block() -> None:
+        threading.Event().wait(0.3)
+
+    async with probed(tools=[block], settings={"limits": {"loop_stall_seconds": 0.05}}) as server:
+        assert (await server.checks())["event_loop"] == "ok"
+        await answer_to(server.port, "block")
+        watchdog = server.host.watchdog
+        assert watchdog is not None
+        await until(lambda: watchdog.stalls)
+        status, said = await server.told()
+        assert (status, said["checks"]["event_loop"]) == (200, {"status": "degraded"})
+
+
+async def test_blocked_threads_do_not_kill() -> None:
+    """A server whose threads are all taken lives."""
+    release, began = threading.Event(), threading.Barrier(3)
+
+    @tool
+    def block() -> None:
+        began.wait(20)
+        release.wait(20)
+
+    async with probed(tools=[block], settings={"limits": {"threads": 2}}) as server:
+        running = [asyncio.ensure_future(answer_to(server.port, "block")) for _ in range(2)]
+        await asyncio.to_thread(began.wait, 20)
+        assert (await server.told("/livez"))[0] == 200
+        release.set()
+        await asyncio.gather(*running)
+
+
+async def test_paths() -> None:
+    """Routes can be moved and switched off, one by one or together."""
+    moved = {"live_path": "/up", "ready_path": "/probes/ready", "startup_path": "", "path": ""}
+    async with probed(settings={"health": moved}) as server:
+        assert (await server.told("/up"))[0] == 200
+        assert (await server.told("/probes/ready"))[0] == 200
+        for gone in ("/livez", "/readyz", "/startupz", "/health", ""):
+            assert (await server.ask(gone or "/", name="localhost")).status == 404
+    async with probed(settings={"health": {"enabled": False}}) as server:
+        assert (await server.ask("/livez", name="localhost")).status == 404
+
+
+@pytest.mark.parametrize(
+    ("settings", "finding"),
+    [
+        ({"health": {"live_path": "/readyz"}}, "must lead to different places"),
+        ({"health": {"live_path": "livez"}}, "health.live_path"),
+        ({"health": {"cache_seconds": -1}}, "health.cache_seconds"),
+        ({"http": {"path": "/health"}}, "health: /health leads elsewhere already, see http and metrics"),
+        ({"http": {"sse_path": "/x"}, "health": {"path": "/x/messages"}}, "health: /x/messages leads elsewhere"),
+    ],
+)
+async def test_wrong_settings(settings: Any, finding: str) -> None:
+    """Paths that cannot be are refused before anything is served."""
+    with pytest.raises(ConfigurationError, match=finding):
+        async with ServerHost(container_of(Echo()), flags=settings):
+            pass
+
+
+class Nameless(IHealthCheck):
+    async def check(self) -> HealthStatus | None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("checks", "finding"),
+    [
+        ([Nameless], "The role health_checks holds the class Nameless: give it an instance"),
+        ([object()], "The role health_checks holds object, which is no IHealthCheck"),
+        ([Nameless()], "Nameless has the name None: use up to 64 letters"),
+        ([Found("a b")], "Found has the name 'a b': use up to 64 letters"),
+        ([Found("audit")], "Found has the name 'audit', which is one of the server's own checks"),
+        ([Found("a"), Found("a")], "Two health checks have the same name: 'a'"),
+        ([Found("a", timeout_seconds=0)], "Found has the timeout_seconds 0: use a number above 0"),
+        ([Found("a", timeout_seconds=True)], "Found has the timeout_seconds True"),
+        ([Found("a", affects="liveness")], "Found affects 'liveness': use 'readiness' or 'startup'"),
+    ],
+)
+async def test_wrong_checks(checks: list[Any], finding: str) -> None:
+    """What cannot be a check is told when the server starts."""
+    container = container_of(Echo())
+    container.health_checks = providers.Object(checks)
+    with pytest.raises(ConfigurationError) as caught:
+        async with ServerHost(container):
+            pass
+    assert finding in str(caught.value)
+
+
+async def test_findings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    """The log says when something changes, and not how often it was asked."""
+    caplog.set_level("INFO", "axolotl")
+    database = Found("database", HealthStatus.failed("gone"))
+    async with probed(database) as server:
+        for _ in range(3):
+            await server.told()
+        database.found = None
+        for _ in range(3):
+            await server.told()
+    assert [record.message for record in caplog.records if "health check" in record.message] == [
+        "health check database is failed: gone",
+        "health check database is ok again",
+    ]

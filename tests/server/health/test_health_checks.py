@@ -1,0 +1,56 @@
+"""A check that is asked at any time, whatever it finds: a model says what is heard and how often it looks."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axolotl_core import HealthStatus
+from axolotl_server.health import CheckResult, CheckRunner, HealthReport
+from tests.support.servers.probed_server import Found
+
+CACHE_SECONDS = 1.0
+OUTCOMES = {
+    "ok": None,
+    "degraded": HealthStatus.degraded("slow"),
+    "failed": HealthStatus.failed("gone"),
+    "raised": OSError("gone"),
+    "odd": "fine",
+}
+STATES = {"raised": "failed", "odd": "failed"}
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.floats(0, 2),
+            st.sampled_from(sorted(OUTCOMES)),
+            st.just(None),
+        ),
+        max_size=30,
+    )
+)
+async def test_a_finding_holds_for_its_time(steps: list[float | str | None]) -> None:
+    """What was found is told until its time is over, and then what is found then; never is anything raised."""
+    now, looks, truth = 0.0, 0, "ok"
+    told: str | None = None
+    found_at = float("-inf")
+    check = Found("thing")
+    lookout = CheckRunner(check, CACHE_SECONDS, lambda: now)
+    for step in steps:
+        if isinstance(step, float):
+            now += step
+        elif step is not None:
+            truth = step
+            check.found = OUTCOMES[truth]
+        else:
+            if told is None or now - found_at >= CACHE_SECONDS:
+                looks, found_at, told = looks + 1, now, STATES.get(truth, truth)
+            assert (await lookout.finding()).state == told
+            assert check.looks == looks
+
+
+@given(st.lists(st.sampled_from(["ok", "degraded", "failed"])))
+def test_the_worst_decides(states: list[str]) -> None:
+    """A report is as bad as the worst of its findings, and only a failure is a reason to send no calls."""
+    report = HealthReport(tuple(CheckResult(f"f{number}", state) for number, state in enumerate(states)))  # type: ignore[arg-type]
+    worst = next((state for state in ("failed", "degraded") if state in states), "ok")
+    assert (report.state, report.status) == (worst, 503 if worst == "failed" else 200)

@@ -1,0 +1,134 @@
+"""Policies as an operator sets them up: one setting each, together on one server."""
+
+import asyncio
+import logging
+
+import pytest
+from dependency_injector import providers
+
+from axolotl_core import Idempotency, ITool, NoArguments, ToolAnnotations, ToolContext
+from axolotl_core.policies.tool_rules import Claim, IResultStore
+from axolotl_server import InProcessClient, ServerHost, connect
+from axolotl_server.client.outcomes import Inquiry
+from axolotl_server.stores.memory_results import MemoryResultStore
+from tests.support.audited_calls import MemorySink
+from tests.support.servers.serving import until
+from tests.support.stores.redis_server import RedisServer
+from tests.support.tools import container_of
+
+
+class Pay(ITool[NoArguments, str]):
+    """Pays once more each time, when it is let."""
+
+    name = "pay"
+    annotations = ToolAnnotations(destructive=True)
+    idempotency = Idempotency()
+
+    def __init__(self) -> None:
+        self.runs = 0
+        self.started = asyncio.Event()
+        self.go_on = asyncio.Event()
+        self.go_on.set()
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        self.runs += 1
+        self.started.set()
+        await self.go_on.wait()
+        return f"payment {self.runs}"
+
+
+class Broken(ITool[NoArguments, str]):
+    name = "broken"
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        raise RuntimeError("swordfish")
+
+
+class OwnStore(MemoryResultStore, IResultStore):
+    """A store of the container's own, which nobody else may close."""
+
+    def __init__(self) -> None:
+        super().__init__(10, 10_000)
+        self.claimed: list[str] = []
+        self.closed = False
+
+    async def claim(self, key: str, holder: str) -> Claim:
+        self.claimed.append(key)
+        return await super().claim(key, holder)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_tools_by_name_need_approval() -> None:
+    """An operator can ask for approval of tools that do not, by patterns, and others are left alone."""
+    asked: list[str] = []
+
+    def answer(inquiry: Inquiry) -> dict[str, bool]:
+        asked.append(inquiry.message)
+        return {"approve": False}
+
+    settings = {"approval": {"tools": ["PA*"]}}
+    async with connect(container_of(Pay(), Broken()), settings=settings, answer=answer) as client:
+        assert (await client.call("pay")).meta["reason"] == "not_approved"
+        await client.call("broken")
+    assert len(asked) == 1
+
+
+async def test_replicas_share_results_through_redis() -> None:
+    """With one setting, what one server did is not done again by another."""
+    first, second = Pay(), Pay()
+    with RedisServer() as redis:
+        settings = {"idempotency": {"redis_url": redis.url}}
+        async with connect(container_of(first), settings=settings) as client:
+            assert (await client.call("pay")).text == "payment 1"
+        async with connect(container_of(second), settings=settings) as client:
+            assert (await client.call("pay")).text == "payment 1"
+    assert (first.runs, second.runs) == (1, 0)
+
+
+async def test_a_store_of_the_container() -> None:
+    """The role is used, and the host leaves it open: whoever made it closes it."""
+    container, store = container_of(Pay()), OwnStore()
+    container.result_store = providers.Object(store)
+    async with connect(container) as client:
+        await client.call("pay")
+    assert len(store.claimed) == 1
+    assert not store.closed
+
+
+async def test_calls_that_share_a_run_are_recorded_each() -> None:
+    """Every caller has its record with its own end, and the start of the one run is recorded once, for the first."""
+    sink, pay = MemorySink(), Pay()
+    container = container_of(pay)
+    container.audit_sinks = providers.Object([sink])
+    pay.go_on.clear()
+    async with ServerHost(container) as host:
+        client = InProcessClient(host.handler)
+        first = asyncio.ensure_future(client.call("pay"))
+        await pay.started.wait()
+        second = asyncio.ensure_future(client.call("pay"))
+        await until(lambda: len(host.handler.inflight) == 2)
+        pay.go_on.set()
+        assert {(await first).text, (await second).text} == {"payment 1"}
+        await client.close()
+    starts = [record.call_id for record in sink.records if record.event == "start"]
+    ends = [record.call_id for record in sink.records if record.event == "end"]
+    assert len(starts) == 1
+    assert len(set(ends)) == 2
+    assert starts[0] in ends
+
+
+async def test_one_reference_for_answer_log_and_record(caplog: pytest.LogCaptureFixture) -> None:
+    """The id in an answer that hides an error finds the line in the log and the record of the call."""
+    sink, container = MemorySink(), container_of(Broken())
+    container.audit_sinks = providers.Object([sink])
+    with caplog.at_level(logging.ERROR, "axolotl"):
+        async with connect(container) as client:
+            failed = await client.call("broken")
+    reference = failed.meta["reference"]
+    assert reference in failed.text
+    assert reference in caplog.text
+    assert [(record.call_id, record.outcome) for record in sink.records if record.event == "end"] == [
+        (reference, "failed")
+    ]

@@ -1,0 +1,196 @@
+"""Addresses that others can reach, and what a server must have before it takes one."""
+
+import asyncio
+import datetime
+import socket
+import ssl
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server import ServerHost
+from axolotl_server.configuration.loading import load_settings
+from axolotl_server.http.assembly import check_exposure, prepare, tls_context
+from axolotl_server.http_server.serve import serve_http
+from axolotl_server.settings.transports import HttpSettings
+from tests.support.peers.wire import mirrored, raw_exchange, raw_request
+from tests.support.servers.authenticated_server import DISCOVER, container, gated
+
+KEY = {"api_keys": {"ci": {"hash": f"sha256:{'0' * 64}"}}}
+
+
+async def checked(http: Mapping[str, Any], auth: Mapping[str, Any]) -> None:
+    async with ServerHost(container(), flags={"http": http, "auth": auth}) as host:
+        prepare(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "mcp.example.com"])
+async def test_strangers(host: str) -> None:
+    """A server that anybody could use is not served where others can reach it; the text says what to do."""
+    with pytest.raises(ConfigurationError) as error:
+        await checked({"host": host}, {})
+    for words in ("auth", "api_keys", "http.tls_client_ca", "127.0.0.1", "http.allow_unauthenticated = true"):
+        assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("http", "auth"),
+    [
+        ({"host": "127.0.0.1"}, {}),
+        ({"host": "localhost"}, {}),
+        ({"host": "::1"}, {}),
+        ({"host": "0.0.0.0", "allow_unauthenticated": True}, {}),
+        ({"host": "0.0.0.0"}, KEY),
+    ],
+)
+async def test_no_strangers(http: Mapping[str, Any], auth: Mapping[str, Any]) -> None:
+    """Who cannot be reached, asks for a token, or was told to be open, may be served."""
+    await checked(http, auth)
+
+
+async def test_the_address_that_was_taken_counts() -> None:
+    """Whoever brings the socket is checked too, whatever the settings call the address."""
+    async with ServerHost(container()) as host:
+        refused = pytest.raises(ConfigurationError, match=r"Everybody who can reach 0\.0\.0\.0")
+        with socket.create_server(("0.0.0.0", 0)) as listener, refused:
+            await serve_http(host, listener)
+        check_exposure(host, "127.0.0.1")
+
+
+def test_any_host() -> None:
+    """The check of the Host header is not switched off by the way."""
+    with pytest.raises(ConfigurationError, match="allow_any_host = true"):
+        load_settings(flags={"http": {"allowed_hosts": ["*"]}})
+    load_settings(flags={"http": {"allowed_hosts": ["*"], "allow_any_host": True}})
+
+
+@pytest.mark.parametrize(("name", "status"), [("any.name", 200), ("192.0.2.1:80", 200), ("no name", 421), ("", 421)])
+async def test_any_host_is_served(name: str, status: int) -> None:
+    """Where every host is served, a Host must still be one."""
+    async with gated({}, http={"allowed_hosts": ["*"], "allow_any_host": True}) as server:
+        request = raw_request(DISCOVER, mirrored("server/discover").items(), host=name)
+        assert (await raw_exchange(server.port, request)).status == status
+
+
+class Papers:
+    """An authority of certificates, and what it signed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.authority = self._issue("authority", None)
+        self.server = self._issue("server", self.authority)
+        self.client = self._issue("client", self.authority)
+
+    def path(self, name: str) -> str:
+        """Where a certificate with its key is."""
+        return str(self._directory / f"{name}.pem")
+
+    def _issue(self, name: str, signer: tuple[x509.Certificate, Any] | None) -> tuple[x509.Certificate, Any]:
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        now = datetime.datetime.now(datetime.UTC)
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject if signer is None else signer[0].subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - datetime.timedelta(hours=1))
+            .not_valid_after(now + datetime.timedelta(hours=1))
+            .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
+        )
+        certificate = builder.sign(key if signer is None else signer[1], hashes.SHA256())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        Path(self.path(name)).write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
+        return certificate, key
+
+
+@pytest.fixture(scope="module")
+def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
+    """Certificates of a server and of a client."""
+    return Papers(tmp_path_factory.mktemp("papers"))
+
+
+async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) -> httpx.Response:
+    """Serve with TLS for one request."""
+    async with ServerHost(container(), flags={"http": http}) as host:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        running = asyncio.ensure_future(serve_http(host, listener))
+        context = ssl.create_default_context(cafile=papers.path("authority"))
+        if client is not None:
+            context.load_cert_chain(papers.path(client))
+        try:
+            async with httpx.AsyncClient(verify=context, trust_env=False) as http_client:
+                url = f"https://127.0.0.1:{listener.getsockname()[1]}/mcp"
+                return await http_client.post(url, content=DISCOVER, headers=mirrored("server/discover"))
+        finally:
+            host.ending.set()
+            await running
+
+
+async def test_tls(papers: Papers) -> None:
+    """With a certificate the server speaks TLS."""
+    reply = await exchange(papers, {"tls_certificate": papers.path("server")}, None)
+    assert reply.status_code == 200
+    assert reply.json()["result"]["supportedVersions"]
+
+
+async def test_certificates_of_clients(papers: Papers) -> None:
+    """Where clients need a certificate, those without one, or with another's, do not get through."""
+    http = {"tls_certificate": papers.path("server"), "tls_client_ca": papers.path("authority")}
+    assert (await exchange(papers, http, "client")).status_code == 200
+    with pytest.raises(httpx.TransportError):
+        await exchange(papers, http, None)
+
+
+async def test_certificates_of_clients_are_enough(papers: Papers) -> None:
+    """Strangers without a certificate cannot use the server, so it may have any address."""
+    http = {"tls_certificate": papers.path("server"), "tls_client_ca": papers.path("authority"), "host": "0.0.0.0"}
+    await checked(http, {})
+
+
+@pytest.mark.parametrize(
+    ("http", "finding"),
+    [
+        ({"tls_certificate": "/nowhere.pem"}, "tls_certificate and tls_key: /nowhere.pem cannot be used: No such file"),
+        ({"tls_certificate": __file__}, "tls_certificate and tls_key"),
+    ],
+)
+def test_certificates_that_are_none(http: Mapping[str, Any], finding: str) -> None:
+    """A certificate that cannot be loaded ends the start."""
+    with pytest.raises(ConfigurationError, match=finding):
+        tls_context(HttpSettings.model_validate(http))
+
+
+def test_a_locked_key(papers: Papers, tmp_path: Path) -> None:
+    """A key with a password needs the password, and nobody is asked for it at the terminal."""
+    _, key = papers.server
+    locked = tmp_path / "locked.pem"
+    form = serialization.BestAvailableEncryption(b"open sesame")
+    locked.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, form))
+    paths = {"tls_certificate": papers.path("server"), "tls_key": str(locked)}
+    for password in (None, "wrong"):
+        with pytest.raises(ConfigurationError, match="cannot be used"):
+            tls_context(HttpSettings.model_validate({**paths, "tls_key_password": password}))
+    assert tls_context(HttpSettings.model_validate({**paths, "tls_key_password": "open sesame"})) is not None
+
+
+@pytest.mark.parametrize("name", ["tls_key", "tls_client_ca"])
+def test_tls_needs_a_certificate(name: str) -> None:
+    """Other settings of TLS do nothing without a certificate, so they are refused."""
+    with pytest.raises(ConfigurationError, match=f"{name} needs tls_certificate"):
+        load_settings(flags={"http": {name: "/x.pem"}})

@@ -1,0 +1,290 @@
+"""What an HTTP request must look like before a message is looked at."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+
+from axolotl_core import SchemaTool
+from tests.support.peers.wire import (
+    RawReply,
+    call,
+    connection,
+    mirrored,
+    raw_exchange,
+    raw_request,
+    read_reply,
+)
+from tests.support.servers.serving import PATIENCE_SECONDS, ROOT, HttpServer, serving
+from tests.support.tools import Echo, container_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+LIMIT = 10_000
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[HttpServer]:
+    """A server that takes small messages."""
+    tools = (Echo(), SchemaTool("raw", {}, lambda arguments: "fine", description="Take anything"))
+    async with serving(container_of(*tools), {"limits": {"max_message_bytes": LIMIT}}) as running:
+        yield running
+
+
+async def post(server: HttpServer, body: bytes, headers: dict[str, str]) -> RawReply:
+    return await raw_exchange(server.port, raw_request(body, headers.items()))
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("application/json;charset=UTF-8", 200),
+        ("APPLICATION/JSON", 200),
+        (" application/json ", 200),
+        ("application/json; charset=latin-1", 415),
+        ("application/json-seq", 415),
+        ("application/jsonp", 415),
+        ("text/json", 415),
+        ("text/plain", 415),
+        ("multipart/form-data; boundary=x", 415),
+        ("application/x-www-form-urlencoded", 415),
+        ("", 415),
+        (None, 415),
+    ],
+)
+async def test_content_type(server: HttpServer, content_type: str | None, status: int) -> None:
+    """A message is JSON and says so, which no form of a foreign page can."""
+    headers = mirrored(name="echo")
+    del headers["Content-Type"]
+    if content_type is not None:
+        headers["Content-Type"] = content_type
+    assert (await post(server, call("echo"), headers)).status == status
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [
+        ("application/json, text/event-stream", 200),
+        ("text/event-stream, application/json", 200),
+        ("application/json", 200),
+        ("application/*", 200),
+        ("*/*", 200),
+        ("Application/JSON;q=0.9, text/event-stream;q=0.1", 200),
+        (None, 200),
+        ("text/event-stream", 406),
+        ("text/html", 406),
+        ("application/xml, text/*", 406),
+        ("", 406),
+    ],
+)
+async def test_accept(server: HttpServer, accept: str | None, status: int) -> None:
+    """A client that takes no JSON cannot be answered."""
+    headers = mirrored(name="echo")
+    del headers["Accept"]
+    if accept is not None:
+        headers["Accept"] = accept
+    assert (await post(server, call("echo"), headers)).status == status
+
+
+@pytest.mark.parametrize("path", ["/", "/mcp2", "/mcp/more", "/MCP", "/mcp/../secret", "/sse"])
+async def test_other_paths_are_not_there(server: HttpServer, path: str) -> None:
+    """There is one endpoint, and a wrong path is told which."""
+    reply = await raw_exchange(server.port, raw_request(call("echo"), mirrored(name="echo").items(), path=path))
+    assert reply.status == 404
+    assert reply.error["message"] == "Not found: the MCP endpoint is /mcp"
+
+
+async def test_a_query_does_not_matter(server: HttpServer) -> None:
+    """The path decides, whatever follows it."""
+    request = raw_request(call("echo"), mirrored(name="echo").items(), path="/mcp?key=1")
+    assert (await raw_exchange(server.port, request)).status == 200
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "HEAD"])
+async def test_other_methods_are_not_allowed(server: HttpServer, method: str) -> None:
+    """A method that means nothing here is told those that do."""
+    async with connection(server.port) as (reader, writer):
+        writer.write(raw_request(b"", [], method=method))
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 405 ")
+        assert b"\r\nallow: POST, GET, DELETE\r\n" in head.lower().replace(b"post, get, delete", b"POST, GET, DELETE")
+
+
+async def test_an_announced_body_that_is_too_large_is_not_read(server: HttpServer) -> None:
+    """The length of a body is judged before the body arrives."""
+    head = raw_request(b"", mirrored(name="echo").items()).replace(b"Content-Length: 0", b"Content-Length: 10001")
+    async with connection(server.port) as (reader, writer):
+        writer.write(head + b"{")
+        reply = await read_reply(reader)
+        assert reply.status == 413
+        assert reply.error["message"] == "Content too large: a message may have 10000 bytes"
+        assert reply.headers["connection"] == "close"
+
+
+async def test_an_absurd_length_is_refused(server: HttpServer) -> None:
+    """A length that no machine has does not overflow anything."""
+    request = raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: " + b"9" * 18)
+    async with connection(server.port) as (reader, writer):
+        writer.write(request + b"{")
+        assert (await read_reply(reader)).status == 413
+
+
+@pytest.mark.parametrize(("size", "status"), [(LIMIT, 200), (LIMIT + 1, 413)])
+async def test_the_limit_of_a_body(server: HttpServer, size: int, status: int) -> None:
+    """A body may have as many bytes as the limit says, and not one more."""
+    body = call("echo").ljust(size)
+    assert (await post(server, body, mirrored(name="echo"))).status == status
+
+
+def chunked(body: bytes, size: int) -> bytes:
+    head = raw_request(b"", mirrored(name="echo").items()).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    chunks = (body[start : start + size] for start in range(0, len(body), size))
+    return head + b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+
+
+async def test_a_body_in_chunks_is_read(server: HttpServer) -> None:
+    """A body of unknown length is put together."""
+    request = chunked(call("echo", {"text": "x" * 3000}), 7) + b"0\r\n\r\n"
+    reply = await raw_exchange(server.port, request)
+    assert json.loads(reply.body)["result"]["content"][0]["text"] == "x" * 3000
+
+
+async def test_a_body_in_chunks_that_grows_too_large_is_refused(server: HttpServer) -> None:
+    """A body that announces no length is given up where it passes the limit, before its end."""
+    async with connection(server.port) as (reader, writer):
+        writer.write(chunked(b" " * (LIMIT + 1), 1000))
+        assert (await read_reply(reader)).status == 413
+
+
+async def test_a_client_that_leaves_within_its_body_harms_nobody(server: HttpServer) -> None:
+    """The next client is served."""
+    async with connection(server.port) as (_, writer):
+        writer.write(raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: 100") + b"{")
+        await writer.drain()
+    assert (await post(server, call("echo"), mirrored(name="echo"))).status == 200
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        pytest.param(b"", -32700, id="nothing"),
+        pytest.param(b"   ", -32700, id="blanks"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700, id="no UTF-8"),
+        pytest.param(call("echo").decode().encode("utf-16"), -32700, id="UTF-16"),
+        pytest.param(b"[" * 5000, -32700, id="brackets without end"),
+        pytest.param(b"[" * 4000 + b"]" * 4000, -32700, id="nested arrays"),
+        pytest.param(b'{"a":' * 1500 + b"1" + b"}" * 1500, -32700, id="nested objects"),
+        pytest.param(
+            b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"arguments":' + b"[" * 600 + b"]" * 600 + b"}}",
+            -32700,
+            id="nested arguments",
+        ),
+        pytest.param(b'["' + b'\\"' * 4500, -32700, id="escaped quotes without end"),
+        pytest.param(b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"ping"}', -32700, id="id of 5000 digits"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1e999,"method":"ping"}', -32700, id="id beyond all floats"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1e9,"method":"ping"}', -32600, id="id with an exponent"),
+        pytest.param(b'{"jsonrpc":"2.0","id":"' + b"x" * 200 + b'","method":"ping"}', -32600, id="id too long"),
+        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 200 + b'"}', -32600, id="method too long"),
+    ],
+)
+async def test_bodies_that_are_no_message(server: HttpServer, body: bytes, code: int) -> None:
+    """Whatever is posted is answered with an error, status 400 and no more than a moment's work."""
+    async with asyncio.timeout(1):
+        reply = await post(server, body, mirrored("x"))
+    assert (reply.status, reply.error["code"]) == (400, code)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 5000, "0." + "9" * 5000, "1e-999"])
+async def test_numbers_in_arguments_may_be_odd(server: HttpServer, number: str) -> None:
+    """A number that the tool cannot take is the model's to correct, not a failure of the server."""
+    body = call("echo", {"text": "@"}).replace(b'"@"', number.encode())
+    reply = json.loads((await post(server, body, mirrored(name="echo"))).body)
+    assert reply["result"]["isError"] is True
+    assert reply["result"]["content"][0]["text"].startswith("Invalid arguments: ")
+
+
+@pytest.mark.parametrize("tool", ["echo", "raw"])
+@pytest.mark.parametrize("depth", [60, 150, 250, 400])
+async def test_arguments_may_be_nested(server: HttpServer, tool: str, depth: int) -> None:
+    """Arguments that are nested too deeply for a tool are the model's to correct, not a failure of the server."""
+    body = call(tool, {"text": "@"}).replace(b'"@"', b"[" * depth + b"]" * depth)
+    reply = json.loads((await post(server, body, mirrored(name=tool))).body)
+    assert "result" in reply or reply["error"]["code"] in (-32700, -32602)
+    if "result" in reply:
+        assert "Reference" not in reply["result"]["content"][0]["text"]
+
+
+async def test_requests_share_a_connection(server: HttpServer) -> None:
+    """A connection is kept open for the next request, also after a refusal."""
+    async with connection(server.port) as (reader, writer):
+        for body, status in ((call("echo"), 200), (b"nonsense", 400), (call("echo"), 200)):
+            writer.write(raw_request(body, mirrored(name="echo").items()))
+            assert (await read_reply(reader)).status == status
+
+
+async def test_pipelined_requests_are_answered_in_order(server: HttpServer) -> None:
+    """Requests that are sent behind each other on a connection are answered in that order."""
+    async with connection(server.port) as (reader, writer):
+        for number in range(20):
+            writer.write(raw_request(call("echo", id=number), mirrored(name="echo").items()))
+        ids = [json.loads((await read_reply(reader)).body)["id"] for _ in range(20)]
+        assert ids == list(range(20))
+
+
+@asynccontextmanager
+async def cli_server(**environment: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
+    """`axolotl serve --transport http` as a process; gives it with its port."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "axolotl_cli", "serve", "tests/transcripts/tools.py:Container"),
+        *("--transport", "http", "--port", "0"),
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.DEVNULL,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    assert process.stderr is not None
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while b"http://127.0.0.1:" not in (line := await process.stderr.readline()):
+                assert line, "the server did not start"
+        yield process, int(line.partition(b"http://127.0.0.1:")[2].partition(b"/")[0])
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def test_a_stalled_request_is_given_up() -> None:
+    """A body that does not arrive in time is answered with 408, headers that do not are as well."""
+    async with cli_server(AXOLOTL_HTTP__BODY_TIMEOUT_SECONDS="0.2", AXOLOTL_HTTP__HEADER_TIMEOUT_SECONDS="0.2") as (
+        _,
+        port,
+    ):
+        body = raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: 100") + b"{"
+        for begun in (body, b"POST /mcp HT"):
+            async with connection(port) as (reader, writer):
+                writer.write(begun)
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    assert (await read_reply(reader)).status == 408
+                    assert await reader.read() == b""
+        reply = await raw_exchange(port, raw_request(call("echo", {"text": "x"}), mirrored(name="echo").items()))
+        assert reply.status == 200
+
+
+async def test_a_server_that_is_told_to_stop_answers_what_runs() -> None:
+    """A call that outlives the time for draining is answered, its stream ends, and so does the process, in peace."""
+    async with cli_server(AXOLOTL_HTTP__DRAIN_SECONDS="0.1") as (process, port), connection(port) as (reader, writer):
+        writer.write(raw_request(call("hold", token=1), mirrored(name="hold").items()))
+        await reader.readuntil(b"notifications/progress")
+        process.send_signal(signal.SIGTERM)
+        assert b"the server is shutting down" in await reader.read()
+        assert await process.wait() == 0

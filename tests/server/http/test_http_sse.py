@@ -1,0 +1,316 @@
+"""The transport of the first revision, with two endpoints, for those who ask for it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from mcp import Client as OfficialClient
+from mcp.client.sse import sse_client
+
+from axolotl_core import CancelReason, SchemaTool
+from axolotl_core.errors import ConfigurationError
+from axolotl_server import HttpApp, ServerHost
+from axolotl_server.messages.flow_control import MAX_WAITING
+from tests.support.peers.session_client import INITIALIZED, Client, EventReader
+from tests.support.peers.wire import INITIALIZE, call, message
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.tools import Echo, Probe, container_of
+
+JSON = {"Content-Type": "application/json"}
+OLD = {**INITIALIZE, "protocolVersion": "2024-11-05"}
+
+
+def with_sse(**http: Any) -> Mapping[str, Any]:
+    return {"http": {"sse_path": "/sse", **http}}
+
+
+def at(server: HttpServer, path: str) -> str:
+    return f"http://127.0.0.1:{server.port}{path}"
+
+
+class SseClient:
+    """A client of the first revision."""
+
+    def __init__(self, http: httpx.AsyncClient, server: HttpServer, stream: EventReader, endpoint: str) -> None:
+        self._http = http
+        self._server = server
+        self.stream = stream
+        self.endpoint = endpoint
+
+    async def post(self, body: bytes, **headers: str) -> httpx.Response:
+        return await self._http.post(at(self._server, self.endpoint), content=body, headers={**JSON, **headers})
+
+    async def say(self, body: bytes) -> None:
+        reply = await self.post(body)
+        assert (reply.status_code, reply.content) == (202, b"")
+
+    async def hear(self) -> Any:
+        event = await self.stream.take()
+        assert (event.name, event.id) == ("message", None)
+        return event.message
+
+    async def begin(self) -> Any:
+        await self.say(message("initialize", OLD, id="hello"))
+        reply = await self.hear()
+        await self.say(INITIALIZED)
+        return reply
+
+
+@asynccontextmanager
+async def connected(http: httpx.AsyncClient, server: HttpServer) -> AsyncIterator[SseClient]:
+    """Open a stream and learn where to post."""
+    async with http.stream("GET", at(server, "/sse"), headers={"Accept": "text/event-stream"}) as response:
+        assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+        stream = EventReader(response)
+        event = await stream.take()
+        assert (event.name, event.id) == ("endpoint", None)
+        assert event.data is not None
+        yield SseClient(http, server, stream, event.data)
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """What clients speak HTTP with."""
+    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+@pytest.fixture
+def probe() -> Probe:
+    """A tool that waits."""
+    return Probe(progress=True)
+
+
+@pytest_asyncio.fixture
+async def server(probe: Probe) -> AsyncIterator[HttpServer]:
+    """A server with both transports."""
+    async with serving(container_of(Echo(), probe), with_sse()) as running:
+        yield running
+
+
+async def test_a_conversation(server: HttpServer, http: httpx.AsyncClient, probe: Probe) -> None:
+    """The first event says where to post; what is posted is accepted, and answered on the stream."""
+    async with connected(http, server) as client:
+        assert client.endpoint.startswith("/sse/messages?session=")
+        assert (await client.begin())["result"]["protocolVersion"] == "2024-11-05"
+        await client.say(message("tools/list", id=2))
+        assert [tool["name"] for tool in (await client.hear())["result"]["tools"]] == ["echo", "probe"]
+        await client.say(call("probe", id=3, token="t", legacy=True))
+        assert (await client.hear())["params"]["progressToken"] == "t"
+        await client.say(call("echo", {"text": "meanwhile"}, id=4, legacy=True))
+        assert (await client.hear())["id"] == 4
+        probe.release.set()
+        assert (await client.hear())["id"] == 3
+        server.host.registry.register(SchemaTool("fresh", {}, print))
+        assert await client.hear() == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+        await client.say(b"nonsense")
+        assert (await client.hear())["error"]["code"] == -32700
+
+
+async def test_the_official_client(server: HttpServer) -> None:
+    """The official client of this transport connects, lists and calls."""
+    transport = sse_client(at(server, "/sse"))
+    async with OfficialClient(transport, mode="legacy", read_timeout_seconds=PATIENCE_SECONDS) as client:
+        assert [tool.name for tool in (await client.list_tools()).tools] == ["echo", "probe"]
+        result = await client.call_tool("echo", {"text": "hällo"})
+        assert result.content[0].text == "hällo"  # type: ignore[union-attr]
+
+
+async def test_both_transports_at_once(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """The one endpoint works as ever beside the two, and a session of it is none of theirs."""
+    newer = Client(http, server.url)
+    await newer.begin()
+    async with connected(http, server) as older:
+        await older.begin()
+        assert (await newer.post(call("echo", {"text": "x"}, legacy=True))).status_code == 200
+        token = older.endpoint.rpartition("=")[2]
+        assert (await newer.post(message("ping"), **{"Mcp-Session-Id": token})).status_code == 404
+        path = f"/sse/messages?session={newer.headers['Mcp-Session-Id']}"
+        assert (await http.post(at(server, path), content=message("ping"), headers=JSON)).status_code == 404
+
+
+async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """Each client has a place of its own to post to, and gets what it asked for."""
+    async with connected(http, server) as one, connected(http, server) as other:
+        assert one.endpoint != other.endpoint
+        await one.begin()
+        await other.begin()
+        await one.say(call("echo", {"text": "one"}, id=1, legacy=True))
+        await other.say(call("echo", {"text": "other"}, id=1, legacy=True))
+        assert (await one.hear())["result"]["content"][0]["text"] == "one"
+        assert (await other.hear())["result"]["content"][0]["text"] == "other"
+
+
+async def test_it_is_off_unless_it_is_asked_for(http: httpx.AsyncClient) -> None:
+    """Without a path there is no such transport."""
+    async with serving(container_of(Echo())) as server:
+        for path in ("/sse", "/sse/messages?session=x"):
+            assert (await http.get(at(server, path), headers={"Accept": "text/event-stream"})).status_code == 404
+            assert (await http.post(at(server, path), content=message("ping"), headers=JSON)).status_code == 404
+
+
+async def test_an_unknown_session_is_not_found(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """Who posts without a stream is told that there is none."""
+    for query in ("", "?session=", "?session=nobody", "?session=%00", "?token=x", "?session=a&session=b"):
+        reply = await http.post(at(server, f"/sse/messages{query}"), content=message("ping"), headers=JSON)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (404, -32600)
+
+
+async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """When the stream is closed, its place to post to is gone."""
+    async with connected(http, server) as client:
+        await client.begin()
+    await until(lambda: not len(server.app.sessions))
+    assert (await client.post(message("ping"))).status_code == 404
+
+
+async def test_leaving_stops_what_runs(server: HttpServer, http: httpx.AsyncClient, probe: Probe) -> None:
+    """The end of the stream is the end of the connection, and of its calls."""
+    async with connected(http, server) as client:
+        await client.begin()
+        await client.say(call("probe", legacy=True))
+        await probe.started.wait()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await probe.cancelled.wait()
+    assert probe.context is not None
+    assert probe.context.cancel_reason is CancelReason.DISCONNECT
+    await until(lambda: not len(server.app.sessions))
+    assert len(server.host.handler.inflight) == 0
+
+
+async def test_wrong_methods(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """Each endpoint has one method; a client that probes the stream's with POST learns to use GET."""
+    probing = await http.post(at(server, "/sse"), content=message("initialize", OLD), headers=JSON)
+    assert (probing.status_code, probing.headers["allow"]) == (405, "GET")
+    reading = await http.get(at(server, "/sse/messages"))
+    assert (reading.status_code, reading.headers["allow"]) == (405, "POST")
+
+
+async def test_what_is_checked(http: httpx.AsyncClient) -> None:
+    """Hosts, origins, media types and sizes are checked here too."""
+    settings = {**with_sse(), "limits": {"max_message_bytes": 1000}}
+    async with serving(container_of(Echo()), settings) as server:
+        for wrong, status in (({"Host": "evil.example"}, 421), ({"Origin": "https://evil.example"}, 403)):
+            headers = {"Accept": "text/event-stream", **wrong}
+            assert (await http.get(at(server, "/sse"), headers=headers)).status_code == status
+        assert (await http.get(at(server, "/sse"), headers={"Accept": "text/html"})).status_code == 406
+        async with connected(http, server) as client:
+            await client.begin()
+            ping = message("ping", id=2)
+            assert (await client.post(ping, Host="evil.example")).status_code == 421
+            assert (await client.post(ping, Origin="https://evil.example")).status_code == 403
+            assert (await client.post(ping, **{"Content-Type": "text/plain"})).status_code == 415
+            assert (await client.post(call("echo", {"text": "x" * 1000}, legacy=True))).status_code == 413
+            await client.say(message("ping", id=3))
+            assert (await client.hear())["id"] == 3
+
+
+async def test_streams_count_as_sessions(http: httpx.AsyncClient) -> None:
+    """A stream takes the place of a session, until it ends."""
+    async with serving(container_of(Echo()), {**with_sse(), "sessions": {"maximum": 2}}) as server:
+        newer, latecomer = Client(http, server.url), Client(http, server.url)
+        await newer.begin()
+        async with connected(http, server):
+            assert (await latecomer.begin()).status_code == 503
+            refused = await http.get(at(server, "/sse"), headers={"Accept": "text/event-stream"})
+            assert refused.status_code == 503
+        await until(lambda: len(server.app.sessions) == 1)
+        assert (await latecomer.begin()).status_code == 200
+
+
+async def test_the_end_of_the_server(server: HttpServer, http: httpx.AsyncClient, probe: Probe) -> None:
+    """When the server stops, a running call is answered before its stream ends; new streams are refused."""
+    async with connected(http, server) as client, connected(http, server) as idle:
+        await client.begin()
+        await client.say(call("probe", id=7, legacy=True))
+        await probe.started.wait()
+        server.app.sessions.end_streams()
+        assert await idle.stream.rest() == []
+        refused = await http.get(at(server, "/sse"), headers={"Accept": "text/event-stream"})
+        assert refused.status_code == 503
+        probe.release.set()
+        assert [event.message["id"] for event in await client.stream.rest()] == [7]
+
+
+async def test_an_idle_stream_is_kept_alive(http: httpx.AsyncClient) -> None:
+    """A stream on which nothing happens gets comments."""
+    async with (
+        serving(container_of(Echo()), with_sse(keep_alive_seconds=0.02)) as server,
+        http.stream("GET", at(server, "/sse"), headers={"Accept": "text/event-stream"}) as response,
+    ):
+        lines = response.aiter_lines()
+        while await anext(lines) != ": keep-alive":
+            pass
+
+
+class AsgiConnection:
+    """A client without a network, which takes nothing from its stream until it is let go."""
+
+    def __init__(self, app: HttpApp) -> None:
+        self._app = app
+        self.reading = asyncio.Event()
+        self.frames: list[bytes] = []
+
+    async def listen(self) -> None:
+        async def receive() -> Any:
+            return await asyncio.Event().wait()
+
+        async def send(event: Any) -> None:
+            if self.frames:
+                await self.reading.wait()
+            self.frames += filter(None, [event.get("body")])
+
+        await self._app(self._scope("GET", "/sse"), receive, send)
+
+    async def post(self, body: bytes) -> int:
+        sent: list[Any] = []
+
+        async def receive() -> Any:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(event: Any) -> None:
+            sent.append(event)
+
+        path, _, query = self.frames[0].partition(b"data: ")[2].strip().decode().partition("?")
+        await self._app({**self._scope("POST", path), "query_string": query.encode()}, receive, send)
+        status: int = sent[0]["status"]
+        return status
+
+    def _scope(self, method: str, path: str) -> dict[str, Any]:
+        headers = [(b"host", b"localhost"), (b"accept", b"*/*"), (b"content-type", b"application/json")]
+        return {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
+
+
+async def test_who_does_not_read_may_not_go_on_asking(probe: Probe) -> None:
+    """A client that leaves its answers lying about is refused until it reads them; none is lost."""
+    async with ServerHost(container_of(Echo()), flags=with_sse()) as host:
+        app = HttpApp(host.handler, host.settings)
+        client = AsgiConnection(app)
+        listening = asyncio.ensure_future(client.listen())
+        await until(lambda: client.frames)
+        asked = 0
+        while await client.post(message("ping", id=asked)) == 202:
+            asked += 1
+            await asyncio.sleep(0)
+        assert MAX_WAITING <= asked <= MAX_WAITING + 10
+        client.reading.set()
+        await until(lambda: len(client.frames) == asked + 1)
+        answered = [json.loads(frame.partition(b"data: ")[2])["id"] for frame in client.frames[1:]]
+        assert answered == list(range(asked))
+        assert await client.post(message("ping", id=asked)) == 202
+        app.sessions.end_streams()
+        await listening
+
+
+@pytest.mark.parametrize("paths", [("/mcp", "/mcp"), ("/sse/messages", "/sse"), ("/mcp", "sse"), ("/messages", "/")])
+async def test_paths_must_not_meet(paths: tuple[str, str]) -> None:
+    """A path of this transport that is no path, or is the other one's, ends the start."""
+    path, sse_path = paths
+    with pytest.raises(ConfigurationError, match="sse_path"):
+        async with ServerHost(container_of(Echo()), flags={"http": {"path": path, "sse_path": sse_path}}):
+            pass

@@ -1,0 +1,302 @@
+"""Event streams over HTTP: what stands in them for which revision, and what a slow reader costs."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from pydantic import BaseModel
+
+from axolotl_core import ITool, SchemaTool, ToolContext
+from axolotl_core.protocol.wire import notification
+from axolotl_server.asgi.event_stream import EventStream
+from axolotl_server.messages.flow_control import MAX_WAITING, Backlog, is_losable
+from tests.support.peers.session_client import Client, EventReader
+from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.tools import Echo, Probe, container_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+HANDSHAKES = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
+ONLY_POLLING = [(version, version == "2025-11-25") for version in HANDSHAKES]
+
+
+class Steps(BaseModel):
+    steps: int = 3
+
+
+class Climb(ITool[Steps, str]):
+    name = "climb"
+
+    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+        for step in range(1, arguments.steps + 1):
+            context.report_progress(step, arguments.steps)
+            await asyncio.sleep(0)
+        return "there"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[HttpServer]:
+    """A server with ordinary settings."""
+    async with serving(container_of(Echo(), Climb())) as running:
+        yield running
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """What clients speak HTTP with."""
+    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+@pytest.mark.parametrize(("version", "primed"), ONLY_POLLING)
+async def test_a_stream_of_a_call(server: HttpServer, http: httpx.AsyncClient, version: str, primed: bool) -> None:
+    """Every event has an id of its own; only a client that knows what to do with it gets one before the first event."""
+    client = Client(http, server.url)
+    await client.begin(version)
+    async with client.calling(call("climb", legacy=True, token=1)) as stream:
+        events = await stream.rest()
+    assert events[0].is_priming is primed
+    messages = [event.message for event in events[primed:]]
+    assert [sent["params"]["progress"] for sent in messages[:-1]] == [1, 2, 3]
+    assert messages[-1]["result"]["content"][0]["text"] == "there"
+    assert len({event.id for event in events}) == len(events)
+    assert {event.retry for event in events} == {None}
+
+
+@pytest.mark.parametrize(("version", "primed"), ONLY_POLLING)
+async def test_a_stream_for_news(http: httpx.AsyncClient, version: str, primed: bool) -> None:
+    """The same holds for the stream that a client opens itself, which says when to come back as the server ends it."""
+    async with serving(container_of(Echo())) as server:
+        client = Client(http, server.url)
+        await client.begin(version)
+        async with client.hearing() as stream:
+            assert not primed or (await stream.take()).is_priming
+            server.host.registry.register(SchemaTool("fresh", {}, print))
+            news = await stream.take()
+            assert news.message["method"] == "notifications/tools/list_changed"
+            assert news.id
+            server.app.sessions.end_streams()
+            assert [event.retry for event in await stream.rest()] == [1000] * primed
+
+
+async def test_ids_are_unique_in_a_session(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """No two streams share an id, each names its stream, and all are visible ASCII."""
+    client = Client(http, server.url)
+    await client.begin()
+    seen: list[list[str]] = []
+    for _ in range(3):
+        async with client.calling(call("climb", legacy=True, token=1)) as stream:
+            seen.append([event.id or "" for event in await stream.rest()])
+    ids = [event_id for stream_ids in seen for event_id in stream_ids]
+    assert len(set(ids)) == len(ids)
+    assert all(event_id and all("!" <= letter <= "~" for letter in event_id) for event_id in ids)
+    assert [len({event_id.partition(".")[0] for event_id in stream_ids}) for stream_ids in seen] == [1, 1, 1]
+    assert len({stream_ids[0].partition(".")[0] for stream_ids in seen}) == 3
+
+
+async def test_a_stateless_stream_has_no_ids(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """A stateless request gets events without ids, also if it names a session and an event."""
+    client = Client(http, server.url)
+    await client.begin()
+    headers = {**mirrored(name="climb"), **client.headers, "Last-Event-ID": "0123456789abcdef.1"}
+    body = call("climb", token=1)
+    async with http.stream("POST", server.url, content=body, headers=headers) as response:
+        events = await EventReader(response).rest()
+    assert [event.id for event in events] == [None] * 4
+    assert events[-1].message["result"]["content"][0]["text"] == "there"
+
+
+async def test_without_resumption_there_are_no_ids(http: httpx.AsyncClient) -> None:
+    """Where nothing is kept, nothing is promised, and who comes back with an id all the same is told so."""
+    async with serving(container_of(Climb()), {"sessions": {"resumable": False}}) as server:
+        client = Client(http, server.url)
+        await client.begin()
+        async with client.calling(call("climb", legacy=True, token=1)) as stream:
+            assert [event.id for event in await stream.rest()] == [None] * 4
+        async with client.hearing() as stream:
+            server.host.registry.register(SchemaTool("fresh", {}, print))
+            assert (await stream.take()).id is None
+        async with client.listen(**{"Last-Event-ID": "0123456789abcdef.1"}) as response:
+            assert response.status_code == 400
+
+
+async def test_the_stream_of_a_call_is_kept_alive(http: httpx.AsyncClient) -> None:
+    """A stream of a call on which nothing happens gets comments."""
+    probe = Probe(progress=True)
+    async with serving(container_of(probe), {"http": {"keep_alive_seconds": 0.02}}) as server:
+        client = Client(http, server.url)
+        await client.begin()
+        headers = {**JSON_HEADERS, **client.headers}
+        body = call("probe", legacy=True, token=1)
+        async with http.stream("POST", server.url, content=body, headers=headers) as response:
+            async for line in response.aiter_lines():
+                if line == ": keep-alive":
+                    break
+            probe.release.set()
+
+
+async def test_the_end_of_the_server(http: httpx.AsyncClient) -> None:
+    """When the server stops, streams for news end and no new ones open; the stream of a running call ends with it."""
+    probe = Probe(progress=True)
+    async with serving(container_of(probe)) as server:
+        client, another = Client(http, server.url), Client(http, server.url)
+        await client.begin()
+        await another.begin("2025-06-18")
+        async with (
+            client.calling(call("probe", legacy=True, token=1)) as running,
+            client.hearing() as news,
+            another.hearing() as older,
+        ):
+            last = await running.take()
+            await news.take()
+            server.app.sessions.end_streams()
+            assert [event.retry for event in await news.rest()] == [1000]
+            assert await older.rest() == []
+            async with client.listen() as refused:
+                assert refused.status_code == 503
+            async with client.hearing(last.id) as resumed:
+                probe.release.set()
+                assert (await resumed.rest())[-1].message["result"]["content"][0]["text"] == "done"
+
+
+async def test_the_end_of_the_server_for_listeners(http: httpx.AsyncClient) -> None:
+    """Whoever subscribed without a session is told that it is over."""
+    async with serving(container_of(Echo())) as server:
+        wanted = {"notifications": {"toolsListChanged": True}, "_meta": META}
+        body, headers = message("subscriptions/listen", wanted, id="me"), mirrored("subscriptions/listen")
+        async with http.stream("POST", server.url, content=body, headers=headers) as response:
+            stream = EventReader(response)
+            assert (await stream.take()).message["method"] == "notifications/subscriptions/acknowledged"
+            server.app.sessions.end_streams()
+            assert [event.message["id"] for event in await stream.rest()] == ["me"]
+
+
+def notice(number: int) -> bytes:
+    return notification("notifications/progress", {"progress": number})
+
+
+RESPONSE = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+
+
+async def test_only_notifications_may_be_lost() -> None:
+    """Somebody waits for a response, for the answer to a request, and for what begins or ends something."""
+    assert is_losable(notice(1))
+    assert is_losable(notification("notifications/tools/list_changed"))
+    assert not is_losable(notification("notifications/subscriptions/acknowledged", {}))
+    assert not is_losable(notification("notifications/cancelled", {"requestId": 1}))
+    assert not is_losable(RESPONSE)
+    assert not is_losable(REQUEST)
+    assert not is_losable(b'{"jsonrpc":"2.0","id":1,"method":"notifications/odd"}')
+    assert not is_losable(b"[" + notice(1) + b"]")
+
+
+async def test_a_backlog_drops_the_oldest_that_may_be_lost() -> None:
+    """What must not be lost stays, in its place, however many wait."""
+    backlog: Backlog[str] = Backlog()
+    backlog.put("first")
+    for number in range(MAX_WAITING + 5):
+        backlog.put(str(number), losable=True)
+    backlog.put("last")
+    waiting = [backlog.take() for _ in range(len(backlog))]
+    assert waiting == ["first", *(str(number) for number in range(6, MAX_WAITING + 5)), "last"]
+
+
+async def test_a_backlog_of_what_must_stay_takes_nothing_else() -> None:
+    """Where nothing may be dropped, what may be lost is not taken, and what must stay is."""
+    backlog: Backlog[int] = Backlog()
+    for number in range(MAX_WAITING):
+        backlog.put(number)
+    backlog.put(-1, losable=True)
+    backlog.put(MAX_WAITING)
+    assert [backlog.take() for _ in range(len(backlog))] == list(range(MAX_WAITING + 1))
+
+
+class SlowReader:
+    """A connection that takes nothing until it is let go."""
+
+    def __init__(self) -> None:
+        self.ready = asyncio.Event()
+        self.sent: list[bytes] = []
+        self.complete = False
+
+    async def send(self, event: Any) -> None:
+        await self.ready.wait()
+        if event["type"] == "http.response.body":
+            self.sent.append(event["body"])
+            self.complete = not event.get("more_body", False)
+
+    @property
+    def messages(self) -> list[Any]:
+        return [json.loads(frame.partition(b"data: ")[2]) for frame in self.sent if frame]
+
+
+async def test_a_slow_reader_loses_notifications_only() -> None:
+    """A reader that falls behind misses the oldest notifications, and no response or request among them."""
+    reader = SlowReader()
+    stream = EventStream(reader.send, [], PATIENCE_SECONDS)
+    stream.start()
+    stream.put(REQUEST)
+    for number in range(3 * MAX_WAITING):
+        stream.put(notice(number))
+    stream.put(RESPONSE)
+    stream.end()
+    stream.put(notice(-1))
+    reader.ready.set()
+    await stream.finished()
+    first, *notices, last = reader.messages
+    assert (first, last) == (json.loads(REQUEST), json.loads(RESPONSE))
+    numbers = [sent["params"]["progress"] for sent in notices]
+    assert numbers == list(range(3 * MAX_WAITING - len(numbers), 3 * MAX_WAITING))
+    assert MAX_WAITING - 2 <= len(numbers) <= MAX_WAITING
+    assert reader.complete
+
+
+async def test_an_abandoned_stream_ends_at_once() -> None:
+    """Where nobody reads any more, nothing of what waits is written."""
+    reader = SlowReader()
+    stream = EventStream(reader.send, [], PATIENCE_SECONDS)
+    stream.start()
+    stream.put(RESPONSE)
+    stream.abandon()
+    reader.ready.set()
+    await stream.finished()
+    assert (reader.sent, reader.complete, stream.open) == ([b""], True, False)
+
+
+async def test_a_server_that_says_that_the_client_left() -> None:
+    """Where sending raises, as the ASGI rules allow, the stream ends in peace."""
+    tried: list[str] = []
+
+    async def send(event: Any) -> None:
+        tried.append(event["type"])
+        raise ConnectionResetError
+
+    stream = EventStream(send, [], PATIENCE_SECONDS)
+    stream.start()
+    stream.put(RESPONSE)
+    await stream.finished()
+    assert (tried, stream.open) == (["http.response.start"], False)
+
+
+def stream_tasks() -> set[str]:
+    names = {task.get_coro().__qualname__ for task in asyncio.all_tasks()}  # type: ignore[union-attr]
+    return names & {"EventStream._write", "SessionStream._work", "until_client_leaves", "Session.forget"}
+
+
+async def test_streams_leave_no_task_behind(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """When streams have ended, nothing of them runs on."""
+    client = Client(http, server.url)
+    await client.begin()
+    async with client.hearing() as stream:
+        await stream.take()
+        assert stream_tasks() == {"until_client_leaves"}
+        async with client.calling(call("climb", legacy=True, token=1)) as running:
+            await running.rest()
+    await client.end()
+    await until(lambda: not stream_tasks())

@@ -1,0 +1,70 @@
+"""Plain replies that leave at once under uvicorn look as any other reply does."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from axolotl_server.asgi.http import Message
+from axolotl_server.http_server.serve import reply_at_once
+from tests.support.peers.wire import call, mirrored, raw_request
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
+from tests.support.tools import Echo, container_of
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+REQUEST = raw_request(call("echo", {"text": "hällo"}), mirrored(name="echo").items())
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def server() -> AsyncIterator[HttpServer]:
+    """A server with ordinary settings."""
+    async with serving(container_of(Echo())) as running:
+        yield running
+
+
+async def conversation(server: HttpServer, *requests: bytes, replies: int) -> list[tuple[str, dict[str, str], bytes]]:
+    """Write requests at once on one connection, and read status line, headers and body of the replies."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"".join(requests))
+    heard = []
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for _ in range(replies):
+            status, *lines = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")[:-2]
+            headers = dict(line.split(": ", 1) for line in lines)
+            heard.append((status, headers, await reader.readexactly(int(headers["content-length"]))))
+    writer.close()
+    return heard
+
+
+async def test_a_reply_has_its_headers(server: HttpServer) -> None:
+    """Status, media type, exact length and date are all there."""
+    ((status, headers, body),) = await conversation(server, REQUEST, replies=1)
+    assert status == "HTTP/1.1 200 OK"
+    assert headers.keys() >= {"content-type", "content-length", "date"}
+    assert headers["content-type"] == "application/json"
+    assert "hällo".encode() in body
+
+
+async def test_requests_on_one_connection_are_answered_in_order(server: HttpServer) -> None:
+    """A reply that leaves at once lets the next request begin, also one that was sent before."""
+    requests = [raw_request(call("echo", {"text": f"<{n}>"}), mirrored(name="echo").items()) for n in range(20)]
+    heard = await conversation(server, *requests, replies=20)
+    assert [f"<{number}>".encode() in body for number, (_, _, body) in enumerate(heard)] == [True] * 20
+
+
+async def test_a_connection_is_closed_where_the_client_wants_it(server: HttpServer) -> None:
+    """The ordinary way is taken where more than a reply is asked for."""
+    closing = REQUEST.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
+    ((_, headers, _),) = await conversation(server, closing, replies=1)
+    assert headers["connection"] == "close"
+
+
+async def test_other_servers_are_left_alone() -> None:
+    """What is not uvicorn's own `send` gets ASGI messages."""
+
+    async def send(message: Message) -> None:
+        raise AssertionError("nothing may be sent")
+
+    assert not reply_at_once(send, 200, b"{}")

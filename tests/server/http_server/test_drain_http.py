@@ -1,0 +1,271 @@
+"""The end of an HTTP server: no call is lost without an answer, and the process ends in time."""
+
+import asyncio
+import json
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from tests.support.containers.shutdown_tools import LONG
+from tests.support.peers.session_client import Client
+from tests.support.peers.wire import (
+    INITIALIZE,
+    JSON_HEADERS,
+    META,
+    connection,
+    message,
+    mirrored,
+    raw_request,
+    read_head,
+    read_reply,
+)
+from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.servers.stoppable_processes import Process, answer_to, over_http, posted, probe
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+
+CALLS = 250
+SLACK = 3.0
+"""How much longer everything may take on a machine with other work."""
+TOLD = "told to stop by"
+TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """A client for sessions."""
+    async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+async def ended_well(server: Process) -> str:
+    """Wait for the end of a server, see that it was a good one, and give its log."""
+    assert await server.ended() == 0, server.log
+    assert server.log.endswith("stopped\n") or "left behind" in server.log
+    return server.log
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_calls_that_end_in_time_are_answered(number: signal.Signals, tmp_path: Path) -> None:
+    """Hundreds of calls that run when the signal comes are answered, recorded, and the exit code is 0."""
+    records = tmp_path / "audit.jsonl"
+    async with over_http(AXOLOTL_AUDIT__JSONL_PATH=str(records)) as server:
+        arguments = {"total": CALLS, "seconds": 0.5}
+        calls = [
+            asyncio.ensure_future(answer_to(server.port, "work_together", {**arguments, "number": one}, id=one))
+            for one in range(CALLS)
+        ]
+        await server.until("all calls run")
+        server.tell(number)
+        answers = await asyncio.gather(*calls)
+        log = await ended_well(server)
+    assert [answer["structuredContent"] for answer in answers] == list(range(CALLS))
+    assert f"{TOLD} {number.name}: not ready any more" in log
+    assert f"new calls are refused; still running: {CALLS}, for at most 25 seconds" in log
+    assert "is stopped" not in log
+    written = [json.loads(line) for line in records.read_text().splitlines()]
+    assert sum(one["event"] == "end" for one in written) == CALLS
+
+
+async def test_what_does_not_end_is_stopped_and_answered() -> None:
+    """Code that is stuck in every way is answered with the reason, and does not keep the process from ending."""
+    stuck = ["hang", "swallow", "block", "spin"]
+    async with over_http("tests.support.containers.shutdown_tools:Stuck", AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server:
+        calls = [asyncio.ensure_future(answer_to(server.port, name)) for name in stuck]
+        for name in stuck:
+            await server.until(f"{name} runs")
+        server.tell()
+        began = time.monotonic()
+        answers = await asyncio.gather(*calls)
+        log = await ended_well(server)
+        took = server.ended_at - began
+    assert {answer["_meta"]["reason"] for answer in answers} == {"shutdown"}
+    assert took < 0.2 + 2 + SLACK
+    for name in stuck:
+        assert f"tool {name}, request 1, is stopped: shutdown" in log
+    assert "Traceback" not in log
+
+
+async def test_what_waits_does_not_hold_the_end_up(http: httpx.AsyncClient) -> None:
+    """Streams that wait for news are told or ended, and requests that are half sent are given up."""
+    async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS=str(LONG)) as server, connection(server.port) as (reader, writer):
+        client = Client(http, f"http://127.0.0.1:{server.port}/mcp")
+        await client.begin()
+        listen = message("subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": META}, id="l")
+        writer.write(raw_request(listen, mirrored("subscriptions/listen").items()))
+        await reader.readuntil(b"acknowledged")
+        whole = posted("echo", {"text": "x"})
+        async with connection(server.port) as half_body, connection(server.port) as half_head:
+            half_body[1].write(whole[:-10])
+            half_head[1].write(whole[:20])
+            await half_body[1].drain()
+            assert (await probe(server.port)).status == 200
+            async with client.hearing() as news:
+                server.tell()
+                began = time.monotonic()
+                closing = await reader.read()
+                assert all(event.data == "" or event.retry for event in await news.rest())
+                assert (await read_head(half_body[0]))[0] == 503
+                assert await half_head[0].read() == b""
+                await ended_well(server)
+    assert b'"resultType":"complete"' in closing
+    assert server.ended_at - began < SLACK
+
+
+async def test_a_server_that_stops_is_not_ready_and_takes_no_calls() -> None:
+    """From the signal on probes hear 503; calls, streams and sessions are refused in a way that says when to retry."""
+    async with over_http() as server:
+        assert (await probe(server.port)).status == 200
+        running = asyncio.ensure_future(answer_to(server.port, "hang"))
+        await server.until("hang runs")
+        server.tell()
+        began = time.monotonic()
+        while (answer := await probe(server.port)).status == 200:
+            pass
+        assert time.monotonic() - began < SLACK
+        assert json.loads(answer.body)["checks"] == {"serving": {"status": "failed"}}
+        assert (await probe(server.port, "/livez")).status == 200
+        await server.until("new calls are refused")
+        refused = await answer_to(server.port, "echo", {"text": "x"})
+        assert refused["isError"]
+        assert refused["_meta"]["retryAfterMs"] == 1000
+        await refuse_streams(server.port)
+        server.tell()
+        assert (await running)["_meta"]["reason"] == "shutdown"
+        await ended_well(server)
+
+
+async def refuse_streams(port: int) -> None:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as http:
+        session = await http.post("/mcp", content=message("initialize", INITIALIZE), headers=JSON_HEADERS)
+        assert (session.status_code, session.json()["error"]["data"]) == (503, {"retryAfterMs": 1000})
+        wanted = message("subscriptions/listen", {"notifications": {}, "_meta": META})
+        listening = await http.post("/mcp", content=wanted, headers=mirrored("subscriptions/listen"))
+        assert listening.json()["error"]["data"] == {"retryAfterMs": 1000}
+
+
+async def test_calls_are_taken_while_balancers_look_away() -> None:
+    """For the time of the delay a server is not ready but does its work; clients are sent to other connections."""
+    async with over_http(AXOLOTL_HTTP__DRAIN_DELAY_SECONDS=str(LONG)) as server:
+        async with connection(server.port) as (reader, writer):
+            writer.write(posted("echo", {"text": "early"}))
+            assert "connection" not in (await read_reply(reader)).headers
+            server.tell()
+            await server.until("calls are still taken for 60 seconds")
+            assert (await probe(server.port)).status == 503
+            writer.write(posted("echo", {"text": "late"}))
+            reply = await read_reply(reader)
+            assert (reply.status, reply.headers["connection"]) == (200, "close")
+            assert b'"late"' in reply.body
+            assert await reader.read() == b""
+        began = time.monotonic()
+        server.tell()
+        await ended_well(server)
+    assert server.ended_at - began < SLACK
+
+
+async def test_a_second_signal_hastens() -> None:
+    """Told twice, a server stops what runs at once, and ends within two seconds."""
+    async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS=str(LONG)) as server:
+        calls = [asyncio.ensure_future(answer_to(server.port, name)) for name in ("hang", "swallow", "block")]
+        for name in ("hang", "swallow", "block"):
+            await server.until(f"{name} runs")
+        server.tell()
+        await server.until("new calls are refused")
+        server.tell()
+        began = time.monotonic()
+        answers = await asyncio.gather(*calls)
+        assert await server.ended() == 0
+        took = server.ended_at - began
+    assert {answer["_meta"]["reason"] for answer in answers} == {"shutdown"}
+    assert took < 2 + SLACK
+    assert "left behind" in server.log
+
+
+async def test_the_end_is_forced() -> None:
+    """A server that does not close is ended two seconds after the second signal, and says where it is stuck."""
+    async with over_http("tests.support.containers.shutdown_tools:SlowToClose") as server:
+        server.tell()
+        await server.until("closing for ever")
+        server.tell()
+        began = time.monotonic()
+        assert await server.ended() == 1
+    assert server.ended_at - began < 2 + SLACK
+    assert "did not stop within 2 seconds and is ended" in server.log
+    assert "time.sleep(LONG)" in server.log
+
+
+async def test_a_third_signal_ends_the_process() -> None:
+    """Told three times, the process ends at once, whatever it is doing."""
+    async with over_http("tests.support.containers.shutdown_tools:SlowToClose") as server:
+        server.tell()
+        await server.until("closing for ever")
+        began = time.monotonic()
+        ending = asyncio.ensure_future(server.ended())
+        while not ending.done():
+            server.tell()
+            await asyncio.wait((ending,), timeout=0.05)  # two signals at once are one
+        assert await ending == 128 + signal.SIGTERM
+    assert time.monotonic() - began < SLACK
+
+
+async def test_code_that_holds_the_loop_does_not_keep_the_process() -> None:
+    """Where nothing can be answered any more, the process ends by itself when all time is up."""
+    settings = {"AXOLOTL_HTTP__DRAIN_SECONDS": "0.2", "AXOLOTL_LIMITS__CLOSE_SECONDS": "0.5"}
+    async with over_http(**settings) as server, connection(server.port) as (_, writer):
+        writer.write(posted("hold_the_loop"))
+        await server.until("hold_the_loop runs")
+        server.tell()
+        began = time.monotonic()
+        assert await server.ended() == 1
+    assert server.ended_at - began < 0.7 + SLACK
+    assert "did not stop within 0.7 seconds and is ended" in server.log
+    assert "in hold_the_loop" in server.log
+
+
+async def test_resources_are_closed_after_the_last_answer() -> None:
+    """What needs a resource is closed before it, the last declared first, and a failure keeps nothing open."""
+    async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server:
+        running = asyncio.ensure_future(answer_to(server.port, "hang"))
+        await server.until("hang runs")
+        assert "closed" not in server.log
+        server.tell()
+        await running
+        log = await ended_well(server)
+    lines = ["is stopped: shutdown", "journal closed", "journal is full", "cache closed", "database closed", "stopped"]
+    places = [log.rindex(line) for line in lines]
+    assert places == sorted(places), log
+    assert "the resource journal does not close" in log
+
+
+async def test_listeners_hear_of_the_end_of_their_tasks() -> None:
+    """A task that is stopped is told to who listens for it, before the stream ends."""
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": TASKS}
+    async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server, connection(server.port) as (reader, writer):
+        begun = message("tools/call", {"name": "linger", "arguments": {}, "_meta": meta})
+        task = await posted_reply(server.port, raw_request(begun, mirrored(name="linger").items()))
+        await server.until("linger runs")
+        wanted = {"notifications": {"taskIds": [task["taskId"]]}, "_meta": meta}
+        listen = message("subscriptions/listen", wanted, id="l")
+        writer.write(raw_request(listen, mirrored("subscriptions/listen").items()))
+        await reader.readuntil(b"acknowledged")
+        server.tell()
+        told = await reader.read()
+        await ended_well(server)
+    assert b"notifications/tasks" in told
+    assert b'"reason":"shutdown"' in told
+    assert told.index(b"notifications/tasks") < told.index(b'"resultType":"complete"')
+
+
+async def posted_reply(port: int, request: bytes) -> Any:
+    async with connection(port) as (reader, writer):
+        writer.write(request)
+        _, headers = await read_head(reader)
+        return json.loads(await reader.readexactly(int(headers["content-length"])))["result"]

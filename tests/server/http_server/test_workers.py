@@ -1,0 +1,245 @@
+"""`axolotl serve --workers`: real processes at one address, killed, replaced and reloaded under load."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client as OfficialClient
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
+
+from benchmarks.soak.fleet import Fleet, fleet
+from benchmarks.soak.killing import call_while_killing
+from tests.support.peers.memory_peer import ABLE, text_of
+from tests.support.peers.session_client import Client, EventReader
+from tests.support.peers.wire import META, call, message, mirrored
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.stores.redis_server import RedisServer
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes share no sockets")
+
+TARGET = "tests.support.containers.worker_tools:Container"
+SOAK = "benchmarks.soak.server:Container"
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    """Start a Redis for the module."""
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def workers(redis: RedisServer) -> Iterator[Fleet]:
+    """Start two workers that share sessions."""
+    shared = {"AXOLOTL_SESSIONS__REDIS_URL": redis.url, "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20"}
+    with fleet(TARGET, 2, shared) as running:
+        yield running
+
+
+class Line(Client):
+    """A client whose requests all go to one worker, as they share a connection."""
+
+    worker: int
+
+    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Send a request and give its result."""
+        reply = await self.post(message(method, params))
+        assert reply.status_code == 200, reply.text
+        return reply.json()["result"]
+
+
+@contextlib.asynccontextmanager
+async def lines(workers: Fleet) -> AsyncIterator[tuple[Line, Line]]:
+    """Connect to both workers; which one a connection reaches is up to chance."""
+    found: dict[int, Line] = {}
+    clients: list[httpx.AsyncClient] = []
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while len(found) < 2:
+                limits = httpx.Limits(max_connections=1)
+                http = httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS, limits=limits)
+                clients.append(http)
+                line = Line(http, workers.url)
+                reply = await http.post(line.url, content=call("whoami"), headers=mirrored(name="whoami"))
+                line.worker = int(text_of(reply.json()))
+                found.setdefault(line.worker, line)
+        one, other = found.values()
+        yield one, other
+    finally:
+        for http in clients:
+            await http.aclose()
+
+
+async def progress(stream: EventReader) -> str | None:
+    """Read up to the first progress; give the id of the event."""
+    event = await stream.take()
+    event = await stream.take() if event.is_priming else event
+    assert event.message["method"] == "notifications/progress"
+    return event.id
+
+
+async def test_connections_are_shared_out(workers: Fleet) -> None:
+    """A client that opens many connections one after the other has some at each worker."""
+    met: Counter[str] = Counter()
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(12):
+            http = await stack.enter_async_context(httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS))
+            reply = await http.post(workers.url, content=call("whoami"), headers=mirrored(name="whoami"))
+            met[text_of(reply.json())] += 1
+    assert len(met) == 2
+    assert min(met.values()) >= 3  # it would be six, were no worker ever slow to come
+
+
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_official_clients_are_served_by_all(workers: Fleet, mode: Any) -> None:
+    """An official client whose every request has a connection of its own meets both workers, and asks and is asked."""
+
+    async def elicit(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"name": "Ann"})
+
+    limits = httpx2.Limits(max_keepalive_connections=0)
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS, limits=limits) as http:
+        transport = streamable_http_client(workers.url, http_client=http)
+        options = {"mode": mode, "read_timeout_seconds": PATIENCE_SECONDS, "elicitation_callback": elicit}
+        async with OfficialClient(transport, **options) as client:
+            met: set[str] = set()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while len(met) < 2:
+                    met.add((await client.call_tool("whoami")).content[0].text)  # type: ignore[union-attr]
+            assert met == {str(pid) for pid in workers.workers()}
+            for _ in range(6):
+                greeted = (await client.call_tool("greet")).content[0]
+                assert greeted.text == "Hello, Ann!"  # type: ignore[union-attr]
+            assert len((await client.list_tools()).tools) == 5
+
+
+async def test_one_session_at_two_workers(workers: Fleet, tmp_path: Path) -> None:
+    """Questions are answered, calls resumed and cancelled, and news heard, at another worker than they began at."""
+    pipe, trace = tmp_path / "pipe", tmp_path / "trace"
+    os.mkfifo(pipe)
+    async with lines(workers) as (one, other):
+        await one.begin(**ABLE)
+        other.headers = one.headers
+        async with one.calling(call("greet", legacy=True)) as stream:
+            event = await stream.take()
+            question = (await stream.take() if event.is_priming else event).message
+            answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Bo"}}}
+            assert (await other.post(json.dumps(answer).encode())).status_code == 202
+            assert text_of((await stream.take()).message) == "Hello, Bo!"
+        async with one.calling(call("work", {"pipe": str(pipe)}, id=2, token=1, legacy=True)) as stream:
+            last = await progress(stream)
+        async with other.hearing(last) as stream:
+            await asyncio.to_thread(pipe.write_text, "written", encoding="utf-8")
+            await progress(stream)
+            assert text_of((await stream.take()).message) == "written"
+            assert await stream.rest() == []
+        async with one.calling(call("hang", {"trace": str(trace)}, id=3, token=1, legacy=True)) as stream:
+            await progress(stream)
+            body = message("notifications/cancelled", {"requestId": 3}, id=None)
+            assert (await other.post(body)).status_code == 202
+            assert await stream.rest()
+        assert trace.read_text(encoding="utf-8") == "stopped"
+        await one.ask("resources/subscribe", {"uri": "note://one"})
+        async with other.hearing() as news:
+            assert (await news.take()).is_priming
+            await one.post(call("touch", id=4, legacy=True))
+            assert (await news.take()).message["params"] == {"uri": "note://one"}
+
+
+async def test_changes_reach_listeners_at_all_workers(workers: Fleet) -> None:
+    """Who listens at one worker without a session hears of what a call at the other changed."""
+    wanted = {"notifications": {"resourceSubscriptions": ["note://one"]}, "_meta": META}
+    body, headers = message("subscriptions/listen", wanted), mirrored("subscriptions/listen")
+    async with (
+        lines(workers) as (one, other),
+        other.http.stream("POST", other.url, content=body, headers=headers) as response,
+    ):
+        stream = EventReader(response)
+        assert (await stream.take()).message["method"] == "notifications/subscriptions/acknowledged"
+        await one.http.post(one.url, content=call("touch"), headers=mirrored(name="touch"))
+        assert (await stream.take()).message["params"]["uri"] == "note://one"
+
+
+async def test_a_state_is_opened_by_all(workers: Fleet) -> None:
+    """What one worker seals for a client without a session the other opens, though no key is set."""
+    capable = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    params = {"name": "greet", "arguments": {}, "_meta": capable}
+    async with lines(workers) as (one, other):
+        asked = (
+            await one.http.post(one.url, content=message("tools/call", params), headers=mirrored(name="greet"))
+        ).json()
+        [key] = asked["result"]["inputRequests"]
+        answers = {key: {"action": "accept", "content": {"name": "Cy"}}}
+        again = {**params, "inputResponses": answers, "requestState": asked["result"].get("requestState", "")}
+        again = {name: value for name, value in again.items() if value}
+        reply = await other.http.post(other.url, content=message("tools/call", again), headers=mirrored(name="greet"))
+        assert text_of(reply.json()) == "Hello, Cy!"
+
+
+async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
+    """Of mixed calls while workers are killed each is answered or fails at its connection; none is done twice.
+
+    Then, under load again, a reload loses nothing, and a signal ends everything in order.
+    """
+    ledger = tmp_path / "ledger"
+    ledger.touch()
+    environment = {
+        "SOAK_LEDGER": str(ledger),
+        "AXOLOTL_SESSIONS__REDIS_URL": redis.url,
+        "AXOLOTL_SESSIONS__REDIS_PREFIX": "killed:",
+        "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20",
+    }
+    with fleet(SOAK, 2, environment) as workers:
+        outcome = await call_while_killing(workers, 1500, sessions=True, kills=2)
+        assert outcome.faults(ledger) == []
+        assert outcome.killed
+        assert len(outcome.answered) + len(outcome.broken) == 1500
+        assert len(outcome.answered) > 1200
+        await asyncio.to_thread(workers.wait_until_full, without=outcome.killed)
+
+        ledger.write_text("", encoding="utf-8")
+        before, line = set(workers.serving()), len(workers.log)
+        calling = asyncio.ensure_future(call_while_killing(workers, 500, sessions=True, kills=0))
+        workers.signal(signal.SIGHUP)
+        await asyncio.to_thread(workers.wait_for, "reloaded:", line)
+        outcome = await calling
+        assert (outcome.faults(ledger), outcome.broken, len(outcome.answered)) == ([], {}, 500)
+        await asyncio.to_thread(workers.wait_until_full, without=before)
+
+        workers.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(workers.end) == 0
+
+
+def gone(pids: list[int]) -> bool:
+    """Tell whether processes have ended."""
+    return not any(Path(f"/proc/{pid}/cmdline").exists() and _command(pid) for pid in pids)
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc")
+async def test_workers_do_not_outlive_their_supervisor(tmp_path: Path) -> None:
+    """If the supervisor is killed, its workers end what they do and themselves; each had an audit log of its own."""
+    audit = {"AXOLOTL_AUDIT__JSONL_PATH": str(tmp_path / "audit-{worker}.jsonl")}
+    with fleet(TARGET, 2, audit) as workers:
+        assert "handshakes are refused" in "".join(workers.log)
+        pids = workers.workers()
+        workers.signal(signal.SIGKILL)
+        await until(lambda: gone(pids))
+    assert {"audit-1.jsonl", "audit-2.jsonl"} < set(os.listdir(tmp_path))

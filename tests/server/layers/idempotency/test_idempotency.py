@@ -1,0 +1,271 @@
+"""A second call with the same key gets what came of the first."""
+
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any
+from uuid import UUID
+
+import pytest
+from pydantic import BaseModel, Field, StringConstraints
+
+from axolotl_core import ConfigurationError, ITool, Principal, SchemaTool, ToolContext, ToolError, ToolResult, tool
+from axolotl_core.errors import Declined, InvalidParams, Overloaded, Refused, ToolTimeout
+from axolotl_core.policies.tool_rules import Idempotency
+from axolotl_server import connect
+from axolotl_server.layers.idempotency.layer import IdempotencyLayer
+from axolotl_server.stores.memory_results import MemoryResultStore
+from tests.support.counting_tools import Order, Pay, Till, forget, text
+from tests.support.peers.layer_calls import HandCall, spec_of
+from tests.support.tools import Echo, container_of
+
+
+async def test_a_result_is_stored() -> None:
+    """A second call within the window runs nothing and gets the first result, marked as such; a later one runs."""
+    till = Till()
+    first = till.begin()
+    await till.end("paid")
+    assert await first.outcome() == "k paid"
+    till.now += 59
+    second = await till.begin().outcome()
+    assert (text(second), second.meta) == ("k paid", {"replayed": True})
+    assert till.tool.runs["k"] == 1
+    till.now += 2
+    third = till.begin()
+    await till.end("paid again")
+    assert await third.outcome() == "k paid again"
+
+
+async def test_keys_are_apart() -> None:
+    """Another key, and the same key of another principal or tenant, is other work."""
+    till = Till()
+    callers = [Principal("ada"), Principal("bob"), Principal("ada", "acme"), Principal("ada", "zeta")]
+    for number, principal in enumerate(callers):
+        call = till.begin(principal=principal)
+        await till.end(number)
+        assert await call.outcome() == f"k {number}"
+    other = till.begin("other")
+    await till.end("x", "other")
+    assert await other.outcome() == "other x"
+    replays = [text(await till.begin(principal=principal).outcome()) for principal in callers]
+    assert replays == ["k 0", "k 1", "k 2", "k 3"]
+
+
+async def test_tools_are_apart() -> None:
+    """The same key of another tool is other work, also where they share a store."""
+    refund = Pay()
+    refund.name = "refund"
+    first = Till()
+    second = Till(refund, first.store)
+    for till, said in ((first, "paid"), (second, "refunded")):
+        call = till.begin()
+        await till.end(said)
+        assert await call.outcome() == f"k {said}"
+
+
+async def test_the_same_key_for_something_else() -> None:
+    """A key that comes with other arguments is refused, while the first call runs and after it."""
+    till = Till()
+    first = till.begin(amount=1)
+    await till.running()
+    running = await till.begin(amount=2).outcome()
+    await till.end("paid")
+    await first.outcome()
+    stored = await till.begin(amount=2).outcome()
+    for refused in (running, stored):
+        assert isinstance(refused, Refused)
+        assert refused.meta == {"reason": "key_reused"}
+    assert till.tool.runs["k"] == 1
+
+
+async def test_a_key_alone_may_be_enough() -> None:
+    """A tool may say that the key is all that counts."""
+    pay = Pay()
+    pay.idempotency = Idempotency(key="key", same_arguments=False)
+    till = Till(pay)
+    first = till.begin(amount=1)
+    await till.end("paid")
+    await first.outcome()
+    assert text(await till.begin(amount=2).outcome()) == "k paid"
+
+
+@pytest.mark.parametrize("key", [None, ""])
+async def test_a_call_without_a_key(key: str | None) -> None:
+    """Who gives no key is served like any other caller, each time."""
+    till = Till()
+    for number in range(3):
+        call = till.begin(key)
+        await till.end(number, key)
+        assert await call.outcome() == f"{key} {number}"
+
+
+FAILURES = [ToolError("card refused", meta={"code": 7}), ToolResult(is_error=True)]
+
+
+class Fails(Pay):
+    """Fails in the way that it is given."""
+
+    def __init__(self, failure: Any, rule: Idempotency) -> None:
+        super().__init__()
+        self.idempotency = rule
+        self._failure = failure
+
+    async def execute(self, arguments: Order, context: ToolContext) -> Any:
+        self.runs[arguments.key] += 1
+        if isinstance(self._failure, ToolError):
+            raise self._failure
+        return self._failure
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=["raised", "given"])
+async def test_failures_are_not_stored(failure: Any) -> None:
+    """After a failure the next call runs."""
+    till = Till(Fails(failure, Idempotency(key="key")))
+    for _ in range(2):
+        assert await till.begin().outcome() is failure
+    assert till.tool.runs["k"] == 2
+
+
+@pytest.mark.parametrize("failure", FAILURES, ids=["raised", "given"])
+async def test_failures_are_stored_where_a_tool_asks_for_it(failure: Any) -> None:
+    """Then the next call gets the same failure, and nothing runs."""
+    till = Till(Fails(failure, Idempotency(key="key", store_failures=True)))
+    assert await till.begin().outcome() is failure
+    second = await till.begin().outcome()
+    assert second.meta["replayed"] is True
+    if isinstance(failure, ToolError):
+        assert (second.message, second.meta["code"]) == ("card refused", 7)
+    else:
+        assert second.is_error
+    assert till.tool.runs["k"] == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("a bug"), Overloaded("busy", 1), Declined("decline"), ToolTimeout("late"), InvalidParams("no")],
+    ids=repr,
+)
+async def test_what_is_never_stored(error: Exception) -> None:
+    """A bug, a refusal, and whatever else means that the work was not done, is not stored even where failures are."""
+    pay = Pay()
+    pay.idempotency = Idempotency(key="key", store_failures=True)
+    till = Till(pay)
+    for _ in range(2):
+        call = till.begin()
+        await till.end(error)
+        assert await call.outcome() is error
+    assert till.tool.runs["k"] == 2
+
+
+class Shipment(BaseModel):
+    id: Annotated[str, StringConstraints(strip_whitespace=True, to_lower=True)] = Field(alias="shipmentId")
+    batch: UUID | None = None
+    day: date | None = None
+
+
+class Ship(ITool[Shipment, int]):
+    name = "ship"
+    idempotency = Idempotency(key=("shipmentId", "batch"))
+
+    def __init__(self) -> None:
+        self.runs = 0
+
+    async def execute(self, arguments: Shipment, context: ToolContext) -> int:
+        self.runs += 1
+        return self.runs
+
+
+async def results(target: Any, *calls: Mapping[str, Any]) -> list[Any]:
+    async with connect(container_of(target)) as client:
+        return [(await client.call(target.name, arguments)).structured for arguments in calls]
+
+
+A, B = "0d1a7bd2-6c13-4bd7-8b02-0e5ac3a52b6a", "0D1A7BD2-6C13-4BD7-8B02-0E5AC3A52B6A"
+
+
+async def test_a_value_is_the_same_however_it_is_written() -> None:
+    """Keys are made of the values that the tool sees, so that another spelling is no other key."""
+    ids = [{"shipmentId": " X1", "batch": A}, {"batch": B, "shipmentId": "x1"}, {"shipmentId": "x2", "batch": A}]
+    assert await results(Ship(), *ids) == [1, 1, 2]
+
+
+async def test_a_key_of_several_arguments_needs_all() -> None:
+    """Where a part of the key is missing there is no key."""
+    assert await results(Ship(), {"shipmentId": "x"}, {"shipmentId": "x"}) == [1, 2]
+
+
+async def test_functions_and_raw_schemas() -> None:
+    """Tools of every make can ask for it, also with arguments that callers know by another name."""
+    count = 0
+
+    @tool(idempotency=Idempotency(key="orderId"))
+    async def order(order_id: Annotated[int, Field(alias="orderId")]) -> dict[str, int]:
+        nonlocal count
+        count += 1
+        return {"count": count}
+
+    assert await results(order, {"orderId": 5}, {"orderId": 5}, {"orderId": 6}) == [
+        {"count": 1},
+        {"count": 1},
+        {"count": 2},
+    ]
+    seen: list[int] = []
+
+    def handle(arguments: dict[str, Any]) -> dict[str, int]:
+        seen.append(arguments["id"])
+        return {"n": len(seen)}
+
+    raw = SchemaTool("raw", {"properties": {"id": {"type": "integer"}}}, handle)
+    raw.idempotency = Idempotency(key="id")
+    assert await results(raw, {"id": 5}, {"id": 5}, {"id": 6}) == [{"n": 1}, {"n": 1}, {"n": 2}]
+
+
+async def test_the_digest_of_the_arguments() -> None:
+    """Without a key, calls with the same arguments are the same, whatever the order and the space between them."""
+
+    class Digested(Ship):
+        idempotency = Idempotency()
+
+    target = Digested()
+    spec = spec_of(target)
+    invoke = IdempotencyLayer(MemoryResultStore(100, 10_000), forget).wrap(
+        spec, lambda call: target.execute(call.arguments, call)
+    )
+    calls = [
+        b'{"shipmentId":"x","day":"2026-01-31"}',
+        b' {"day" : "2026-01-31", "shipmentId":"x"}',
+        b'{"shipmentId":"x"}',
+    ]
+    for raw, runs in zip(calls, (1, 1, 2), strict=True):
+        call = HandCall(invoke, spec, {"shipmentId": "x"})
+        call.call.raw = raw
+        await call.outcome()
+        assert target.runs == runs
+
+
+def test_a_key_that_is_no_argument_is_found_at_the_start() -> None:
+    """A misspelt name keeps the server from starting."""
+    pay = Pay()
+    pay.idempotency = Idempotency(key="order_id")
+    with pytest.raises(ConfigurationError, match=r"'pay'.*'order_id'"):
+        Till(pay)
+
+
+async def test_a_result_that_is_too_large() -> None:
+    """Of a result that is too large to be stored it is known that the work was done, so that it is not done again."""
+    till = Till(max_record_bytes=1000)
+    call = till.begin()
+    await till.end("x" * 2000)
+    assert len(await call.outcome()) == 2002
+    again = await till.begin().outcome()
+    assert isinstance(again, Refused)
+    assert again.meta == {"reason": "replay_too_large", "replayed": True}
+    assert till.tool.runs["k"] == 1
+
+
+async def innermost(call: Any) -> Any:
+    return None
+
+
+def test_who_wants_none_pays_nothing() -> None:
+    """A tool without a rule is not wrapped."""
+    assert IdempotencyLayer(MemoryResultStore(1, 1), forget).wrap(spec_of(Echo()), innermost) is innermost

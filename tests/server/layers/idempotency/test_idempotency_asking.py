@@ -1,0 +1,172 @@
+"""Questions and approvals of calls that share a run."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import ToolContext
+from axolotl_core.policies.tool_rules import Approval, Idempotency
+from axolotl_server import InProcessClient, ServerHost
+from axolotl_server.client.outcomes import DECLINE, Inquiry
+from tests.support.counting_tools import Order, Pay
+from tests.support.peers.layer_calls import ASKABLE, HandshakeClient
+from tests.support.tools import container_of
+
+
+class Word(BaseModel):
+    word: str
+
+
+class Asking(Pay):
+    """Asks before it does its work."""
+
+    async def execute(self, arguments: Order, context: ToolContext) -> str:
+        self.runs["asked"] += 1
+        word = (await context.ask(Word, "Which word?")).word
+        self.done[arguments.key] += 1
+        return f"paid with {word}"
+
+
+async def with_server(pay: Pay, use: Callable[[ServerHost], Any]) -> None:
+    async with ServerHost(container_of(pay)) as host:
+        await use(host)
+
+
+async def test_questions_in_rounds_are_not_shared() -> None:
+    """Each caller is asked itself; who answers first has the work done, and all others get its result."""
+    pay = Asking()
+
+    async def use(host: ServerHost) -> None:
+        def answer(inquiry: Inquiry) -> Mapping[str, Any]:
+            return {"word": "tea"}
+
+        clients = [InProcessClient(host.handler, answer=answer) for _ in range(5)]
+        outcomes = await asyncio.gather(*(client.call("pay", {"key": "k"}) for client in clients))
+        assert [outcome.text for outcome in outcomes] == ["paid with tea"] * 5
+        assert pay.done["k"] == 1
+        for client in clients:
+            await client.close()
+
+    await with_server(pay, use)
+
+
+async def test_a_question_with_a_handshake() -> None:
+    """The one who waits longest is asked while all wait; the answer serves all, and nobody's time runs out over it."""
+    pay = Asking()
+    pay.timeout_seconds = 5.0
+
+    async def use(host: ServerHost) -> None:
+        client = HandshakeClient(host, elicitation={})
+        await client.begin()
+        client.call("pay", {"key": "k"}, id=1)
+        question = await client.hear()
+        client.call("pay", {"key": "k"}, id=2)
+        (asked,) = [call for call in host.handler.inflight if call.request_id == 1]
+        assert asked.deadline is None
+        client.answer(question["id"], {"action": "accept", "content": {"word": "tea"}})
+        replies = [await client.hear(), await client.hear()]
+        assert {reply["id"] for reply in replies} == {1, 2}
+        assert [reply["result"]["content"][0]["text"] for reply in replies] == ["paid with tea"] * 2
+        assert (pay.runs["asked"], pay.done["k"]) == (1, 1)
+        await client.close()
+
+    await with_server(pay, use)
+
+
+async def test_who_is_asked_leaves() -> None:
+    """When the one who was asked leaves, nobody answers: the others begin anew and are asked themselves."""
+    pay = Asking()
+
+    async def use(host: ServerHost) -> None:
+        clients = [HandshakeClient(host, elicitation={}) for _ in range(2)]
+        for client in clients:
+            await client.begin()
+            client.call("pay", {"key": "k"})
+        assert (await clients[0].hear())["method"] == "elicitation/create"
+        clients[0].cancel(1)
+        assert (await clients[0].hear())["method"] == "notifications/cancelled"
+        question = await clients[1].hear()
+        clients[1].answer(question["id"], {"action": "accept", "content": {"word": "milk"}})
+        assert (await clients[1].hear())["result"]["content"][0]["text"] == "paid with milk"
+        assert (pay.runs["asked"], pay.done["k"]) == (2, 1)
+        for client in clients:
+            await client.close()
+
+    await with_server(pay, use)
+
+
+class Approved(Pay):
+    """Runs only with approval."""
+
+    requires_approval = Approval()
+    idempotency = Idempotency()
+
+    async def execute(self, arguments: Order, context: ToolContext) -> str:
+        self.runs[arguments.key] += 1
+        return "paid"
+
+
+@pytest.mark.parametrize("by", ["the tool", "the approval"])
+async def test_who_cannot_be_asked_spoils_nothing(by: str) -> None:
+    """A client that cannot be asked gets its error, and one that can, and waited with it, gets the work done."""
+
+    async def use(host: ServerHost) -> None:
+        mute, able = HandshakeClient(host), HandshakeClient(host, elicitation={})
+        for client in (mute, able):
+            await client.begin()
+        for client in (mute, able):
+            client.call("pay", {"key": "k"})
+        assert (await mute.hear())["result"]["isError"] is True
+        question = await able.hear()
+        able.answer(question["id"], {"action": "accept", "content": {"word": "milk", "approve": True}})
+        assert "isError" not in (await able.hear())["result"]
+        await mute.close()
+        await able.close()
+
+    await with_server(Asking() if by == "the tool" else Approved(), use)
+
+
+async def test_what_is_stored_needs_no_approval() -> None:
+    """A repetition of an approved request gets the stored result: one yes is good for one run."""
+    pay = Approved()
+
+    async def use(host: ServerHost) -> None:
+        client = InProcessClient(host.handler, capabilities=ASKABLE)
+        params: dict[str, Any] = {"name": "pay", "arguments": {"key": "k"}}
+        asked = await client.request("tools/call", params)
+        (key,) = asked["inputRequests"]
+        yes = {"action": "accept", "content": {"approve": True}}
+        approved = {**params, "requestState": asked["requestState"], "inputResponses": {key: yes}}
+        first = await client.request("tools/call", approved)
+        again = await client.request("tools/call", approved)
+        assert first["content"] == again["content"] == [{"type": "text", "text": "paid"}]
+        assert again["_meta"]["replayed"] is True
+        assert pay.runs["k"] == 1
+        await client.close()
+
+    await with_server(pay, use)
+
+
+async def test_a_no_is_told_to_all() -> None:
+    """Of several equal calls at once the user is asked about one, and a no is a no to all of them."""
+    pay, asked = Approved(), []
+
+    async def use(host: ServerHost) -> None:
+        clients = [HandshakeClient(host, elicitation={}) for _ in range(3)]
+        for client in clients:
+            await client.begin()
+            client.call("pay", {"key": "k"})
+        question = await clients[0].hear()
+        asked.append(question["params"]["message"])
+        clients[0].answer(question["id"], DECLINE)
+        replies = [await client.hear() for client in clients]
+        assert [reply["result"]["_meta"]["reason"] for reply in replies] == ["not_approved"] * 3
+        assert pay.runs["k"] == 0
+        for client in clients:
+            await client.close()
+
+    await with_server(pay, use)
+    assert len(asked) == 1

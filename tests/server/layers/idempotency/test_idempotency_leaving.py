@@ -1,0 +1,239 @@
+"""Calls that leave a shared run in awkward moments, and work that does not end when it should."""
+
+import asyncio
+import contextlib
+import threading
+from typing import Any
+
+from axolotl_core import CancelReason, Overloaded, ToolCall, ToolContext, ToolError
+from axolotl_core.policies.tool_rules import Claim, Idempotency
+from axolotl_server import InProcessClient, ServerHost
+from axolotl_server.layers.idempotency.shared_run import SharedRun
+from axolotl_server.stores.memory_results import MemoryResultStore
+from tests.support.counting_tools import Order, Pay, Till, forget, text
+from tests.support.peers.layer_calls import HandCall, spec_of
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import container_of
+
+
+async def test_work_that_is_cancelled_before_its_first_step() -> None:
+    """A run that never began has ended all the same, and its key is free."""
+    gone: list[str] = []
+    spec = spec_of(Pay())
+
+    async def never() -> None:
+        gone.append("begun")
+
+    async def share(call: ToolCall) -> Any:
+        run = SharedRun(call, "", lambda: gone.append("gone"), forget)
+        run.start(never())
+        run.call.stop(CancelReason.SHUTDOWN)
+        return await run.outcome_for(call)
+
+    assert await HandCall(share, spec).outcome() is None
+    assert gone == ["gone"]
+
+
+class SlowStore(MemoryResultStore):
+    """Takes its time to keep a result."""
+
+    def __init__(self) -> None:
+        super().__init__(100, 10_000)
+        self.keeping, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def keep(self, key: str, holder: str, record: bytes, seconds: float) -> bool:
+        self.keeping.set()
+        await self.go_on.wait()
+        return await super().keep(key, holder, record, seconds)
+
+
+async def test_a_stop_while_the_result_is_stored() -> None:
+    """Work that is done is stored even if the last one leaves in that moment, and who comes then waits for it."""
+    store = SlowStore()
+    till = Till(store=store)
+    first = till.begin()
+    await till.end("paid")
+    await store.keeping.wait()
+    first.stop()
+    assert isinstance(await first.outcome(), asyncio.CancelledError)
+    second = till.begin()
+    await asyncio.sleep(0)
+    store.go_on.set()
+    assert text(await second.outcome()) == "k paid"
+    assert till.tool.runs["k"] == 1
+
+
+class SlowToRelease(MemoryResultStore):
+    """Takes its time to let go of a key."""
+
+    def __init__(self) -> None:
+        super().__init__(100, 10_000)
+        self.go_on = asyncio.Event()
+
+    async def release(self, key: str, holder: str) -> None:
+        await self.go_on.wait()
+        await super().release(key, holder)
+
+
+async def test_a_failure_is_for_those_who_waited() -> None:
+    """Who comes after a failure was told does not get it too, but waits until the key is free, and runs."""
+    store = SlowToRelease()
+    till = Till(store=store)
+    first = till.begin()
+    await till.end(ToolError("no"))
+    assert isinstance(await first.outcome(), ToolError)
+    second = till.begin()
+    await asyncio.sleep(0)
+    assert not second.task.done()
+    store.go_on.set()
+    await till.end("paid")
+    assert await second.outcome() == "k paid"
+
+
+class Silent(MemoryResultStore):
+    """Never answers."""
+
+    async def claim(self, key: str, holder: str) -> Claim:
+        await asyncio.Event().wait()
+        return "theirs"
+
+
+async def test_a_store_that_never_answers() -> None:
+    """A call waits for a store as long as the settings say, whatever the store does."""
+    till = Till(store=Silent(1, 1), store_timeout_seconds=0.001)
+    outcome = await till.begin().outcome()
+    assert isinstance(outcome, Overloaded)
+    assert outcome.meta == {"retryAfterMs": 1000, "reason": "results_unavailable"}
+
+
+class Swallowing(MemoryResultStore):
+    """Does not let itself be cancelled, as some clients of stores do."""
+
+    def __init__(self) -> None:
+        super().__init__(100, 10_000)
+        self.claiming = asyncio.Event()
+
+    async def claim(self, key: str, holder: str) -> Claim:
+        self.claiming.set()
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return await super().claim(key, holder)
+
+
+async def test_a_cancellation_that_gets_lost() -> None:
+    """Work that nobody waits for is not begun, also where a store swallowed the cancellation; its key is free then."""
+    store = Swallowing()
+    till = Till(store=store)
+    call = till.begin()
+    await store.claiming.wait()
+    call.stop()
+    assert isinstance(await call.outcome(), asyncio.CancelledError)
+    assert till.tool.runs["k"] == 0
+    await until(lambda: not store._holders)
+
+
+class Complaining(Pay):
+    """Stores its failures, and takes a cancellation for one."""
+
+    idempotency = Idempotency(key="key", store_failures=True)
+
+    async def execute(self, arguments: Order, context: ToolContext) -> str:
+        try:
+            return await super().execute(arguments, context)
+        except asyncio.CancelledError:
+            raise ToolError("interrupted") from None
+
+
+async def test_what_stopped_code_says_is_not_stored() -> None:
+    """A failure that came of a cancellation is no result of the work."""
+    till = Till(Complaining())
+    first = till.begin()
+    await till.running()
+    first.stop()
+    await first.outcome()
+    second = till.begin()
+    await till.end("paid")
+    assert await second.outcome() == "k paid"
+
+
+class Shielded(Pay):
+    """Does its work to the end even if it is cancelled."""
+
+    async def execute(self, arguments: Order, context: ToolContext) -> str:
+        work = asyncio.ensure_future(super().execute(arguments, context))
+        while not work.done():
+            try:
+                await asyncio.shield(work)
+            except asyncio.CancelledError:
+                continue
+        return work.result()
+
+
+async def test_work_that_cannot_be_stopped() -> None:
+    """Who comes while stopped work still goes on waits for its end, and gets its result: it is not done twice."""
+    till = Till(Shielded())
+    first = till.begin()
+    await till.running()
+    first.stop()
+    second = till.begin()
+    await asyncio.sleep(0)
+    assert not first.task.done()
+    assert not second.task.done()
+    await till.end("paid")
+    assert isinstance(await first.outcome(), asyncio.CancelledError | str)
+    assert text(await second.outcome()) == "k paid"
+    assert till.tool.runs["k"] == 1
+
+
+async def test_a_call_that_is_abandoned() -> None:
+    """What the layers inside have to do when a caller is answered without its code is done for the run too."""
+    till, told = Till(Shielded()), []
+    call = till.begin()
+    await till.running()
+    till.tool.contexts[0].when_abandoned(lambda: told.append("told"))  # type: ignore[attr-defined]
+    call.stop()
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    call.call.abandon()
+    assert told == ["told"]
+    await till.end("paid")
+    await call.outcome()
+
+
+class Threaded(Pay):
+    """Works in a thread that takes no notice."""
+
+    execution = "thread"
+    suspends = False
+    timeout_seconds = 0.05
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered = threading.Semaphore(0)
+        self.go_on = threading.Event()
+        self.at_once = 0
+        self.most = 0
+
+    async def execute(self, arguments: Order, context: ToolContext) -> str:
+        self.at_once += 1
+        self.most = max(self.most, self.at_once)
+        self.runs[arguments.key] += 1
+        self.entered.release()
+        self.go_on.wait(PATIENCE_SECONDS)
+        self.at_once -= 1
+        return "done"
+
+
+async def test_a_thread_that_goes_on() -> None:
+    """While a thread that was left behind goes on, nobody begins its work anew."""
+    pay = Threaded()
+    async with ServerHost(container_of(pay)) as host:
+        client = InProcessClient(host.handler)
+        late = [await client.call("pay", {"key": "k"}) for _ in range(2)]
+        assert [outcome.meta["reason"] for outcome in late] == ["timeout", "timeout"]
+        assert pay.runs["k"] == 1
+        pay.go_on.set()
+        await until(lambda: pay.at_once == 0)
+        assert (await client.call("pay", {"key": "k"})).text == "done"
+        assert (pay.runs["k"], pay.most) == (2, 1)
+        await client.close()

@@ -1,0 +1,282 @@
+"""Replicas that share a Redis do no work twice, and know what to do when it is away."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from redis.asyncio import Redis
+
+from axolotl_core import ConfigurationError, ToolError
+from axolotl_core.errors import Overloaded
+from axolotl_core.policies.tool_rules import ResultStoreError
+from axolotl_server.hosting.result_store import result_store
+from axolotl_server.layers.idempotency.stored_results import StoreReport
+from axolotl_server.settings.calls import IdempotencySettings
+from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.redis_results import RedisResultStore
+from tests.support.counting_tools import Till, text
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.stores.redis_server import RedisServer
+
+FAST: dict[str, Any] = {"poll_seconds": 0.001, "store_timeout_seconds": PATIENCE_SECONDS}
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def client(redis: RedisServer) -> AsyncIterator[Redis]:
+    """Look into Redis, which is empty at first."""
+    async with Redis(unix_socket_path=redis.socket) as opened:
+        await opened.flushall()
+        yield opened
+
+
+class Replicas:
+    """Servers that share a Redis."""
+
+    def __init__(self, url: str, number: int = 2, *, claim_seconds: float = PATIENCE_SECONDS, **options: Any) -> None:
+        seconds = options.get("store_timeout_seconds", PATIENCE_SECONDS)
+        self.stores = [
+            RedisResultStore(url, claim_seconds=claim_seconds, timeout_seconds=seconds) for _ in range(number)
+        ]
+        self.tills = [Till(store=store, **{**FAST, **options}) for store in self.stores]
+
+    async def __aenter__(self) -> list[Till]:
+        return self.tills
+
+    async def __aexit__(self, *_: object) -> None:
+        for store in self.stores:
+            await store.close()
+
+    @property
+    def runs(self) -> int:
+        return sum(till.tool.runs["k"] for till in self.tills)
+
+
+async def test_the_second_replica_waits(redis: RedisServer, client: Redis) -> None:
+    """A call that comes to another replica while the work is done waits for it, and gets its result."""
+    async with Replicas(redis.url) as (first, second):
+        one = first.begin()
+        await first.running()
+        other = second.begin()
+        await first.end("paid")
+        assert await one.outcome() == "k paid"
+        replay = await other.outcome()
+        assert (text(replay), replay.meta) == ("k paid", {"replayed": True})
+        assert second.tool.runs["k"] == 0
+
+
+async def test_many_at_once_on_many_replicas(redis: RedisServer, client: Redis) -> None:
+    """Wherever they arrive, of many equal calls one does the work."""
+    replicas = Replicas(redis.url, 4)
+    async with replicas as tills:
+        calls = [tills[number % 4].begin() for number in range(40)]
+        await until(lambda: replicas.runs)
+        (busy,) = [till for till in tills if till.tool.runs["k"]]
+        await busy.end("paid")
+        assert {text(await call.outcome()) for call in calls} == {"k paid"}
+        assert replicas.runs == 1
+
+
+@pytest.mark.parametrize("how", ["fails", "is cancelled"])
+async def test_work_that_came_to_nothing(redis: RedisServer, client: Redis, how: str) -> None:
+    """When the first replica's work fails or is stopped, the second one does it."""
+    async with Replicas(redis.url) as (first, second):
+        one = first.begin()
+        await first.running()
+        other = second.begin()
+        if how == "fails":
+            await first.end(ToolError("no"))
+        else:
+            one.stop()
+        await one.outcome()
+        await second.end("paid")
+        assert await other.outcome() == "k paid"
+        assert await client.pttl(next(iter(await client.keys()))) > 0
+
+
+async def test_a_replica_that_died(redis: RedisServer, client: Redis) -> None:
+    """A claim that nobody renews ends by itself, and another replica does the work."""
+    async with Replicas(redis.url, claim_seconds=0.05) as (till, _):
+        dead = RedisResultStore(redis.url, claim_seconds=0.05)
+        call = till.begin()
+        await till.running()
+        (name,) = [key.decode() for key in await client.keys() if isinstance(key, bytes)]
+        await till.end("paid")
+        await call.outcome()
+        await client.delete(name)
+        assert await dead.claim(name.removeprefix("axolotl:result:"), "gone") == "mine"
+        again = till.begin()
+        await till.end("paid again")
+        assert await again.outcome() == "k paid again"
+        await dead.close()
+
+
+async def test_a_claim_lives_as_long_as_its_work(redis: RedisServer, client: Redis) -> None:
+    """Work that takes longer than a claim lasts keeps its claim, because it renews it."""
+    async with Replicas(redis.url, claim_seconds=0.06) as (first, second):
+        one = first.begin()
+        await first.running()
+        (name,) = await client.keys()
+        claim, renewals, lived = await client.get(name), 0, await client.pttl(name)
+        while renewals < 5:
+            await asyncio.sleep(0)
+            left = await client.pttl(name)
+            renewals, lived = renewals + (left > lived), left
+        assert await client.get(name) == claim
+        other = second.begin()
+        await first.end("paid")
+        assert await one.outcome() == "k paid"
+        assert text(await other.outcome()) == "k paid"
+        assert second.tool.runs["k"] == 0
+
+
+@pytest.mark.parametrize("said", ["paid", ToolError("no"), None])
+async def test_nothing_goes_on_after_the_work(redis: RedisServer, client: Redis, said: Any) -> None:
+    """However the work ends, its claim is not renewed any more."""
+    before = asyncio.all_tasks()
+    async with Replicas(redis.url, claim_seconds=1000) as (till, _):
+        call = till.begin()
+        await till.running()
+        assert len(asyncio.all_tasks()) > len(before)
+        if said is None:
+            call.stop()
+        else:
+            await till.end(said)
+        await call.outcome()
+        await until(lambda: asyncio.all_tasks() == before)
+
+
+async def test_a_lost_claim_is_told_in_the_log(
+    redis: RedisServer, client: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """If another one took the key meanwhile, its result stays, and the operator reads that work was done twice."""
+    async with Replicas(redis.url) as (till, _):
+        call = till.begin()
+        await till.running()
+        (name,) = await client.keys()
+        await client.set(name, b"c:another")
+        with caplog.at_level(logging.ERROR, "axolotl"):
+            await till.end("paid")
+            assert await call.outcome() == "k paid"
+        assert "may have been done twice" in caplog.text
+        assert await client.get(name) == b"c:another"
+
+
+async def test_nothing_of_a_call_can_be_read_in_a_key(redis: RedisServer, client: Redis) -> None:
+    """Keys tell nothing of arguments and principals."""
+    async with Replicas(redis.url) as (till, _):
+        call = till.begin("swordfish")
+        await till.running("swordfish")
+        (name,) = await client.keys()
+        assert b"swordfish" not in name
+        assert b"anonymous" not in name
+        assert len(name) < 100
+        call.stop()
+        await call.outcome()
+        await until(lambda: not till.tool.ends)
+        assert await client.keys() == []
+
+
+async def test_closed_while_redis_is_away(redis: RedisServer) -> None:
+    """Calls are refused while nobody knows what was done, and run when Redis is back."""
+    with RedisServer() as own:
+        async with Replicas(own.url) as (till, _):
+            own.kill()
+            refused = await till.begin().outcome()
+            assert isinstance(refused, Overloaded)
+            assert refused.meta == {"retryAfterMs": 1000, "reason": "results_unavailable"}
+            own.start()
+            call = till.begin()
+            await till.end("paid")
+            assert await call.outcome() == "k paid"
+
+
+async def test_open_while_redis_is_away(redis: RedisServer) -> None:
+    """Where the operator says so calls run; those in one process still share a run, but nothing is stored."""
+    with RedisServer() as own:
+        async with Replicas(own.url, on_store_failure="open") as (till, _):
+            own.kill()
+            calls = [till.begin() for _ in range(3)]
+            await till.end("paid")
+            assert [await call.outcome() for call in calls] == ["k paid"] * 3
+            again = till.begin()
+            await till.end("again")
+            assert await again.outcome() == "k again"
+
+
+async def test_redis_goes_away_during_the_work(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+    """Work that was done is answered, although its result cannot be stored; the operator reads that in the log."""
+    with RedisServer() as own:
+        async with Replicas(own.url) as (till, _):
+            call = till.begin()
+            await till.running()
+            own.kill()
+            with caplog.at_level(logging.ERROR, "axolotl"):
+                await till.end("paid")
+                assert await call.outcome() == "k paid"
+            assert "could not be stored" in caplog.text
+
+
+def test_the_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:
+    """That the store is away is told once in a while, with the number of calls that it concerned."""
+    now = 0.0
+    report = StoreReport("closed", lambda: now)
+    with caplog.at_level(logging.WARNING, "axolotl"):
+        for _ in range(100):
+            report.failed(ResultStoreError("gone"))
+        now = 10.0
+        report.failed(ResultStoreError("gone"))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the store of results is away (gone); calls refused: {number}" for number in (1, 100)
+    ]
+
+
+async def test_redis_hangs(redis: RedisServer) -> None:
+    """A Redis that does not answer costs a call not more than the time that the settings allow."""
+    with RedisServer() as own:
+        async with Replicas(own.url, store_timeout_seconds=0.02) as (till, _):
+            own.hang()
+            assert isinstance(await till.begin().outcome(), Overloaded)
+            own.go_on()
+
+
+async def test_a_caller_leaves_while_the_key_is_claimed(redis: RedisServer, client: Redis) -> None:
+    """A call that is stopped in any moment of its start leaves no claim behind."""
+    async with Replicas(redis.url) as (till, _):
+        for turns in range(12):
+            call = till.begin()
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            call.stop()
+            assert isinstance(await call.outcome(), asyncio.CancelledError)
+        last = till.begin()
+        await till.end("paid")
+        assert await last.outcome() == "k paid"
+
+
+async def test_what_redis_says_stays_inside(redis: RedisServer) -> None:
+    """The error of a store names the address without its password."""
+    store = RedisResultStore("redis://user:swordfish@127.0.0.1:1/0", timeout_seconds=PATIENCE_SECONDS)
+    with pytest.raises(ResultStoreError, match=r"redis://127\.0\.0\.1:1/0") as raised:
+        await store.claim("k", "a")
+    assert "swordfish" not in str(raised.value)
+    await store.close()
+
+
+async def test_the_store_that_settings_ask_for() -> None:
+    """The container's own store comes first, then Redis, then memory; an address that is none is found at the start."""
+    own = MemoryResultStore(1, 1)
+    assert result_store(IdempotencySettings(), own) is own
+    assert isinstance(result_store(IdempotencySettings()), MemoryResultStore)
+    store = result_store(IdempotencySettings.model_validate({"redis_url": "redis://127.0.0.1:1"}))
+    assert isinstance(store, RedisResultStore)
+    await store.close()
+    with pytest.raises(ConfigurationError, match=r"idempotency\.redis_url"):
+        result_store(IdempotencySettings.model_validate({"redis_url": "http://127.0.0.1"}))

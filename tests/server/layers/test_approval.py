@@ -1,0 +1,293 @@
+"""Tools that run only when a person said yes, in both generations of the protocol."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import ITool, NoArguments, Principal, ToolAnnotations, ToolContext
+from axolotl_core.policies.tool_rules import Approval
+from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
+from axolotl_server.audit.redaction import redactor
+from axolotl_server.client.outcomes import CANCEL, DECLINE, Inquiry
+from axolotl_server.layers.approval import ApprovalDemand, ApprovalLayer
+from axolotl_server.layers.approval_question import ApprovalForm
+from tests.support.peers.layer_calls import ASKABLE, HandshakeClient, spec_of
+from tests.support.tools import container_of
+
+YES = {"action": "accept", "content": {"approve": True}}
+NO = {"action": "accept", "content": {"approve": False}}
+KEY = "axolotl/approval"
+
+
+class Target(BaseModel):
+    path: str = "/"
+    approve: bool = False
+
+
+class Delete(ITool[Target, str]):
+    """Counts what it destroys."""
+
+    name = "delete"
+    requires_approval = True
+
+    def __init__(self) -> None:
+        self.deleted: list[str] = []
+
+    async def execute(self, arguments: Target, context: ToolContext) -> str:
+        self.deleted.append(arguments.path)
+        return "deleted"
+
+
+def server_with(tool: ITool[Any, Any], required_for: ApprovalDemand = "declared") -> Any:
+    return container_of(tool, settings={"approval": {"required_for": required_for}})
+
+
+async def test_a_yes_lets_the_tool_run() -> None:
+    """The user is asked once for each call, and then the tool runs once."""
+    tool, asked = Delete(), []
+
+    def answer(inquiry: Inquiry) -> ApprovalForm:
+        asked.append(inquiry.message)
+        return ApprovalForm(approve=True)
+
+    async with connect(server_with(tool), answer=answer) as client:
+        for path in ("/a", "/b", "/a"):
+            assert (await client.call("delete", {"path": path})).text == "deleted"
+    assert tool.deleted == ["/a", "/b", "/a"]
+    assert asked == [f'Do you approve this call?\nTool: delete\npath: "{path}"' for path in ("/a", "/b", "/a")]
+
+
+@pytest.mark.parametrize("answer", [DECLINE, CANCEL, NO])
+async def test_no_answer_but_yes_will_do(answer: Mapping[str, Any]) -> None:
+    """Who declines, dismisses the question or says no keeps the tool from running, and the model is told."""
+    tool = Delete()
+    async with connect(server_with(tool), answer=lambda _: answer) as client:
+        refused = await client.call("delete", {"path": "/"})
+    assert refused.is_error
+    assert refused.text.endswith("; it did not run")
+    assert refused.meta["reason"] == "not_approved"
+    assert tool.deleted == []
+
+
+async def test_a_client_that_cannot_ask_is_refused() -> None:
+    """Without elicitation there is no approval, and the model is told so in a result."""
+    tool = Delete()
+    async with connect(server_with(tool)) as client:
+        refused = await client.call("delete", {"path": "/"})
+    assert (refused.is_error, refused.meta["reason"], tool.deleted) == (True, "approval_unavailable", [])
+
+
+async def test_an_argument_approves_nothing() -> None:
+    """A model that says yes in an argument of the tool has said nothing about the approval."""
+    tool = Delete()
+    async with connect(server_with(tool), answer=lambda _: DECLINE) as client:
+        assert (await client.call("delete", {"path": "/", "approve": True})).is_error
+        params = {"name": "delete", "arguments": {}, "approve": True, "_meta": {"approve": True, KEY: YES}}
+        assert (await client.request("tools/call", params))["isError"] is True
+    assert tool.deleted == []
+
+
+async def rounds(client: InProcessClient, **more: Any) -> Any:
+    return await client.request("tools/call", {"name": "delete", "arguments": {"path": "/x"}, **more})
+
+
+async def test_an_answer_before_the_question_does_not_count() -> None:
+    """A request that brings a yes along, before it was asked, is asked; the yes to that question counts."""
+    tool = Delete()
+    async with connect(server_with(tool), capabilities=ASKABLE) as client:
+        first = await rounds(client, inputResponses={KEY: YES, "ask-1": YES})
+        assert list(first["inputRequests"]) == [KEY]
+        assert tool.deleted == []
+        again = await rounds(client, inputResponses={KEY: YES})
+        assert again["resultType"] == "input_required"
+        last = await rounds(client, inputResponses={KEY: YES}, requestState=first["requestState"])
+        assert (last["content"][0]["text"], tool.deleted) == ("deleted", ["/x"])
+
+
+async def test_an_approval_cannot_be_moved() -> None:
+    """The state that carries an approval fits the same arguments of the same principal, and nothing else."""
+    tool = Delete()
+    async with ServerHost(server_with(tool)) as host:
+        client = InProcessClient(host.handler, capabilities=ASKABLE)
+        asked = await rounds(client)
+        answered = {"inputResponses": {KEY: YES}, "requestState": asked["requestState"]}
+        with pytest.raises(RemoteError, match="request state"):
+            await rounds(client, arguments={"path": "/home"}, **answered)
+        other = InProcessClient(host.handler, Principal("mallory"), capabilities=ASKABLE)
+        with pytest.raises(RemoteError, match="request state"):
+            await rounds(other, **answered)
+        assert tool.deleted == []
+        await client.close()
+        await other.close()
+
+
+async def test_an_answer_without_sense_is_asked_for_again() -> None:
+    """In rounds, an answer that does not fit the form leaves the question open."""
+    tool = Delete()
+    answers: Iterator[Mapping[str, Any]] = iter([{"approve": "perhaps"}, {}, {"approve": True}])
+    async with connect(server_with(tool), answer=lambda _: next(answers)) as client:
+        assert (await client.call("delete", {"path": "/x"})).text == "deleted"
+    assert next(answers, None) is None
+
+
+class Ask(BaseModel):
+    word: str
+
+
+class Curious(ITool[NoArguments, str]):
+    """Asks something itself."""
+
+    name = "curious"
+    requires_approval = Approval("Shall it be curious?")
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        first = await context.ask(Ask, "A word?")
+        second = await context.ask(Ask, "Another?")
+        return f"{first.word} {second.word}"
+
+
+async def test_a_tools_own_questions_keep_their_names() -> None:
+    """The approval comes first, is carried through all rounds, and does not shift the numbers of other questions."""
+    keys: list[str] = []
+
+    def answer(inquiry: Inquiry) -> Mapping[str, Any]:
+        keys.append(inquiry.key)
+        return {"approve": True} if inquiry.key == KEY else {"word": inquiry.key}
+
+    async with connect(server_with(Curious()), answer=answer) as client:
+        assert (await client.call("curious")).text == "ask-1 ask-2"
+    assert keys == [KEY, "ask-1", "ask-2"]
+
+
+async def test_a_late_no_does_not_become_a_yes() -> None:
+    """What is answered again without being asked again changes nothing, neither now nor in a later round."""
+    async with connect(server_with(Curious()), capabilities=ASKABLE) as client:
+        params: dict[str, Any] = {"name": "curious", "arguments": {}}
+        asked = await client.request("tools/call", params)
+        for key in (KEY, "ask-1"):
+            given = {key: YES if key == KEY else {"action": "accept", "content": {"word": "x"}}}
+            unasked = {} if key == KEY else {KEY: DECLINE}
+            responses = {"inputResponses": {**given, **unasked}, "requestState": asked["requestState"]}
+            asked = await client.request("tools/call", {**params, **responses})
+        assert list(asked["inputRequests"]) == ["ask-2"]
+        responses = {
+            "inputResponses": {"ask-2": {"action": "accept", "content": {"word": "y"}}},
+            "requestState": asked["requestState"],
+        }
+        last = await client.request("tools/call", {**params, **responses})
+        assert last["content"][0]["text"] == "x y"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (YES, None),
+        (NO, "not_approved"),
+        (DECLINE, "not_approved"),
+        (CANCEL, "not_approved"),
+        ({"action": "accept"}, "approval_unavailable"),
+    ],
+)
+async def test_with_a_handshake(answer: Mapping[str, Any], reason: str | None) -> None:
+    """In the other generation the server asks while the call waits; there too only a yes is one."""
+    tool = Delete()
+    async with ServerHost(server_with(tool)) as host:
+        client = HandshakeClient(host, elicitation={})
+        await client.begin()
+        client.call("delete", {"path": "/x"})
+        question = await client.hear()
+        assert question["method"] == "elicitation/create"
+        assert question["params"]["message"].endswith('path: "/x"')
+        assert question["params"]["requestedSchema"]["required"] == ["approve"]
+        assert tool.deleted == []
+        client.answer(question["id"], answer)
+        reply = (await client.hear())["result"]
+        assert reply.get("_meta", {}).get("reason") == reason
+        assert tool.deleted == ([] if reason else ["/x"])
+        await client.close()
+
+
+async def test_a_client_with_a_handshake_that_cannot_ask() -> None:
+    """Whoever declared no elicitation in the handshake is refused at once."""
+    tool = Delete()
+    async with ServerHost(server_with(tool)) as host:
+        client = HandshakeClient(host)
+        await client.begin()
+        client.call("delete")
+        reply = (await client.hear())["result"]
+        assert (reply["isError"], reply["_meta"]["reason"]) == (True, "approval_unavailable")
+        assert tool.deleted == []
+        await client.close()
+
+
+async def test_an_answer_that_nobody_gives_in_time() -> None:
+    """A question that stays open ends as a no."""
+    tool = Delete()
+    settings = {"limits": {"ask_timeout_seconds": 0.01}}
+    async with ServerHost(server_with(tool), flags=settings) as host:
+        client = HandshakeClient(host, elicitation={})
+        await client.begin()
+        client.call("delete")
+        await client.hear()
+        messages = [await client.hear(), await client.hear()]
+        reply = next(said["result"] for said in messages if "result" in said)
+        assert (reply["isError"], reply["_meta"]["reason"], tool.deleted) == (True, "not_approved", [])
+        await client.close()
+
+
+def tool_that_says(**annotations: Any) -> Delete:
+    tool = Delete()
+    tool.requires_approval = False
+    tool.annotations = ToolAnnotations(**annotations)
+    return tool
+
+
+@pytest.mark.parametrize(
+    ("required_for", "annotations", "asked"),
+    [
+        ("declared", {"destructive": True}, False),
+        ("destructive", {"destructive": True}, True),
+        ("destructive", {}, False),
+        ("destructive", {"destructive": False}, False),
+        ("not_read_only", {}, True),
+        ("not_read_only", {"destructive": False}, True),
+        ("not_read_only", {"read_only": True}, False),
+    ],
+)
+async def test_operators_demand_approval(
+    required_for: ApprovalDemand, annotations: Mapping[str, Any], asked: bool
+) -> None:
+    """The operator may demand it of tools that do not ask for it, by what they say of themselves."""
+    questions: list[str] = []
+
+    def answer(inquiry: Inquiry) -> Mapping[str, Any]:
+        questions.append(inquiry.key)
+        return {"approve": True}
+
+    async with connect(server_with(tool_that_says(**annotations), required_for), answer=answer) as client:
+        assert (await client.call("delete")).text == "deleted"
+    assert questions == [KEY] * asked
+
+
+@pytest.mark.parametrize(
+    ("tools", "asked"), [(("DEL*",), True), (("delete",), True), (("del", "x"), False), ((), False)]
+)
+def test_operators_name_tools(tools: tuple[str, ...], asked: bool) -> None:
+    """The operator may also demand it by name, or by a part of a name."""
+    tool = tool_that_says(read_only=True)
+    tool.name = "Delete"
+    wrapped = ApprovalLayer(redactor, tools=tools).wrap(spec_of(tool), innermost)
+    assert (wrapped is not innermost) is asked
+
+
+async def innermost(call: Any) -> Any:
+    return None
+
+
+def test_who_needs_none_pays_nothing() -> None:
+    """A tool without approval is not wrapped."""
+    spec = spec_of(tool_that_says(destructive=True))
+    assert ApprovalLayer(redactor).wrap(spec, innermost) is innermost
+    assert ApprovalLayer(redactor, "destructive").wrap(spec, innermost) is not innermost

@@ -1,0 +1,267 @@
+"""Upstreams that fail are left alone for a while."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, ToolError
+from axolotl_core.errors import Declined, Forbidden, InputRequired, MissingCapability, Overloaded
+from axolotl_core.policies.tool_rules import Breaker, BreakerState
+from axolotl_server import connect
+from axolotl_server.layers.breaker import BreakerLayer
+from tests.support.peers.layer_calls import HandCall, spec_of
+from tests.support.tools import Echo, container_of
+
+RULE = Breaker(failures=2, share=0.5, window_seconds=10.0, open_seconds=5.0)
+
+
+class Upstream(ITool[NoArguments, str]):
+    """Does what it is told next."""
+
+    name = "upstream"
+    breaker: Breaker | None = RULE
+
+    def __init__(self) -> None:
+        self.next: BaseException | None = None
+        self.runs = 0
+        self.gate: asyncio.Event | None = None
+        self.entered = asyncio.Event()
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        self.runs += 1
+        planned, gate = self.next, self.gate
+        self.entered.set()
+        if gate is not None:
+            await gate.wait()
+        if planned is not None:
+            raise planned
+        return "fine"
+
+
+class Guarded:
+    """An upstream behind a breaker, with a clock that is set by hand."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.tool = Upstream()
+        self.layer = BreakerLayer(lambda: self.now)
+        self.spec = spec_of(self.tool)
+        self.invoke = self.layer.wrap(self.spec, lambda call: self.tool.execute(call.arguments, call))
+
+    def state(self) -> BreakerState:
+        return self.layer.circuits["upstream"].state
+
+    def begin(self, error: BaseException | None = None) -> HandCall:
+        self.tool.next = error
+        return HandCall(self.invoke, self.spec)
+
+    async def call(self, error: BaseException | None = None) -> Any:
+        return await self.begin(error).outcome()
+
+    async def held(self, error: BaseException | None = None) -> tuple[HandCall, Callable[[], None]]:
+        """Begin a call that goes on when it is told to."""
+        gate = self.tool.gate = asyncio.Event()
+        self.tool.entered.clear()
+        call = self.begin(error)
+        await self.tool.entered.wait()
+        self.tool.gate = None
+        return call, gate.set
+
+    async def open(self) -> None:
+        for _ in range(RULE.failures):
+            await self.call(ConnectionError())
+        assert self.state() == "open"
+
+
+async def test_too_many_failures_open_it() -> None:
+    """Calls are refused without running, with a hint when to come back, and the hint shrinks with time."""
+    guarded = Guarded()
+    await guarded.open()
+    guarded.now += 2
+    refused = await guarded.call()
+    assert isinstance(refused, Overloaded)
+    assert refused.meta == {"retryAfterMs": 3000, "reason": "circuit_open"}
+    assert guarded.tool.runs == RULE.failures
+
+
+async def test_one_call_tries() -> None:
+    """When the time is over one call runs, and all others are refused until it has ended; then everybody may."""
+    guarded = Guarded()
+    await guarded.open()
+    guarded.now += RULE.open_seconds
+    assert guarded.state() == "half_open"
+    probe, go_on = await guarded.held()
+    assert isinstance(await guarded.call(), Overloaded)
+    go_on()
+    assert await probe.outcome() == "fine"
+    assert guarded.state() == "closed"
+    assert [await guarded.call() for _ in range(3)] == ["fine"] * 3
+
+
+async def test_a_new_start() -> None:
+    """When it has closed again, what failed before is forgotten."""
+    guarded = Guarded()
+    await guarded.open()
+    guarded.now += RULE.open_seconds
+    assert await guarded.call() == "fine"
+    await guarded.call(ConnectionError())
+    assert guarded.state() == "closed"
+
+
+async def test_a_try_that_fails() -> None:
+    """A try that fails closes the door for as long again."""
+    guarded = Guarded()
+    await guarded.open()
+    guarded.now += RULE.open_seconds
+    await guarded.call(ConnectionError())
+    assert guarded.state() == "open"
+    assert guarded.layer.circuits["upstream"].opened == 2
+    guarded.now += RULE.open_seconds - 1
+    assert (await guarded.call()).retry_after_seconds == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ToolError("no such order"), Forbidden("no"), InputRequired(), Declined("decline"), MissingCapability("", {})],
+)
+async def test_what_is_no_failure(error: BaseException) -> None:
+    """An answer of the tool, a refusal and a question do not trip the breaker, however many there are."""
+    guarded = Guarded()
+    for _ in range(20):
+        assert await guarded.call(error) is error
+    assert guarded.state() == "closed"
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [(ToolError("no such order"), "closed"), (Forbidden("no"), "half_open"), (InputRequired(), "half_open")],
+)
+async def test_what_a_try_may_tell(error: BaseException, state: BreakerState) -> None:
+    """An answer of the tool shows that the upstream works; a refusal or a question shows nothing: another may try."""
+    guarded = Guarded()
+    await guarded.open()
+    guarded.now += RULE.open_seconds
+    assert await guarded.call(error) is error
+    assert guarded.state() == state
+    assert await guarded.call() == "fine"
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [(CancelReason.TIMEOUT, "open"), (CancelReason.CLIENT, "closed"), (CancelReason.SHUTDOWN, "closed")],
+)
+async def test_deadlines_count_and_cancellations_do_not(reason: CancelReason, state: BreakerState) -> None:
+    """An upstream that never answers fails too; a caller that leaves says nothing about it."""
+    guarded = Guarded()
+    for _ in range(RULE.failures):
+        call, _ = await guarded.held()
+        call.stop(reason)
+        assert isinstance(await call.outcome(), asyncio.CancelledError)
+    assert guarded.state() == state
+
+
+async def test_an_output_after_the_deadline() -> None:
+    """Code that comes to an end only because its deadline passed has failed, even if it gives something then."""
+    guarded = Guarded()
+    for _ in range(RULE.failures):
+        call, go_on = await guarded.held()
+        call.call.cancellation.cancel(CancelReason.TIMEOUT)
+        go_on()
+        assert await call.outcome() == "fine"
+    assert guarded.state() == "open"
+
+
+async def test_a_try_that_is_cancelled() -> None:
+    """Who leaves while it tries makes room for another try."""
+    guarded = Guarded()
+    await guarded.open()
+    guarded.now += RULE.open_seconds
+    probe, _ = await guarded.held()
+    probe.stop()
+    await probe.outcome()
+    assert await guarded.call() == "fine"
+    assert guarded.state() == "closed"
+
+
+async def test_a_try_that_never_ends() -> None:
+    """A call whose caller was answered without it is counted then, and not again when it does end."""
+    guarded = Guarded()
+    await guarded.open()
+    guarded.now += RULE.open_seconds
+    probe, go_on = await guarded.held()
+    probe.call.cancellation.cancel(CancelReason.TIMEOUT)
+    probe.call.abandon()
+    assert guarded.state() == "open"
+    guarded.now += RULE.open_seconds
+    go_on()
+    assert await probe.outcome() == "fine"
+    assert guarded.state() == "half_open"
+
+
+@pytest.mark.parametrize("error", [None, ConnectionError()])
+async def test_what_began_before_says_nothing(error: BaseException | None) -> None:
+    """A call that began before the breaker opened neither closes it nor keeps it open."""
+    guarded = Guarded()
+    early, go_on = await guarded.held(error)
+    await guarded.open()
+    go_on()
+    await early.outcome()
+    assert guarded.state() == "open"
+    guarded.now += RULE.open_seconds
+    assert guarded.state() == "half_open"
+    assert await guarded.call() == "fine"
+
+
+async def test_failures_far_apart() -> None:
+    """What failed before the window does not count."""
+    guarded = Guarded()
+    for _ in range(10):
+        await guarded.call(ConnectionError())
+        guarded.now += RULE.window_seconds
+    assert guarded.state() == "closed"
+
+
+async def test_failures_among_many_successes() -> None:
+    """Some failures among many calls are life; they open it when they are too large a part."""
+    guarded = Guarded()
+    for _ in range(4):
+        await guarded.call()
+    for _ in range(3):
+        await guarded.call(ConnectionError())
+    assert guarded.state() == "closed"
+    await guarded.call(ConnectionError())
+    assert guarded.state() == "open"
+
+
+async def test_a_leaked_cancellation_is_a_failure() -> None:
+    """Code that raises a cancellation that nobody asked for has failed."""
+    guarded = Guarded()
+    for _ in range(RULE.failures):
+        assert isinstance(await guarded.call(asyncio.CancelledError()), asyncio.CancelledError)
+    assert guarded.state() == "open"
+
+
+async def test_in_a_server() -> None:
+    """The model is told that it is refused and when to try again, and other tools are not concerned."""
+    tool = Upstream()
+    tool.next = ConnectionError("swordfish")
+    async with connect(container_of(tool, Echo())) as client:
+        for _ in range(RULE.failures):
+            assert (await client.call("upstream")).is_error
+        refused = await client.call("upstream")
+        assert refused.is_error
+        assert refused.meta["reason"] == "circuit_open"
+        assert 0 < refused.meta["retryAfterMs"] <= 5000
+        assert (await client.call("echo", {"text": "x"})).text == "x"
+    assert tool.runs == RULE.failures
+
+
+async def innermost(call: Any) -> Any:
+    return None
+
+
+def test_who_wants_none_pays_nothing() -> None:
+    """A tool without a rule is not wrapped."""
+    assert BreakerLayer().wrap(spec_of(Echo()), innermost) is innermost

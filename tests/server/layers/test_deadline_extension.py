@@ -1,0 +1,228 @@
+"""Progress that starts a deadline anew, and how far."""
+
+import asyncio
+import json
+import threading
+import time
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import ITool, NoArguments, ToolCall, ToolContext, tool
+from axolotl_server import InProcessClient, ServerHost, connect
+from axolotl_server.layers.deadline import DeadlineLane, DeadlineTable
+from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.wire import INITIALIZE, call, message
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import container_of
+
+SHORT = 0.25
+
+
+class Reporting(ITool[NoArguments, str]):
+    """Says how far it is until it is told to be silent, or to end."""
+
+    name = "reporting"
+    timeout_seconds = SHORT
+    max_timeout_seconds: float | None = 30.0
+
+    def __init__(self) -> None:
+        self.silent = asyncio.Event()
+        self.enough = asyncio.Event()
+        self.deadlines: list[float | None] = []
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        number = 0
+        while not self.enough.is_set():
+            number += 1
+            if not self.silent.is_set():
+                context.report_progress(number)
+            self.deadlines.append(context.deadline)
+            await asyncio.sleep(SHORT / 20)
+        return "done"
+
+
+async def test_progress_starts_the_deadline_anew() -> None:
+    """A call that says how far it is goes on beyond its deadline."""
+    working = Reporting()
+    async with connect(container_of(working)) as client:
+        running = asyncio.ensure_future(client.call("reporting"))
+        await until(lambda: len(working.deadlines) > 30)
+        working.enough.set()
+        assert (await running).text == "done"
+    assert all(one is not None for one in working.deadlines)
+    assert working.deadlines == sorted(working.deadlines, key=lambda one: one or 0)
+
+
+async def test_silence_ends_it() -> None:
+    """A call that says nothing any more has its usual time from its last word on."""
+    working = Reporting()
+    async with connect(container_of(working)) as client:
+        running = asyncio.ensure_future(client.call("reporting"))
+        await until(lambda: len(working.deadlines) > 20)
+        working.silent.set()
+        assert (await running).meta["reason"] == "timeout"
+
+
+async def test_there_is_a_ceiling() -> None:
+    """Nothing goes on for ever, however much it says."""
+    working = Reporting()
+    working.max_timeout_seconds = 3 * SHORT
+    began = time.monotonic()
+    async with connect(container_of(working)) as client:
+        assert (await client.call("reporting")).meta["reason"] == "timeout"
+    latest = max(one for one in working.deadlines if one is not None)
+    assert latest - began > 2 * SHORT
+    assert latest == working.deadlines[-1]
+
+
+async def test_the_operator_has_the_last_word() -> None:
+    """The server's ceiling holds for tools that want more."""
+    working = Reporting()
+    async with ServerHost(container_of(working), flags={"limits": {"max_timeout_seconds": 2 * SHORT}}) as host:
+        client = InProcessClient(host.handler)
+        assert host.catalogue.by_name["reporting"].spec.limits.max_timeout_seconds == 2 * SHORT
+        assert (await client.call("reporting")).meta["reason"] == "timeout"
+        await client.close()
+
+
+async def test_progress_does_nothing_where_the_tool_does_not_say_so() -> None:
+    """A tool without a ceiling has the deadline that it has."""
+    working = Reporting()
+    working.max_timeout_seconds = None
+    async with connect(container_of(working)) as client:
+        assert (await client.call("reporting")).meta["reason"] == "timeout"
+    assert len(set(working.deadlines)) == 1
+
+
+async def test_a_ceiling_below_the_deadline_shortens_nothing() -> None:
+    """Progress never brings a deadline closer."""
+    working = Reporting()
+    working.timeout_seconds, working.max_timeout_seconds = 30.0, SHORT
+    async with connect(container_of(working)) as client:
+        running = asyncio.ensure_future(client.call("reporting"))
+        await until(lambda: len(working.deadlines) > 30)
+        working.enough.set()
+        assert (await running).text == "done"
+
+
+async def test_words_at_the_ceiling_cost_no_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a deadline cannot be moved any more, progress sets nothing in motion."""
+    timed: list[float] = []
+    stop_at = DeadlineLane.stop_at
+
+    def counted(lane: Any, item: Any, due: float) -> None:
+        timed.append(due)
+        stop_at(lane, item, due)
+
+    monkeypatch.setattr(DeadlineLane, "stop_at", counted)
+
+    @tool(timeout_seconds=20, max_timeout_seconds=25)
+    async def talk(context: ToolContext) -> None:
+        for number in range(1000):
+            context.report_progress(number)
+        assert isinstance(context, ToolCall)
+        context.deadline = time.monotonic() + 1  # as if most of the time were over
+        for number in range(1000):
+            context.report_progress(1000 + number)
+
+    @tool(timeout_seconds=20, max_timeout_seconds=20)
+    async def talk_at_the_ceiling(context: ToolContext) -> None:
+        for number in range(1000):
+            context.report_progress(number)
+
+    async with connect(container_of(talk, talk_at_the_ceiling)) as client:
+        assert not (await client.call("talk")).is_error
+        assert timed == []
+        assert not (await client.call("talk_at_the_ceiling")).is_error
+        assert len(timed) <= 1
+
+
+async def test_a_thread_moves_its_deadline_too() -> None:
+    """Progress counts in whatever thread it is reported."""
+    enough = threading.Event()
+    reports = 0
+
+    @tool(timeout_seconds=SHORT, max_timeout_seconds=30)
+    def work(context: ToolContext) -> str:
+        nonlocal reports
+        while not enough.wait(SHORT / 20):
+            reports += 1
+            context.report_progress(reports)
+        return "done"
+
+    async with connect(container_of(work)) as client:
+        running = asyncio.ensure_future(client.call("work"))
+        await until(lambda: reports > 30)
+        enough.set()
+        assert (await running).text == "done"
+
+
+async def test_a_thread_may_report_when_the_server_is_gone() -> None:
+    """What a thread that was left behind says is lost, and does it no harm."""
+    go_on, ended = threading.Event(), threading.Event()
+    problems: list[BaseException] = []
+
+    @tool(timeout_seconds=0.02, max_timeout_seconds=0.05)
+    def work(context: ToolContext) -> None:
+        go_on.wait(PATIENCE_SECONDS)
+        try:
+            context.report_progress(1)
+        except BaseException as error:
+            problems.append(error)
+        ended.set()
+
+    async def serve() -> None:
+        async with connect(container_of(work)) as client:
+            assert (await client.call("work")).is_error
+
+    await asyncio.to_thread(asyncio.run, serve())
+    go_on.set()
+    assert await asyncio.to_thread(ended.wait, PATIENCE_SECONDS)
+    assert problems == []
+
+
+class Name(BaseModel):
+    name: str
+
+
+@pytest.mark.parametrize("ceiling", [2 * SHORT, 30.0], ids=["reached", "far"])
+async def test_a_deadline_still_holds_after_a_question(ceiling: float) -> None:
+    """Progress after an answer moves a deadline that is kept, and does not end a call whose user was slow."""
+    remaining: list[float | None] = []
+
+    @tool(timeout_seconds=SHORT, max_timeout_seconds=ceiling)
+    async def ask_and_hang(context: ToolContext) -> None:
+        await context.ask(Name, "who?")
+        context.report_progress(1)
+        remaining.append(context.remaining_seconds)
+        await asyncio.Event().wait()
+
+    async with ServerHost(container_of(ask_and_hang)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
+        transport.send(message("notifications/initialized", id=None))
+        await transport.receive()
+        transport.send(call("ask_and_hang", legacy=True))
+        question = json.loads(await transport.receive())
+        await asyncio.sleep(3 * SHORT)  # sleeps: the time in which the call's clock must stand still
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Ada"}}}
+        transport.send(json.dumps(answer).encode())
+        reply = json.loads(await asyncio.wait_for(transport.receive(), PATIENCE_SECONDS))
+        await transport.close()
+    assert reply["result"]["_meta"]["reason"] == "timeout"
+    assert remaining[0]
+
+
+async def test_a_lane_times_whoever_is_left() -> None:
+    """An empty lane does not tick, and one that is filled again does."""
+    ended: list[str] = []
+    lane: DeadlineLane[str] = DeadlineLane(0.01, ended.append)
+    for name in ("first", "second"):
+        lane[name] = time.monotonic() + lane.seconds
+        if not lane.armed:
+            lane.arm()
+        await until(lambda name=name: name in ended)  # type: ignore[misc]
+        assert not lane.armed
+    assert DeadlineTable().lane(1.0) is not DeadlineTable().lane(1.0)

@@ -1,0 +1,366 @@
+"""The layers around a tool: their order, their limits, and what operators may change."""
+
+import asyncio
+import json
+import threading
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import (
+    FeatureSpec,
+    ILayer,
+    Invoke,
+    ITool,
+    Limits,
+    NoArguments,
+    Overloaded,
+    Refused,
+    ToolCall,
+    ToolContext,
+    ToolSpec,
+)
+from axolotl_server import ServerHost, connect
+from axolotl_server.hosting.layer_stack import Policies, default_layers, optional_layers
+from axolotl_server.layers.approval import ApprovalLayer
+from axolotl_server.layers.breaker import BreakerLayer
+from axolotl_server.layers.concurrency import ConcurrencyLayer
+from axolotl_server.layers.deadline import DeadlineTable, TimeoutLayer, ValidationLayer
+from axolotl_server.layers.idempotency.layer import IdempotencyLayer
+from axolotl_server.layers.retry import RetryLayer
+from axolotl_server.settings.server import ServerSettings
+from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.wire import call
+from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.tools import Echo, Probe, container_of
+
+
+class Numbered(BaseModel):
+    number: int = 0
+
+
+class Square(ITool[Numbered, int]):
+    name = "square"
+
+    async def execute(self, arguments: Numbered, context: ToolContext) -> int:
+        return arguments.number**2
+
+
+class Noting(ILayer):
+    """Notes when a call enters and leaves it."""
+
+    def __init__(self, label: str, notes: list[str]) -> None:
+        self._label = label
+        self._notes = notes
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        async def noted(call: ToolCall) -> Any:
+            self._notes.append(f"{self._label} in {call.arguments!r}")
+            try:
+                return await call_next(call)
+            finally:
+                self._notes.append(f"{self._label} out")
+
+        return noted
+
+
+class Only(ILayer):
+    """Concerns one tool, and notes which tools it was asked about."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.asked: list[str] = []
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        self.asked.append(spec.name)
+        if spec.name != self._name:
+            return call_next
+
+        async def refused(call: ToolCall) -> Any:
+            raise Refused("not today", meta={"by": spec.name})
+
+        return refused
+
+
+def spec_of(tool: ITool[Any, Any], **limits: Any) -> ToolSpec:
+    plain: dict[str, Any] = {
+        "timeout_seconds": 1.0,
+        "max_concurrency": None,
+        "execution": "loop",
+        "coerce_arguments": False,
+    }
+    return ToolSpec.of(tool, Limits(**{**plain, **limits}))
+
+
+async def innermost(call: ToolCall) -> Any:
+    return call.arguments
+
+
+def test_the_order_of_the_defaults() -> None:
+    """Arguments are judged first, then the clock starts, then a slot is taken, then the user's layers run."""
+    mine = Noting("mine", [])
+    policies = Policies(result_store=MemoryResultStore(1, 1), finalise=id)
+    layers = default_layers(DeadlineTable().lane, [mine], optional_layers(ServerSettings(), policies))
+    assert [type(layer) for layer in layers] == [
+        ValidationLayer,
+        TimeoutLayer,
+        IdempotencyLayer,
+        ApprovalLayer,
+        ConcurrencyLayer,
+        BreakerLayer,
+        RetryLayer,
+        Noting,
+    ]
+
+
+def test_a_layer_without_concern_vanishes() -> None:
+    """A tool without a limit of its own is not wrapped."""
+    assert ConcurrencyLayer().wrap(spec_of(Echo()), innermost) is innermost
+    assert ConcurrencyLayer().wrap(spec_of(Echo(), max_concurrency=1), innermost) is not innermost
+
+
+async def test_layers_of_the_user_run_in_their_order() -> None:
+    """The first layer of the container is the outermost, and each sees arguments that are valid."""
+    notes: list[str] = []
+    layers = [Noting("outer", notes), Noting("inner", notes)]
+    async with connect(container_of(Square(), layers=layers)) as client:
+        assert (await client.call("square", {"number": 3})).structured == 9
+        assert notes == ["outer in Numbered(number=3)", "inner in Numbered(number=3)", "inner out", "outer out"]
+        notes.clear()
+        assert (await client.call("square", {"number": "x"})).is_error
+        assert notes == []
+
+
+async def test_layers_are_folded_once() -> None:
+    """A layer is asked about every tool at the start, and about none at a call."""
+    layer = Only("echo")
+    async with connect(container_of(Echo(), Square(), layers=[layer])) as client:
+        assert layer.asked == ["echo", "square"]
+        refused = await client.call("ECHO", {"text": "x"})
+        assert (refused.text, refused.is_error, refused.meta["by"]) == ("not today", True, "echo")
+        assert (await client.call("square", {"number": 2})).structured == 4
+        assert layer.asked == ["echo", "square"]
+
+
+async def test_a_layer_is_asked_about_tools_that_come_later() -> None:
+    """A tool that is registered while the server runs gets its layers too."""
+    layer = Only("late")
+    async with ServerHost(container_of(Echo(), layers=[layer])) as host:
+        late = Square()
+        late.name = "late"
+        host.registry.register(late)
+        assert layer.asked == ["echo", "late"]
+
+
+async def test_a_layer_may_change_the_outcome() -> None:
+    """What a layer gives is the tool's output, and what it raises is the call's failure."""
+
+    class Shouting(ILayer):
+        def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+            async def loud(call: ToolCall) -> Any:
+                return str(await call_next(call)).upper()
+
+            return loud
+
+    class Breaking(ILayer):
+        def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+            async def broken(call: ToolCall) -> Any:
+                raise RuntimeError("swordfish")
+
+            return broken
+
+    async with connect(container_of(Echo(), layers=[Shouting()])) as client:
+        assert (await client.call("echo", {"text": "x"})).text == "X"
+    async with connect(container_of(Echo(), layers=[Breaking()])) as client:
+        outcome = await client.call("echo", {"text": "x"})
+        assert outcome.is_error
+        assert "swordfish" not in outcome.text
+
+
+async def test_a_layer_that_cannot_wrap_is_found_at_the_start() -> None:
+    """A layer that fails for a tool keeps the server from starting, and says which tool."""
+
+    class Failing(ILayer):
+        def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+            raise ValueError("no way")
+
+    with pytest.raises(Exception, match=r"'echo'.*no way"):
+        await ServerHost(container_of(Echo(), layers=[Failing()])).start()
+
+
+class Busy:
+    """A server with a tool that takes one call at a time."""
+
+    def __init__(self, transport: MemoryTransport) -> None:
+        self._transport = transport
+
+    async def ask(self, body: bytes) -> Any:
+        self._transport.send(body)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return json.loads(await self._transport.receive())
+
+
+async def test_calls_beyond_the_limit_are_refused_at_once() -> None:
+    """Whoever finds no slot is told to try again, in milliseconds, and other tools are not concerned."""
+    probe = Probe()
+    probe.max_concurrency = 1
+    async with ServerHost(container_of(probe, Echo())) as host:
+        transport = MemoryTransport(host.handler)
+        busy = Busy(transport)
+        transport.send(call("probe", id=1))
+        await probe.started.wait()
+        refused = (await busy.ask(call("probe", id=2)))["result"]
+        assert refused["isError"] is True
+        assert refused["_meta"]["retryAfterMs"] == 1000
+        assert refused["content"][0]["text"] == "probe is busy, it runs 1 at once; try again"
+        assert "isError" not in (await busy.ask(call("echo", id=3)))["result"]
+        probe.release.set()
+        assert json.loads(await transport.receive())["id"] == 1
+        assert "isError" not in (await busy.ask(call("probe", id=4)))["result"]
+        await transport.close()
+
+
+@pytest.mark.parametrize("ending", ["failure", "cancellation", "deadline", "refusal below"])
+async def test_a_slot_is_given_back(ending: str) -> None:
+    """However a call ends, its slot is free for the next."""
+    limit, invoked = 1, 0
+
+    async def work(call: ToolCall) -> Any:
+        nonlocal invoked
+        invoked += 1
+        if ending == "failure":
+            raise RuntimeError
+        if ending == "refusal below":
+            raise Overloaded("no", 1)
+        raise asyncio.CancelledError if ending == "cancellation" else TimeoutError
+
+    spec = spec_of(Echo(), max_concurrency=limit)
+    invoke = ConcurrencyLayer().wrap(spec, work)
+    task = asyncio.current_task()
+    assert task is not None
+    one = ToolCall(spec=spec, raw=b"{}", task=task)
+    for _ in range(3):
+        with pytest.raises((RuntimeError, Overloaded, asyncio.CancelledError, TimeoutError)):
+            await invoke(one)
+    assert invoked == 3
+
+
+async def test_a_malformed_call_takes_no_slot() -> None:
+    """Arguments that do not fit are told so, also while all slots are taken."""
+    probe = Probe()
+    probe.max_concurrency = 1
+    async with ServerHost(container_of(probe)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("probe", id=1))
+        await probe.started.wait()
+        refused = (await Busy(transport).ask(call("probe", {"x": 1}, id=2)))["result"]
+        assert refused["content"][0]["text"].startswith("Invalid arguments: ")
+        probe.release.set()
+        await transport.close(PATIENCE_SECONDS)
+
+
+async def test_tools_share_no_slots() -> None:
+    """Each tool counts for itself."""
+    first, second = Probe(), Probe()
+    second.name = "other"
+    first.max_concurrency = second.max_concurrency = 1
+    async with ServerHost(container_of(first, second)) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("probe", id=1))
+        transport.send(call("other", id=2))
+        await first.started.wait()
+        await second.started.wait()
+        first.release.set()
+        second.release.set()
+        replies = [json.loads(reply) for reply in await transport.close(PATIENCE_SECONDS)]
+        assert not any(reply["result"].get("isError") for reply in replies)
+
+
+async def test_the_whole_server_has_a_limit() -> None:
+    """Beyond the number of calls that may run at all, a call is refused with the same words to all."""
+    probe = Probe()
+    async with ServerHost(container_of(probe, Echo()), flags={"limits": {"max_inflight": 1}}) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("probe", id=1))
+        await probe.started.wait()
+        refused = (await Busy(transport).ask(call("echo", id=2)))["result"]
+        assert (refused["isError"], refused["_meta"]["retryAfterMs"]) == (True, 1000)
+        probe.release.set()
+        await transport.close(PATIENCE_SECONDS)
+
+
+async def test_operators_beat_tools() -> None:
+    """What the settings say about a tool, whatever the case of its name, beats what the tool says of itself."""
+    probe = Probe()
+    probe.timeout_seconds = 1000.0
+    settings = {"tools": {"PROBE": {"timeout_seconds": 0.02}}}
+    async with connect(container_of(probe), settings=settings) as client:
+        outcome = await client.call("probe")
+        assert outcome.text == "Tool probe did not finish within 0.02 seconds"
+
+
+async def test_operators_limit_concurrency() -> None:
+    """A tool without a limit can be given one."""
+    probe = Probe()
+    async with ServerHost(container_of(probe), flags={"tools": {"probe": {"max_concurrency": 1}}}) as host:
+        transport = MemoryTransport(host.handler)
+        transport.send(call("probe", id=1))
+        await probe.started.wait()
+        assert "busy" in (await Busy(transport).ask(call("probe", id=2)))["result"]["content"][0]["text"]
+        probe.release.set()
+        await transport.close(PATIENCE_SECONDS)
+
+
+async def test_operators_move_tools_to_threads() -> None:
+    """A tool that would block the loop can be moved off it without a change to its code."""
+    place: list[threading.Thread] = []
+
+    class Where(ITool[NoArguments, None]):
+        name = "where"
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> None:
+            place.append(threading.current_thread())
+            await asyncio.sleep(0)
+
+    for settings in ({}, {"tools": {"where": {"execution": "thread"}}}):
+        async with connect(container_of(Where()), settings=settings) as client:
+            await client.call("where")
+    assert place[0] is threading.current_thread()
+    assert place[1] is not threading.current_thread()
+
+
+async def test_operators_switch_tools_off() -> None:
+    """A tool that is switched off is neither listed nor found."""
+    settings = {"tools": {"echo": {"enabled": False}}}
+    async with connect(container_of(Echo(), Square()), settings=settings) as client:
+        assert [tool["name"] for tool in await client.list_tools()] == ["square"]
+        with pytest.raises(Exception, match="Tool not found: echo"):
+            await client.call("echo")
+
+
+async def test_operators_let_arguments_be_coerced() -> None:
+    """Leniency can be given to one tool or to all, and taken back from one."""
+    for settings, lenient in (
+        ({}, False),
+        ({"tools": {"coerce_arguments": True}}, True),
+        ({"tools": {"square": {"coerce_arguments": True}}}, True),
+        ({"tools": {"coerce_arguments": True, "square": {"coerce_arguments": False}}}, False),
+    ):
+        async with connect(container_of(Square()), settings=settings) as client:
+            assert (await client.call("square", {"number": "3"})).is_error is not lenient
+
+
+async def test_a_tool_without_a_deadline_has_the_servers() -> None:
+    """Every call has a deadline."""
+    async with connect(container_of(Probe()), settings={"limits": {"timeout_seconds": 0.02}}) as client:
+        assert (await client.call("probe")).text == "Tool probe did not finish within 0.02 seconds"
+
+
+async def test_the_wire_sets_no_limits() -> None:
+    """Nothing that a client sends changes a deadline or a limit."""
+    async with connect(container_of(Probe()), settings={"limits": {"timeout_seconds": 0.02}}) as client:
+        params = {"name": "probe", "arguments": {}, "timeout_seconds": 100, "sandbox": {"timeout": 100}}
+        result = await client.request("tools/call", params)
+        assert result["_meta"]["reason"] == "timeout"

@@ -1,0 +1,133 @@
+"""The order in which the resources of a container are closed."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+from dependency_injector import containers, providers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axolotl_server import ServerHost
+from axolotl_server.lifecycle.closing import close_resources, closing_order
+from tests.support.tools import Echo, container_of
+
+
+def noting(notes: list[str], name: str, needs: Any = None) -> Iterator[str]:
+    """A resource that notes its end."""
+    yield name
+    notes.append(name)
+
+
+async def noting_later(notes: list[str], name: str, needs: Any = None) -> AsyncIterator[str]:
+    """One that has to wait for it."""
+    yield name
+    await asyncio.sleep(0)
+    notes.append(name)
+
+
+async def started(container: Any) -> Any:
+    """Start all resources of a container."""
+    starting = container.init_resources()
+    if starting is not None:
+        await starting
+    return container
+
+
+@given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 20), max_size=3)), max_size=8))
+async def test_what_needs_another_is_closed_before_it(plan: list[tuple[bool, list[int]]]) -> None:
+    """However resources need each other, directly or by way of something else, none is closed before who needs it."""
+    notes: list[str] = []
+    container = containers.DynamicContainer()
+    needed: dict[str, set[str]] = {}
+    for number, (waits, wanted) in enumerate(plan):
+        name = f"r{number}"
+        needed[name] = {f"r{one % number}" for one in wanted} if number else set()
+        through: providers.Singleton[dict[str, Any]] = providers.Singleton(
+            dict, **{one: getattr(container, one) for one in needed[name]}
+        )
+        provider = providers.Resource(noting_later if waits else noting, notes, name, through)
+        setattr(container, name, provider)
+    await close_resources(await started(container), 5)
+    assert sorted(notes) == sorted(needed)
+    for name, others in needed.items():
+        assert all(notes.index(name) < notes.index(other) for other in others)
+
+
+async def test_the_last_declared_is_closed_first() -> None:
+    """Resources that do not need each other are closed in the reverse of the order that they stand in."""
+    notes: list[str] = []
+
+    container = containers.DynamicContainer()
+    container.first = providers.Resource(noting, notes, "first")
+    container.second = providers.Resource(noting_later, notes, "second")
+    container.third = providers.Resource(noting, notes, "third")
+    await close_resources(await started(container), 5)
+    assert notes == ["third", "second", "first"]
+
+
+async def test_what_was_not_started_is_not_closed() -> None:
+    """A resource that is not there has no place in the order."""
+    container = containers.DynamicContainer()
+    container.one = providers.Resource(noting, [], "one")
+    assert closing_order(container) == []
+
+
+async def test_a_resource_that_does_not_close_keeps_nothing_open(caplog: pytest.LogCaptureFixture) -> None:
+    """One that fails and one that takes too long are logged by name, and all others are closed."""
+    notes: list[str] = []
+
+    def failing() -> Iterator[None]:
+        yield
+        raise OSError("no")
+
+    async def endless() -> AsyncIterator[None]:
+        yield
+        await asyncio.Event().wait()
+
+    container = containers.DynamicContainer()
+    container.below = providers.Resource(noting, notes, "below")
+    container.broken = providers.Resource(failing)
+    container.stuck = providers.Resource(endless)
+    await close_resources(await started(container), 0.01)
+    assert notes == ["below"]
+    assert "the resource broken does not close" in caplog.text
+    assert "the resource stuck did not close within 0.01 seconds" in caplog.text
+
+
+async def test_the_server_lets_go_of_everything_though_something_fails(caplog: pytest.LogCaptureFixture) -> None:
+    """A part of the server that cannot be closed is logged, and the container's resources are closed nevertheless."""
+    notes: list[str] = []
+    container = container_of(Echo())
+    container.base = providers.Resource(noting, notes, "base")
+
+    def fail() -> None:
+        raise OSError("no")
+
+    async with ServerHost(container) as host:
+        host._undo.callback(fail)
+    assert notes == ["base"]
+    assert "stopping: registries cannot be closed" in caplog.text
+
+
+async def test_a_stop_that_is_cancelled_lets_go_of_everything() -> None:
+    """Who loses patience with the end of a server does not leave its resources open."""
+    notes: list[str] = []
+    container = container_of(Echo())
+    container.base = providers.Resource(noting, notes, "base")
+    host = ServerHost(container)
+    await host.start()
+    reached = asyncio.Event()
+
+    async def wait() -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    host.end_tasks = wait  # type: ignore[method-assign]
+    stopping = asyncio.ensure_future(host.stop())
+    await reached.wait()
+    stopping.cancel()
+    await asyncio.wait((stopping,))
+    assert stopping.cancelled()
+    assert notes == ["base"]

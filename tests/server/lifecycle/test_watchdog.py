@@ -1,0 +1,117 @@
+"""Code that blocks the event loop is found, named and counted."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from axolotl_core import tool
+from axolotl_server import InProcessClient, ServerHost, connect
+from axolotl_server.lifecycle.watchdog import Watchdog
+from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.tools import container_of
+
+QUICK = {"limits": {"loop_stall_seconds": 0.02}}
+
+
+class Listener(logging.Handler):
+    """Hears of stalls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+        self.told = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "event loop" in record.getMessage():
+            self.heard.append(record.getMessage())
+            self.told.set()
+
+
+@pytest.fixture
+def listener() -> Iterator[Listener]:
+    """Listen to the log."""
+    handler = Listener()
+    logging.getLogger("axolotl").addHandler(handler)
+    yield handler
+    logging.getLogger("axolotl").removeHandler(handler)
+
+
+async def test_a_coroutine_that_blocks_is_named(listener: Listener) -> None:
+    """The log has the stack of the code that blocks while it does, and every time counts once."""
+
+    @tool
+    async def blocks_the_loop() -> bool:
+        listener.told.clear()
+        told = listener.told.wait(PATIENCE_SECONDS)
+        threading.Event().wait(0.1)  # goes on, which is no news
+        return told
+
+    async with ServerHost(container_of(blocks_the_loop), flags=QUICK) as host:
+        client = InProcessClient(host.handler)
+        for _ in range(2):
+            assert (await client.call("blocks_the_loop")).structured is True
+        assert host.watchdog is not None
+        assert host.watchdog.stalls >= 2
+        await client.close()
+    assert len([message for message in listener.heard if "in blocks_the_loop" in message]) == 2
+
+
+async def test_code_that_lets_nothing_run_counts_too(listener: Listener) -> None:
+    """What keeps the watching thread from looking is noticed when it is over."""
+
+    @tool
+    async def holds_everything() -> int:
+        return sum(range(2 * 10**7))
+
+    async with ServerHost(container_of(holds_everything), flags=QUICK) as host:
+        client = InProcessClient(host.handler)
+        await client.call("holds_everything")
+        assert await asyncio.to_thread(listener.told.wait, PATIENCE_SECONDS)
+        assert host.watchdog is not None
+        assert host.watchdog.stalls
+        await client.close()
+
+
+async def test_the_start_is_no_stall() -> None:
+    """What a server does before the loop turns for the first time holds nobody up."""
+    watchdog = Watchdog(0.01)
+    watchdog.start()
+    threading.Event().wait(0.1)
+    await asyncio.sleep(0)
+    watchdog.stop()
+    assert watchdog.stalls == 0
+
+
+async def test_nobody_watches_where_nobody_wants_it() -> None:
+    """A setting leaves loops alone."""
+    async with ServerHost(container_of(), flags={"limits": {"loop_stall_seconds": None}}) as host:
+        assert host.watchdog is None
+
+
+async def test_it_ends_with_its_server() -> None:
+    """No thread stays when the server has stopped."""
+    before = _watchdogs()
+    async with connect(container_of(), settings=QUICK):
+        (own,) = _watchdogs() - before
+    await asyncio.to_thread(own.join, PATIENCE_SECONDS)
+    assert not own.is_alive()
+
+
+def _watchdogs() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "axolotl-watchdog"}
+
+
+def test_it_ends_with_its_loop() -> None:
+    """A loop that is closed under it leaves no thread either."""
+    before = _watchdogs()
+
+    async def forget() -> None:
+        Watchdog(0.01).start()
+
+    asyncio.run(forget())
+    for own in _watchdogs() - before:
+        own.join(PATIENCE_SECONDS)
+        assert not own.is_alive()

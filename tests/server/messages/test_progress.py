@@ -1,0 +1,177 @@
+"""Progress that comes faster than anybody reads it, from threads, and after its time."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+from pydantic import BaseModel
+
+from axolotl_core import ITool, NoArguments, ToolContext, tool
+from tests.support.peers.memory_peer import Peer, container_with, conversing
+from tests.support.peers.wire import call, mirrored
+from tests.support.servers.serving import PATIENCE_SECONDS, serving
+from tests.support.tools import Probe
+
+
+class Steps(BaseModel):
+    steps: int
+
+
+def numbers(messages: list[Any]) -> list[float]:
+    return [one["params"]["progress"] for one in messages if one.get("method") == "notifications/progress"]
+
+
+async def until_reply(peer: Peer) -> list[Any]:
+    messages = [await peer.receive()]
+    while "id" not in messages[-1]:
+        messages.append(await peer.receive())
+    return messages
+
+
+class Burst(ITool[Steps, str]):
+    """Reports much at once, and then waits."""
+
+    name = "burst"
+
+    def __init__(self) -> None:
+        self.release = asyncio.Event()
+
+    async def execute(self, arguments: Steps, context: ToolContext) -> str:
+        for step in range(1, arguments.steps + 1):
+            context.report_progress(step)
+        await self.release.wait()
+        return "done"
+
+
+async def test_what_was_held_back_comes_later() -> None:
+    """The latest of a burst is sent in its time, though nothing follows it, and only once."""
+    burst = Burst()
+    async with conversing(container_with((burst,)), settings={"protocol": {"progress_per_second": 2}}) as host:
+        peer = Peer(host)
+        peer.call("burst", {"steps": 50}, progressToken=1)
+        assert numbers([await peer.receive() for _ in range(3)]) == [1, 2, 50]
+        burst.release.set()
+        assert numbers(await until_reply(peer)) == []
+        assert await peer.close() == []
+
+
+async def test_a_thread_reports_in_order() -> None:
+    """Thousands of reports from a thread arrive growing, the last one included."""
+
+    @tool(execution="thread")
+    def climb(context: ToolContext) -> str:
+        """Report without end."""
+        for step in range(1, 5001):
+            context.report_progress(step, 5000)
+        return "there"
+
+    settings = {"protocol": {"progress_per_second": 200}}
+    async with conversing(container_with((climb,)), settings=settings) as host:
+        peer = Peer(host)
+        for number in range(5):
+            peer.call("climb", id=number, progressToken=number)
+            heard = numbers(await until_reply(peer))
+            assert heard == sorted(set(heard))
+            assert heard[-1] == 5000
+
+
+async def test_a_busy_loop_does_not_turn_reports_around() -> None:
+    """What a thread reports while a report that was held back is about to leave comes after that one."""
+    held, blocked, reported = threading.Event(), threading.Event(), threading.Event()
+
+    @tool(execution="thread")
+    def hurry(context: ToolContext) -> str:
+        """Report a burst, and more in the moment when the last of it is due."""
+        for step in range(1, 4):
+            context.report_progress(step)
+        held.set()
+        blocked.wait(PATIENCE_SECONDS)
+        context.report_progress(4)
+        context.report_progress(5)
+        reported.set()
+        return "there"
+
+    def block() -> None:
+        blocked.set()
+        reported.wait(PATIENCE_SECONDS)
+
+    async with conversing(container_with((hurry,)), settings={"protocol": {"progress_per_second": 2}}) as host:
+        peer, loop = Peer(host), asyncio.get_running_loop()
+        peer.call("hurry", progressToken=1)
+        heard = [await peer.receive() for _ in range(2)]
+        await asyncio.to_thread(held.wait, PATIENCE_SECONDS)
+        due = _when_the_held_one_is_due(loop)
+        loop.call_at(due - 0.05, _spin_until, loop, due, block)
+        heard += await until_reply(peer)
+    progress = numbers(heard)
+    assert progress == sorted(set(progress))
+
+
+def _when_the_held_one_is_due(loop: Any) -> float:
+    due: float = max(timer.when() for timer in loop._scheduled if "tell_held" in repr(timer) and not timer.cancelled())
+    return due
+
+
+def _spin_until(loop: asyncio.AbstractEventLoop, due: float, act: Callable[[], None]) -> None:
+    """Keep the loop busy until the moment has come, and act right before what is due then."""
+    while loop.time() <= due:
+        pass
+    loop.call_at(due - 0.001, act)
+
+
+async def test_nothing_comes_after_the_reply() -> None:
+    """A report that is made when the call is over, from wherever, goes nowhere."""
+    probe = Probe()
+    async with conversing(container_with((probe,))) as host:
+        peer = Peer(host)
+        peer.call("probe", progressToken=1)
+        await probe.started.wait()
+        probe.release.set()
+        assert (await peer.receive())["id"] == 1
+        assert probe.context is not None
+        probe.context.report_progress(5)
+        await asyncio.to_thread(probe.context.report_progress, 6)
+        assert await peer.close() == []
+
+
+async def test_numbers_that_are_none_are_left_out() -> None:
+    """NaN and the infinities have no place in JSON, and nothing can grow beyond them."""
+
+    class Odd(ITool[NoArguments, str]):
+        name = "odd"
+
+        async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+            for value in (float("nan"), float("-inf"), 1.0, float("inf"), 2.0):
+                context.report_progress(value)
+            return "done"
+
+    async with conversing(container_with((Odd(),))) as host:
+        peer = Peer(host)
+        peer.call("odd", progressToken=1)
+        assert numbers(await until_reply(peer)) == [1, 2]
+
+
+async def test_a_client_that_takes_no_stream_gets_the_reply() -> None:
+    """Without an event stream progress has no way out, and the call does not mind."""
+    probe = Probe(progress=True)
+    probe.release.set()
+    headers = {**mirrored(name="probe"), "Accept": "application/json"}
+    async with serving(container_with((probe,))) as server, httpx.AsyncClient(verify=False) as http:
+        reply = await http.post(server.url, content=call("probe", token=1), headers=headers, timeout=PATIENCE_SECONDS)
+        assert reply.headers["content-type"] == "application/json"
+        assert reply.json()["id"] == 1
+
+
+async def test_calls_report_for_themselves() -> None:
+    """Two calls with the same token's values grow each on its own, and hold nothing back from the other."""
+    bursts = Burst()
+    bursts.release.set()
+    async with conversing(container_with((bursts,)), settings={"protocol": {"progress_per_second": 2}}) as host:
+        peer = Peer(host)
+        for token in ("a", "b"):
+            peer.call("burst", {"steps": 9}, id=token, progressToken=token)
+            messages = await until_reply(peer)
+            assert numbers(messages) == [1, 2, 9]
+            assert {one["params"]["progressToken"] for one in messages[:-1]} == {token}

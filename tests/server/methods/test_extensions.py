@@ -1,0 +1,150 @@
+"""Extensions: what may be one, what its methods may do, and what they may not."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import ConfigurationError, Extension, ExtensionMethod, IExtension, ToolContext
+from axolotl_server import ServerHost
+from tests.support.peers.memory_peer import Peer, container_with, conversing
+from tests.support.servers.serving import until
+from tests.support.tools import Echo
+
+IDENTIFIER = "com.example/receipts"
+ABLE: Mapping[str, Any] = {"extensions": {IDENTIFIER: {}}, "elicitation": {}}
+
+
+class Methods(IExtension):
+    """An extension with the methods it is given."""
+
+    identifier = IDENTIFIER
+
+    def __init__(self, **methods: ExtensionMethod) -> None:
+        self._methods = {f"receipts/{name}": method for name, method in methods.items()}
+
+    @property
+    def methods(self) -> Mapping[str, ExtensionMethod]:
+        return self._methods
+
+
+def container(**methods: ExtensionMethod) -> Any:
+    return container_with((Echo(),), extensions=(Methods(**methods),))
+
+
+@pytest.mark.parametrize("identifier", ["receipts", "com.example/", "/x", "com..example/x", "com.example/-x", ""])
+async def test_an_identifier_needs_a_domain(identifier: str) -> None:
+    """A name that could be anybody's ends the start."""
+    with pytest.raises(ConfigurationError, match="identifier"):
+        await ServerHost(container_with((Echo(),), extensions=(Extension(identifier),))).start()
+
+
+async def test_only_extensions_are_extensions() -> None:
+    """Anything else in the role ends the start."""
+    with pytest.raises(ConfigurationError, match="extensions"):
+        await ServerHost(container_with((Echo(),), extensions=("com.example/x",))).start()
+
+
+@pytest.mark.parametrize("method", ["tools/call", "initialize", "ping", "server/discover", "subscriptions/listen"])
+async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> None:
+    """An extension that takes one of them ends the start."""
+
+    class Greedy(IExtension):
+        identifier = IDENTIFIER
+
+        @property
+        def methods(self) -> Mapping[str, ExtensionMethod]:
+            return {method: nothing}
+
+    async def nothing(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return {}
+
+    with pytest.raises(ConfigurationError, match=method):
+        await ServerHost(container_with((Echo(),), extensions=(Greedy(),))).start()
+
+
+async def test_a_method_can_be_cancelled() -> None:
+    """It is stopped as every other call, and not answered."""
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def wait(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return {}
+
+    async with conversing(container(wait=wait)) as host:
+        peer = Peer(host, capabilities=ABLE)
+        peer.send("receipts/wait", id=7)
+        await started.wait()
+        peer.notify("notifications/cancelled", {"requestId": 7})
+        await until(stopped.is_set)
+        await until(lambda: not host.handler.inflight)
+        assert await peer.close() == []
+
+
+class Name(BaseModel):
+    name: str
+
+
+async def test_a_method_asks_no_rounds() -> None:
+    """Only calls, prompts and reads may be answered with questions, so that a method of an extension fails instead."""
+
+    async def ask(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return {"name": (await context.ask(Name, "Who?")).name}
+
+    async with conversing(container(ask=ask)) as host:
+        reply = await Peer(host, capabilities=ABLE).ask("receipts/ask")
+        assert reply.get("result", {}).get("resultType") != "input_required"
+        assert "error" in reply
+
+
+async def test_what_json_has_no_form_for_is_a_failure() -> None:
+    """It is hidden as every other failure."""
+
+    async def odd(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return {"thing": object()}
+
+    async with conversing(container(odd=odd)) as host:
+        reply = await Peer(host, capabilities=ABLE).ask("receipts/odd")
+        assert reply["error"]["code"] == -32603
+        assert "object" not in reply["error"]["message"]
+
+
+async def test_a_number_out_of_range_is_a_wrong_parameter() -> None:
+    """Parameters that cannot be read are the client's mistake."""
+
+    async def echo(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return {"number": params["number"]}
+
+    async with conversing(container(echo=echo)) as host:
+        peer = Peer(host, capabilities=ABLE)
+        request = {"jsonrpc": "2.0", "id": 1, "method": "receipts/echo", "params": {"number": "huge"}}
+        peer.send("receipts/echo", {"number": 5})
+        assert (await peer.receive())["result"]["number"] == 5
+        await peer.shake_hands()
+        peer.transport.send(json.dumps(request).replace('"huge"', "1e999").encode())
+        assert (await peer.receive())["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize("name", ["tools/list", "tasks/mine", "ping"])
+async def test_an_extension_takes_no_method_of_the_protocol(name: str) -> None:
+    """A method that the protocol has, or may have, ends the start."""
+
+    class Thief(IExtension):
+        identifier = IDENTIFIER
+
+        @property
+        def methods(self) -> Mapping[str, ExtensionMethod]:
+            return {name: nothing}
+
+    async def nothing(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        return {}
+
+    with pytest.raises(ConfigurationError, match=f"adds the method '{name}', which the protocol or another one has"):
+        await ServerHost(container_with((Echo(),), extensions=(Thief(),))).start()

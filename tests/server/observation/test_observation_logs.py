@@ -1,0 +1,263 @@
+"""The log as JSON lines: one line whatever is in it, with the call that it is about, and without its secrets."""
+
+import io
+import json
+import logging
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from axolotl_core import Principal, ToolError, resource, tool
+from axolotl_core.policies.audit import Sensitive
+from axolotl_server.observation.json_log import JsonFormatter
+from axolotl_server.observation.tracebacks import SparingHandler, Tracebacks
+from tests.support.endless_tools import Stuck
+from tests.support.peers.memory_peer import Peer, container_with, conversing
+from tests.support.servers.observed_server import SECRET, Telemetry
+from tests.support.tools import container_of
+
+JSON: dict[str, Any] = {"log": {"format": "json"}}
+BODY = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+ADA = Principal("ada", tenant="acme", claims={"token": SECRET})
+
+log = logging.getLogger("acme.tools")
+
+
+@tool
+async def speak(word: str) -> str:
+    """Log something of its own."""
+    log.info("speaking")
+    return word
+
+
+@tool(execution="thread")
+def speak_in_thread(word: str) -> str:
+    """Log from a thread."""
+    log.info("speaking")
+    return word
+
+
+@tool
+async def fail(word: Annotated[str, Sensitive]) -> str:
+    """Fail without saying what with."""
+    raise LookupError
+
+
+@tool
+async def tell(word: str) -> str:
+    """Tell the caller something that nobody else should read."""
+    raise ToolError(word)
+
+
+@tool
+async def crash(word: str) -> str:
+    """Raise what it was given."""
+    raise ValueError(word)
+
+
+@resource("note://{number}")
+async def note(number: str) -> str:
+    """Log something of its own."""
+    log.info("reading")
+    return "note"
+
+
+def everything() -> Any:
+    return container_with((speak, speak_in_thread, fail, tell, crash), (), (note,))
+
+
+@pytest.fixture
+def stream(caplog: pytest.LogCaptureFixture) -> Iterator[io.StringIO]:
+    """Log as a server does that writes JSON."""
+    stream = io.StringIO()
+    handler = SparingHandler(stream, Tracebacks())
+    handler.setFormatter(JsonFormatter(subject=True))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    caplog.set_level(logging.DEBUG)
+    yield stream
+    root.removeHandler(handler)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines() if '"asyncio"' not in line]
+
+
+def formatted(message: str, *arguments: object, **more: Any) -> str:
+    record = logging.LogRecord("sample", logging.INFO, "file", 1, message, arguments, None)
+    vars(record).update(more)
+    return JsonFormatter().format(record)
+
+
+def test_fields() -> None:
+    """A line has the time in UTC, the level, the logger and the message."""
+    line = json.loads(formatted("it is %s", "late", created=0.25))
+    assert line == {"time": "1970-01-01T00:00:00.250000Z", "level": "info", "logger": "sample", "message": "it is late"}
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_one_line_whatever_is_in_it(text: str) -> None:
+    """Any text at all, lone surrogates too, stays on its line in printable ASCII, and can be read back."""
+    line = formatted("%s", text)
+    assert line.isascii()
+    assert line.isprintable()
+    assert json.loads(line)["message"] == text
+
+
+@pytest.mark.parametrize("code", [*range(0x20), 0x7F, 0x85, 0x9B, 0x2028, 0x2029, 0x202E])
+def test_controls(code: int) -> None:
+    """No control character gets through, in a message, a traceback or the name of a logger."""
+    text = f"a{chr(code)}b"
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        line = formatted("%s", text, name=text, exc_info=(type(error), error, error.__traceback__))
+    assert chr(code) not in line.replace(" ", "")
+    assert text in json.loads(line)["exception"]
+
+
+async def test_a_tool_need_not_say_which_call_it_is(stream: io.StringIO) -> None:
+    """What code logs while it runs for a call names the call, from a thread too, and only while it runs."""
+    async with conversing(everything(), settings=JSON) as host:
+        peer = Peer(host, principal=ADA)
+        await peer.ask("tools/call", {"name": "speak", "arguments": {"word": SECRET}}, id="r-1", traceparent=BODY)
+        await peer.ask("tools/call", {"name": "speak_in_thread", "arguments": {"word": SECRET}}, id=2)
+        await peer.ask("resources/read", {"uri": f"note://{SECRET}"}, id=3)
+        await peer.close()
+        log.info("nobody")
+    first, second, third, last = (line for line in lines(stream) if line["logger"] == "acme.tools")
+    for line in (first, second, third, last):
+        del line["time"], line["level"], line["logger"]
+    called = {"kind": "tool", "subject": "ada"}
+    traced = {"trace_id": BODY.split("-")[1]}
+    assert first == {"message": "speaking", "name": "speak", "request_id": "r-1", **called, **traced}
+    assert second == {"message": "speaking", "name": "speak_in_thread", "request_id": "2", **called}
+    assert third == {
+        "message": "reading",
+        "kind": "resource",
+        "name": "note://{number}",
+        "request_id": "3",
+        "subject": "ada",
+    }
+    assert last == {"message": "nobody"}
+    assert SECRET not in stream.getvalue()
+
+
+async def test_a_failure_names_its_call(stream: io.StringIO) -> None:
+    """A hidden failure is logged with the reference that its caller has, and with its traceback."""
+    async with conversing(everything(), settings=JSON) as host:
+        reply = await Peer(host).ask("tools/call", {"name": "crash", "arguments": {"word": "boom"}}, id=9)
+    [line] = [line for line in lines(stream) if line["level"] == "error"]
+    assert line["reference"] == reply["result"]["_meta"]["reference"]
+    assert (line["kind"], line["name"], line["request_id"]) == ("tool", "crash", "9")
+    assert "ValueError: boom" in line["exception"]
+
+
+async def test_secrets_stay_out(stream: io.StringIO) -> None:
+    """Arguments, what a tool tells its caller, and claims are in no line, whatever goes wrong."""
+    async with conversing(everything(), settings={**JSON, "log_level": "debug"}) as host:
+        peer = Peer(host, principal=ADA)
+        for name in ("speak", "fail", "tell", SECRET):
+            await peer.ask("tools/call", {"name": name, "arguments": {"word": SECRET}})
+            await peer.ask("tools/call", {"name": name, "arguments": {"word": [SECRET]}})
+        await peer.ask(SECRET)
+        await peer.ask("resources/read", {"uri": f"{SECRET}://x"})
+        await peer.close()
+    assert lines(stream)
+    assert SECRET not in stream.getvalue()
+
+
+async def test_code_that_goes_on_names_its_call(stream: io.StringIO) -> None:
+    """The warning about code that was left behind says whose it is."""
+    stuck = Stuck()
+    async with conversing(container_of(stuck), settings=JSON) as host:
+        await Peer(host).ask("tools/call", {"name": "stuck"}, id="s")
+        stuck.release.set()
+        await stuck.ended.wait()
+    [line] = [line for line in lines(stream) if "goes on" in line["message"]]
+    assert (line["level"], line["name"], line["request_id"]) == ("warning", "stuck", "s")
+
+
+async def test_lines_name_the_span(stream: io.StringIO, telemetry: Telemetry) -> None:
+    """Where there are spans, the log leads to them."""
+    async with conversing(everything(), settings={**JSON, "telemetry": {"traces": True}}) as host:
+        await Peer(host).ask("tools/call", {"name": "speak", "arguments": {"word": "a"}})
+    context = telemetry.span("tools/call speak").context
+    [line] = [line for line in lines(stream) if line["logger"] == "acme.tools"]
+    assert context is not None
+    assert (line["trace_id"], line["span_id"]) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
+
+
+class TestTracebacks:
+    """One traceback now and then is enough."""
+
+    @pytest.fixture
+    def clock(self) -> list[float]:
+        return [100.0]
+
+    @pytest.fixture
+    def handler(self, clock: list[float]) -> SparingHandler:
+        return SparingHandler(io.StringIO(), Tracebacks(clock=lambda: clock[0]))
+
+    def write(self, handler: SparingHandler, error: Exception, logger: str = "axolotl", call: Any = None) -> list[str]:
+        """Log a failure and give the lines that this makes."""
+        try:
+            raise error
+        except type(error):
+            said = logging.getLogger(logger).makeRecord(logger, logging.ERROR, "f", 1, "it failed", (), _current())
+        if call is not None:
+            said.axolotl_call = call
+        return handler.format(said).splitlines()
+
+    def test_one_in_a_while(self, handler: SparingHandler, clock: list[float]) -> None:
+        """Others of the same kind have one line with a count, until the time is up."""
+        assert self.write(handler, ValueError("a"))[-1] == "ValueError: a"
+        expected = "it failed: ValueError, without its traceback, number {} since the last one shown"
+        for count in (1, 2, 3):
+            assert self.write(handler, ValueError("a")) == [expected.format(count)]
+        clock[0] += 9.9
+        assert self.write(handler, ValueError("a")) == [expected.format(4)]
+        clock[0] += 0.1
+        assert self.write(handler, ValueError("a"))[-1] == "ValueError: a"
+        assert self.write(handler, ValueError("a")) == [expected.format(1)]
+
+    def test_each_type_for_itself(self, handler: SparingHandler) -> None:
+        """Another exception is other news."""
+        self.write(handler, ValueError("a"))
+        assert self.write(handler, KeyError("a"))[-1] == "KeyError: 'a'"
+
+    def test_loggers_of_others_are_left_alone(self, handler: SparingHandler) -> None:
+        """What an application logs itself always has its traceback."""
+        for _ in range(3):
+            assert self.write(handler, ValueError("a"), "acme")[-1] == "ValueError: a"
+
+    async def test_each_tool_for_itself(self, stream: io.StringIO) -> None:
+        """The second failure of a tool is one line with its reference; the first of another tool has its traceback."""
+        async with conversing(everything(), settings=JSON) as host:
+            peer = Peer(host)
+            for name in ("crash", "crash", "fail"):
+                await peer.ask("tools/call", {"name": name, "arguments": {"word": "x"}})
+            await peer.close()
+        first, second, other = (line for line in lines(stream) if line["level"] == "error")
+        assert "exception" in first
+        assert "exception" in other
+        assert "exception" not in second
+        assert second["reference"] in second["message"]
+        assert second["message"].endswith(": ValueError, without its traceback, number 1 since the last one shown")
+
+    def test_memory_is_bounded(self, clock: list[float]) -> None:
+        """Types without end do not fill the memory."""
+        tracebacks = Tracebacks(clock=lambda: clock[0])
+        handler = SparingHandler(io.StringIO(), tracebacks)
+        for number in range(1500):
+            self.write(handler, type(f"Error{number}", (Exception,), {})())
+        assert len(tracebacks._shown) <= 1000
+
+
+def _current() -> Any:
+    import sys
+
+    return sys.exc_info()

@@ -1,0 +1,99 @@
+"""What is not switched on costs nothing: it is not imported, and stands in nobody's way."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from axolotl_core.errors import ConfigurationError
+from axolotl_server import DefaultHandler, ServerHost
+from axolotl_server.features.tools import ToolMethods
+from tests.support.servers.serving import ROOT
+from tests.support.tools import Echo, container_of
+
+PLAIN = """
+import asyncio, json, sys
+from dependency_injector import containers, providers
+from axolotl_core import tool
+from axolotl_server import connect
+
+@tool
+async def add(a: int, b: int) -> int:
+    return a + b
+
+class Container(containers.DeclarativeContainer):
+    settings = providers.Object(json.loads(sys.argv[1]))
+    tools = providers.List(providers.Object(add))
+
+async def main():
+    async with connect(Container()) as client:
+        assert (await client.call("add", {"a": 1, "b": 2})).structured == 3
+
+asyncio.run(main())
+print(json.dumps(sorted(sys.modules)))
+"""
+QUIET: dict[str, Any] = {"log_level": "info"}
+LIBRARIES = ("opentelemetry", "prometheus_client", "requests")
+
+
+def modules_of(settings: dict[str, Any]) -> set[str]:
+    """List what a process imports that serves a call with these settings."""
+    done = subprocess.run(
+        [sys.executable, "-c", PLAIN, json.dumps(settings)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout))
+
+
+def test_nothing_is_imported() -> None:
+    """A server that is not observed has neither the libraries nor the modules that would do it."""
+    modules = modules_of(QUIET)
+    assert not [name for name in modules if name.split(".")[0] in LIBRARIES]
+    own = {name for name in modules if name.startswith("axolotl_server.observation")}
+    assert own <= {"axolotl_server.observation", "axolotl_server.observation.settings"}
+    assert not modules & {"axolotl_server.layers.outcome", "axolotl_server.layers.current_call"}
+
+
+def test_the_page_needs_no_telemetry_and_telemetry_no_page() -> None:
+    """Each brings its own library and not that of the other."""
+    assert not [name for name in modules_of({"metrics": {"enabled": True}}) if name.startswith("opentelemetry")]
+    assert not [name for name in modules_of({"log": {"format": "json"}}) if name.split(".")[0] in LIBRARIES]
+
+
+async def test_nothing_is_wrapped() -> None:
+    """The methods and the layers of a plain server are the plain ones."""
+    async with ServerHost(container_of(Echo())) as host:
+        assert host.observation is None
+        assert type(host.handler) is DefaultHandler
+        for era in host.handler._eras.all:
+            assert type(era.methods) is dict
+            assert getattr(era.methods["tools/call"], "__func__", None) is ToolMethods.call
+            assert "admit" not in vars(era)
+        layers = [type(layer).__name__ for layer in host.catalogue.by_name["echo"].layers]
+        assert layers == ["ValidationLayer", "TimeoutLayer"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "library", "finding"),
+    [
+        (
+            {"metrics": {"enabled": True}},
+            "prometheus_client",
+            r"metrics\.enabled needs prometheus-client: .*\[metrics\]",
+        ),
+        ({"telemetry": {"traces": True}}, "opentelemetry", r"telemetry needs OpenTelemetry: .*\[otel\]"),
+        ({"telemetry": {"metrics": True}}, "opentelemetry", r"telemetry needs OpenTelemetry: .*\[otel\]"),
+    ],
+)
+async def test_what_is_missing_is_named(
+    settings: dict[str, Any], library: str, finding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without its library a setting ends the start, with what to install."""
+    loaded = [name for name in sys.modules if name.split(".")[0] == library]
+    ours = [f"axolotl_server.observation.{name}" for name in ("prometheus", "providers", "spans", "exporters")]
+    for name in (*loaded, *ours):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ConfigurationError, match=finding):
+        await ServerHost(container_of(Echo()), flags=settings).start()

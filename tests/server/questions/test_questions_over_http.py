@@ -1,0 +1,132 @@
+"""Questions over HTTP: on which stream they leave, by which requests they are answered, and what ends them."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import ToolContext, tool
+from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with, text_of
+from tests.support.peers.session_client import Client
+from tests.support.peers.wire import call
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+
+VERSION = "2025-06-18"
+
+
+class Name(BaseModel):
+    name: str
+
+
+@tool
+async def greet(context: ToolContext) -> str:
+    """Ask once."""
+    return (await context.ask(Name, "Who?")).name
+
+
+class AbleClient(Client):
+    """A client with a session that answers what it is asked."""
+
+    async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
+        """Answer a question of the server; gives the HTTP status."""
+        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
+        return (await self.post(body)).status_code
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[HttpServer]:
+    """A server with a tool that asks."""
+    async with serving(container_with((greet,))) as running:
+        yield running
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """What clients speak HTTP with."""
+    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """The stream for news hears nothing of it, and the answer comes by a request of its own."""
+    client = AbleClient(http, server.url)
+    await client.begin(VERSION, **ABLE)
+    async with client.hearing() as news:
+        async with client.calling(call("greet", legacy=True)) as stream:
+            question = (await stream.take()).message
+            assert question["method"] == "elicitation/create"
+            assert await client.answer(question) == 202
+            assert text_of((await stream.take()).message) == "Ann"
+            assert await stream.rest() == []
+        await client.end()
+        assert await news.rest() == []
+
+
+async def test_another_session_cannot_answer(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """Its answer is taken and dropped, for in its session nothing was asked."""
+    mine, theirs = AbleClient(http, server.url), AbleClient(http, server.url)
+    await mine.begin(VERSION, **ABLE)
+    await theirs.begin(VERSION, **ABLE)
+    async with mine.calling(call("greet", legacy=True)) as stream:
+        question = (await stream.take()).message
+        assert await theirs.answer(question, {"action": "decline"}) == 202
+        nobody = AbleClient(http, server.url)
+        assert await nobody.answer(question, {"action": "decline"}) == 400
+        assert await mine.answer(question) == 202
+        assert text_of((await stream.take()).message) == "Ann"
+
+
+async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """The model is told, and nothing waits."""
+    client = AbleClient(http, server.url)
+    await client.begin(VERSION, **ABLE)
+    reply = await client.post(call("greet", legacy=True), Accept="application/json")
+    assert reply.json()["result"]["isError"]
+    assert text_of(reply.json()) == "The client cannot be asked: it does not accept an event stream"
+    assert not server.host.handler.inflight
+
+
+async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """A call that waits for an answer ends with its session."""
+    client = AbleClient(http, server.url)
+    await client.begin(VERSION, **ABLE)
+    async with client.calling(call("greet", legacy=True)) as stream:
+        question = (await stream.take()).message
+        assert (await client.end()).status_code == 204
+        await until(lambda: not server.host.handler.inflight)
+        rest = [event.message for event in await stream.rest()]
+    assert all("result" not in said for said in rest)
+    assert await client.answer(question) == 404
+
+
+async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """A client that lost its connection may still answer, and hears the reply when it comes back."""
+    client = AbleClient(http, server.url)
+    await client.begin("2025-11-25", **ABLE)
+    async with client.calling(call("greet", legacy=True)) as stream:
+        assert (await stream.take()).is_priming
+        asked = await stream.take()
+    assert await client.answer(asked.message) == 202
+    await until(lambda: not server.host.handler.inflight)
+    async with client.hearing(asked.id) as rest:
+        assert text_of((await rest.take()).message) == "Ann"
+
+
+async def test_many_sessions_are_asked_at_once(server: HttpServer, http: httpx.AsyncClient) -> None:
+    """Each has questions of its own, under the same ids."""
+    clients = [AbleClient(http, server.url) for _ in range(10)]
+    for client in clients:
+        await client.begin(VERSION, **ABLE)
+    streams = [client.calling(call("greet", legacy=True)) for client in clients]
+    readers = [await stream.__aenter__() for stream in streams]
+    questions = [(await reader.take()).message for reader in readers]
+    assert {question["id"] for question in questions} == {1}
+    for number, client in enumerate(clients):
+        await client.answer(questions[number], {"action": "accept", "content": {"name": str(number)}})
+    for number, reader in enumerate(readers):
+        assert text_of((await reader.take()).message) == str(number)
+    for stream in streams:
+        await stream.__aexit__(None, None, None)

@@ -1,0 +1,252 @@
+"""Questions of the stateless revision, where the code runs again in every round: who may answer, where and when."""
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import ITool, Principal, ToolContext, resource, tool
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
+from axolotl_server import ServerHost
+from axolotl_server.questions.sealing import MAX_TOKEN_LENGTH
+from tests.support.peers.memory_peer import ABLE, ACCEPTED, Peer, container_with, conversing, text_of
+from tests.support.peers.wire import META, message, mirrored
+from tests.support.servers.serving import PATIENCE_SECONDS, serving
+
+KEYS = {"protocol": {"state_keys": ["a secret of at least sixteen characters"]}}
+
+
+class Name(BaseModel):
+    name: str
+
+
+@tool
+async def greet(context: ToolContext) -> str:
+    """Ask once."""
+    return (await context.ask(Name, "Who?")).name
+
+
+@tool
+async def group(context: ToolContext) -> str:
+    """Ask in a task group."""
+    async with asyncio.TaskGroup() as tasks:
+        one = tasks.create_task(context.ask(Name, "One?", key="one"))
+        two = tasks.create_task(context.ask(Name, "Two?", key="two"))
+    return f"{one.result().name} {two.result().name}"
+
+
+@tool(execution="thread")
+async def threaded(context: ToolContext) -> str:
+    """Ask several things at once from a thread."""
+    answers = await asyncio.gather(*(context.ask(Name, f"{number}?", key=f"k{number}") for number in range(5)))
+    return " ".join(answer.name for answer in answers)
+
+
+@resource("secrets://one")
+async def secret(context: ToolContext) -> str:
+    """Ask before something is read."""
+    return (await context.ask(Name, "Who?")).name
+
+
+def given(*keys: str, **answers: Any) -> Mapping[str, Any]:
+    return {**dict.fromkeys(keys, ACCEPTED), **answers}
+
+
+async def begun(peer: Peer, name: str = "greet", arguments: Mapping[str, Any] | None = None) -> Any:
+    """Call a tool up to its first question, and give the result."""
+    result = (await peer.ask("tools/call", {"name": name, "arguments": arguments or {}}))["result"]
+    assert result["resultType"] == "input_required"
+    return result
+
+
+async def again(peer: Peer, result: Any, responses: Mapping[str, Any], name: str = "greet", **params: Any) -> Any:
+    """Send the request once more, with answers."""
+    return await peer.ask(
+        "tools/call",
+        {"name": name, "inputResponses": responses, "requestState": result["requestState"], **params},
+        id=2,
+    )
+
+
+async def test_another_instance_can_go_on() -> None:
+    """Servers that share a key share their clients' rounds; nothing of them is kept by the one that asked."""
+    async with (
+        conversing(container_with((greet,)), settings=KEYS) as first,
+        conversing(container_with((greet,)), settings=KEYS) as second,
+    ):
+        result = await begun(Peer(first))
+        assert text_of(await again(Peer(second), result, given("ask-1"))) == "Ann"
+
+
+async def test_without_a_key_no_other_instance_can() -> None:
+    """A server without a key of its own makes one that nobody else has."""
+    async with conversing(container_with((greet,))) as first, conversing(container_with((greet,))) as second:
+        reply = await again(Peer(second), await begun(Peer(first)), given("ask-1"))
+        assert reply["error"]["code"] == -32602
+
+
+async def test_a_state_belongs_to_whom_it_was_given() -> None:
+    """Another principal cannot use it."""
+    ann, eve = Principal("ann"), Principal("eve")
+    async with conversing(container_with((greet,))) as host:
+        result = await begun(Peer(host, principal=ann))
+        assert (await again(Peer(host, principal=eve), result, given("ask-1")))["error"]["code"] == -32602
+        assert (await again(Peer(host), result, given("ask-1")))["error"]["code"] == -32602
+        assert text_of(await again(Peer(host, principal=ann), result, given("ask-1"))) == "Ann"
+
+
+async def test_a_state_expires() -> None:
+    """A client that takes too long begins anew."""
+    async with conversing(container_with((greet,)), settings={"protocol": {"state_ttl_seconds": 1e-9}}) as host:
+        reply = await again(Peer(host), await begun(Peer(host)), given("ask-1"))
+        assert reply["error"]["code"] == -32602
+
+
+async def test_a_task_group_asks_once() -> None:
+    """The questions of a task group are those of one round, however they leave it."""
+    async with conversing(container_with((group,))) as host:
+        peer = Peer(host)
+        result = await begun(peer, "group")
+        assert result["inputRequests"].keys() == {"one", "two"}
+        assert text_of(await again(peer, result, given("one", "two"), "group")) == "Ann Ann"
+
+
+async def test_a_thread_asks_everything_at_once() -> None:
+    """Questions that are asked together are one round, whatever loop they are asked from."""
+    async with conversing(container_with((threaded,))) as host:
+        peer = Peer(host)
+        for _ in range(30):
+            result = await begun(peer, "threaded")
+            assert len(result["inputRequests"]) == 5
+            keys = result["inputRequests"].keys()
+            assert text_of(await again(peer, result, given(*keys), "threaded")) == "Ann Ann Ann Ann Ann"
+
+
+class Plan(BaseModel):
+    steps: list[int]
+
+
+class Interview(ITool[Plan, str]):
+    """Asks as many questions at once as each step says."""
+
+    name = "interview"
+
+    async def execute(self, arguments: Plan, context: ToolContext) -> str:
+        names = []
+        for step, number in enumerate(arguments.steps):
+            asked = [context.ask(Name, f"{step}.{place}?") for place in range(number)]
+            names += [answer.name for answer in await asyncio.gather(*asked)]
+        return ",".join(names)
+
+
+@pytest.mark.parametrize("seed", range(20))
+async def test_every_answer_arrives_in_its_place(seed: int) -> None:
+    """However many rounds it takes, and whatever a client leaves out or adds, each question gets its own answer."""
+    chance = random.Random(seed)
+    plan = {"steps": [chance.randrange(4) for _ in range(chance.randrange(1, 5))]}
+    async with conversing(container_with((Interview(),))) as host:
+        peer = Peer(host)
+        expected: dict[str, str] = {}
+        params: dict[str, Any] = {}
+        while True:
+            reply = await peer.ask("tools/call", {"name": "interview", "arguments": plan, **params})
+            if reply["result"]["resultType"] == "complete":
+                break
+            asked = list(reply["result"]["inputRequests"])
+            assert not expected.keys() & asked, "what was answered is not asked again"
+            chosen = {key: f"{key}/{chance.random()}" for key in asked if chance.random() < 0.6}
+            expected |= chosen
+            responses = {key: {"action": "accept", "content": {"name": name}} for key, name in chosen.items()}
+            responses["nobody"] = {"action": "decline"}
+            params = {"inputResponses": responses, "requestState": reply["result"]["requestState"]}
+        names = [expected[f"ask-{number}"] for number in range(1, sum(plan["steps"]) + 1)]
+        assert text_of(reply) == (",".join(names) if names else "")
+
+
+async def test_answers_may_be_too_large() -> None:
+    """What does not fit into a state is told to the model, and no state is given."""
+    async with conversing(container_with((Interview(),))) as host:
+        peer = Peer(host)
+        arguments = {"steps": [1, 1]}
+        result = await begun(peer, "interview", arguments)
+        long = {"ask-1": {"action": "accept", "content": {"name": "x" * MAX_TOKEN_LENGTH}}}
+        reply = await again(peer, result, long, "interview", arguments=arguments)
+        assert reply["result"]["isError"]
+        assert "too large" in text_of(reply)
+
+
+async def test_nothing_is_kept_of_a_round() -> None:
+    """A client that never comes back costs nothing."""
+    async with conversing(container_with((greet,), resources=(secret,))) as host:
+        peer = Peer(host)
+        await begun(peer)
+        await peer.ask("resources/read", {"uri": "secrets://one"})
+        assert not peer.connection.pending
+        assert not peer.connection.calls
+        assert not host.handler.inflight
+        assert await peer.close() == []
+
+
+async def test_statuses_over_http() -> None:
+    """A round is a plain reply, what the client lacks is status 400, a state that is none is told by the body."""
+    container = container_with((greet,), resources=(secret,))
+    async with serving(container) as server, httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
+
+        async def post(capabilities: Mapping[str, Any], **params: Any) -> httpx.Response:
+            meta = {**META, CLIENT_CAPABILITIES_KEY: capabilities}
+            body = message("tools/call", {"name": "greet", **params, "_meta": meta})
+            return await http.post(server.url, content=body, headers=mirrored(name="greet"))
+
+        asked = await post(ABLE)
+        assert (asked.status_code, asked.headers["content-type"]) == (200, "application/json")
+        state = asked.json()["result"]["requestState"]
+        refused = await post({})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, -32021)
+        wrong = await post(ABLE, requestState=state[::-1])
+        assert (wrong.status_code, wrong.json()["error"]["code"]) == (200, -32602)
+        done = await post(ABLE, requestState=state, inputResponses=given("ask-1"))
+        assert (done.status_code, text_of(done.json())) == (200, "Ann")
+
+
+async def test_a_round_ends_a_stream() -> None:
+    """Where something was said before, the questions are the last event of the stream."""
+
+    @tool
+    async def busy(context: ToolContext) -> str:
+        """Speak, then ask."""
+        context.report_progress(1)
+        return (await context.ask(Name, "Who?")).name
+
+    meta = {**META, CLIENT_CAPABILITIES_KEY: ABLE, "progressToken": 1}
+    body = message("tools/call", {"name": "busy", "_meta": meta})
+    async with serving(container_with((busy,))) as server, httpx.AsyncClient(verify=False) as http:
+        reply = await http.post(server.url, content=body, headers=mirrored(name="busy"), timeout=PATIENCE_SECONDS)
+    events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
+    assert [event.get("method") for event in events] == ["notifications/progress", None]
+    assert events[-1]["result"]["resultType"] == "input_required"
+
+
+async def test_both_ways_of_asking_live_on_one_connection() -> None:
+    """A connection with a handshake may carry stateless requests: each is asked in its own way."""
+    async with conversing(container_with((greet,))) as host:
+        peer = await Peer(host).shake_hands()
+        peer.call("greet", id=1)
+        question = await peer.receive()
+        assert question["method"] == "elicitation/create"
+        peer.call("greet", id=2, **{**META, CLIENT_CAPABILITIES_KEY: ABLE})
+        assert (await peer.receive())["result"]["resultType"] == "input_required"
+        peer.answer(question, ACCEPTED)
+        assert (await peer.receive())["id"] == 1
+
+
+async def test_a_stateless_request_does_not_inherit_capabilities() -> None:
+    """What the handshake declared does not hold for a request that declares nothing."""
+    async with ServerHost(container_with((greet,))) as host:
+        peer = await Peer(host).shake_hands()
+        peer.call("greet", id=2, **META)
+        assert (await peer.receive())["error"]["code"] == -32021

@@ -1,0 +1,106 @@
+"""Code that asks in ways it should not: the caller is asked all the same, or somebody is told."""
+
+import asyncio
+import itertools
+import logging
+
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import ToolContext, tool
+from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
+
+
+class Name(BaseModel):
+    name: str
+
+
+@tool
+async def collect(context: ToolContext) -> str:
+    """Take whatever comes for an answer."""
+    answers = await asyncio.gather(context.ask(Name, "Who?", key="who"), return_exceptions=True)
+    return f"{answers[0]}"
+
+
+@tool
+async def confuse(context: ToolContext) -> str:
+    """Ask two things under one name."""
+    await asyncio.gather(context.ask(Name, "One?", key="same"), context.ask(Name, "Two?", key="same"))
+    return "never"
+
+
+def waver() -> tuple[object, ...]:
+    numbers = itertools.count()
+
+    @tool
+    async def ask_anew(context: ToolContext) -> str:
+        """Ask with other words in every run."""
+        return (await context.ask(Name, f"Who, for the {next(numbers)}th time?", key="who")).name
+
+    return (ask_anew,)
+
+
+async def test_code_that_catches_the_question_is_not_believed() -> None:
+    """What code gives that went on without its answer is dropped, and the question asked."""
+    async with conversing(container_with((collect,))) as host:
+        peer = Peer(host)
+        result = (await peer.ask("tools/call", {"name": "collect"}))["result"]
+        assert result["inputRequests"].keys() == {"who"}
+        params = {"name": "collect", "inputResponses": {"who": ACCEPTED}, "requestState": result["requestState"]}
+        assert text_of(await peer.ask("tools/call", params, id=2)) == "name='Ann'"
+
+
+async def test_two_questions_under_one_key_are_a_fault(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither question is lost in silence: the call fails, and the log says why."""
+    async with conversing(container_with((confuse,))) as host:
+        reply = await Peer(host).ask("tools/call", {"name": "confuse"})
+        assert reply["result"]["isError"] is True
+        assert "two questions have the key 'same'" in caplog.text
+
+
+async def test_a_question_that_changes_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
+    """An answer to other words does not count, and the log tells the author."""
+    caplog.set_level(logging.WARNING, "axolotl")
+    async with conversing(container_with(waver())) as host:
+        peer = Peer(host)
+        result = (await peer.ask("tools/call", {"name": "ask_anew"}))["result"]
+        params = {"name": "ask_anew", "inputResponses": {"who": ACCEPTED}, "requestState": result["requestState"]}
+        again = (await peer.ask("tools/call", params, id=2))["result"]
+        assert again["resultType"] == "input_required"
+        assert "the question 'who' has other words in each run" in caplog.text
+
+
+@tool
+async def visit(context: ToolContext) -> str:
+    """Send the user to a page, and say when it is done with."""
+    await context.ask_url("https://example.com/pay", "Pay?", reference="visit-7")
+    context.url_completed("visit-7")
+    return "paid"
+
+
+async def test_the_end_of_a_visit_is_told() -> None:
+    """The notification names the visit by the reference that the question had."""
+    async with conversing(container_with((visit,))) as host:
+        peer = await Peer(host).shake_hands()
+        peer.call("visit")
+        question = await peer.receive()
+        assert question["params"]["elicitationId"] == "visit-7"
+        peer.answer(question, {"action": "accept"})
+        told = await peer.receive()
+        assert told["method"] == "notifications/elicitation/complete"
+        assert told["params"] == {"elicitationId": "visit-7"}
+        assert text_of(await peer.receive()) == "paid"
+
+
+async def test_revisions_without_visits_hear_nothing_of_them() -> None:
+    """The stateless revision has no word for the end of a visit."""
+    async with conversing(container_with((visit,))) as host:
+        peer = Peer(host)
+        result = (await peer.ask("tools/call", {"name": "visit"}))["result"]
+        assert "elicitationId" not in result["inputRequests"]["ask-1"]["params"]
+        params = {
+            "name": "visit",
+            "inputResponses": {"ask-1": {"action": "accept"}},
+            "requestState": result["requestState"],
+        }
+        assert text_of(await peer.ask("tools/call", params, id=2)) == "paid"

@@ -1,0 +1,144 @@
+"""What operators say about quotas, and what is made of it."""
+
+import sys
+import tomllib
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from axolotl_core import ConfigurationError, Refused
+from axolotl_core.policies.quota import QuotaRule, RateLimit, WindowLimit
+from axolotl_server.layers.quota import QuotaLayer
+from axolotl_server.quotas import OutageTolerantStore, quota_layer, quota_rules, quota_store
+from axolotl_server.settings.policies import QuotaSettings
+from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from tests.support.core.quota_model import claims_of
+
+
+def settings_of(text: str) -> QuotaSettings:
+    return QuotaSettings.model_validate(tomllib.loads(text))
+
+
+def test_rules_are_read() -> None:
+    """A table of rules becomes rules, in its order."""
+    settings = settings_of("""
+        [rules.per-user]
+        per = ["principal"]
+        rate_per_second = 50
+        burst = 100
+
+        [rules.expensive]
+        per = ["principal", "tool"]
+        tools = ["report.*"]
+        toolsets = ["billing"]
+        kinds = ["tool", "prompt"]
+        limit = 1000
+        window = "day"
+    """)
+    assert quota_rules(settings) == (
+        QuotaRule("per-user", RateLimit(50.0, 100.0), frozenset({"principal"})),
+        QuotaRule(
+            "expensive",
+            WindowLimit(1000.0, "day"),
+            frozenset({"principal", "tool"}),
+            ("report.*",),
+            ("billing",),
+            frozenset({"tool", "prompt"}),
+        ),
+    )
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(50, 50.0), (0.1, 1.0)])
+def test_the_burst_of_a_rate(rate: float, burst: float) -> None:
+    """Where no burst is said, it is what comes in a second, but one call at least."""
+    settings = settings_of(f"[rules.rule]\nrate_per_second = {rate}")
+    assert [rule.limit for rule in quota_rules(settings)] == [RateLimit(rate, burst)]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {},
+        {"per": ["principal"]},
+        {"burst": 5},
+        {"limit": 5},
+        {"window": "day"},
+        {"rate_per_second": 1, "limit": 5, "window": "day"},
+        {"rate_per_second": 1, "window": "day"},
+        {"burst": 5, "limit": 5, "window": "day"},
+        {"rate_per_second": 0},
+        {"limit": 0, "window": "day"},
+        {"limit": 5, "window": "week"},
+        {"rate_per_second": 1, "per": ["address"]},
+        {"rate_per_second": 1, "kinds": ["tools"]},
+        {"rate_per_second": 1, "rule": "x"},
+    ],
+)
+def test_rules_that_are_none(rule: Any) -> None:
+    """A rule is a rate or a quota, and never both or a half of one."""
+    with pytest.raises(ValidationError):
+        QuotaSettings.model_validate({"rules": {"rule": rule}})
+
+
+@pytest.mark.parametrize("name", ["", "a:b", "a b", "x" * 65])
+def test_names_that_are_none(name: str) -> None:
+    """The name of a rule stands in keys and answers, and is a plain word."""
+    with pytest.raises(ValidationError):
+        QuotaSettings.model_validate({"rules": {name: {"rate_per_second": 1}}})
+
+
+def test_limits_that_cannot_be_counted_are_told_together() -> None:
+    """All rules with impossible numbers are found at the start."""
+    settings = settings_of("""
+        [rules.fine]
+        rate_per_second = 0.123457
+        burst = 1e12
+
+        [rules.vast]
+        limit = 1e300
+        window = "day"
+    """)
+    with pytest.raises(ConfigurationError) as failure:
+        quota_rules(settings)
+    assert [finding.partition(":")[0] for finding in failure.value.findings] == [
+        "Setting quotas.rules.fine",
+        "Setting quotas.rules.vast",
+    ]
+
+
+def test_nothing_is_limited_unless_it_is_said() -> None:
+    """Without rules there are none, and counts are kept in memory."""
+    settings = QuotaSettings()
+    assert quota_rules(settings) == ()
+    assert isinstance(quota_store(settings), MemoryQuotaStore)
+    assert isinstance(quota_layer(settings, quota_store(settings)), QuotaLayer)
+
+
+async def test_the_store_that_is_wanted() -> None:
+    """A store of the container comes first, then Redis; both are guarded against being away."""
+    said = {"redis_url": "redis://:swordfish@127.0.0.1:1", "on_store_failure": "closed", "store_retry_seconds": 7.0}
+    settings = QuotaSettings.model_validate(said)
+    assert "swordfish" not in repr(settings)
+    claims = claims_of([("key", WindowLimit(2, "day"), 1.0)])
+    given = MemoryQuotaStore(1)
+    for settings_with_or_without in (settings, QuotaSettings()):
+        store = quota_store(settings_with_or_without, given)
+        assert isinstance(store, OutageTolerantStore)
+        assert await store.take(claims) is None
+    assert await given.take(claims) is not None
+    store = quota_store(settings)
+    with pytest.raises(Refused) as failure:
+        await store.take(claims)
+    assert failure.value.meta == {"reason": "quota_unavailable", "retryAfterMs": 7000}
+    await store.close()
+
+
+def test_redis_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server whose settings want Redis, but that has no client for it, says what to install."""
+    for module in ("redis_client", "redis_quotas"):
+        monkeypatch.delitem(sys.modules, f"axolotl_server.stores.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    settings = QuotaSettings.model_validate({"redis_url": "redis://127.0.0.1:1"})
+    with pytest.raises(ConfigurationError, match=r"pip install 'axolotl-mcp\[redis\]'"):
+        quota_store(settings)

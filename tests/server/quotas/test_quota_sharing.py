@@ -1,0 +1,104 @@
+"""Replicas of a server that share their limits in a real Redis, also when it dies and comes back."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from axolotl_core import Principal
+from axolotl_server import InProcessClient, ServerHost
+from axolotl_server.quotas import quota_layer, quota_store
+from axolotl_server.settings.policies import QuotaSettings
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.stores.redis_server import RedisServer
+from tests.support.tools import Echo, container_of
+
+ADA, BOB = Principal("ada"), Principal("bob")
+RULE = {"per": ["principal"], "rate_per_second": 0.0001, "burst": 6}
+
+
+class Replica:
+    """A server of its own, with connections of its own."""
+
+    def __init__(self, stack: AsyncExitStack, redis: RedisServer, **settings: Any) -> None:
+        self._stack = stack
+        self._settings = QuotaSettings.model_validate(
+            {
+                "rules": {"shared": RULE},
+                "redis_url": redis.url,
+                "store_timeout_seconds": PATIENCE_SECONDS,
+                "store_retry_seconds": 0.001,
+                **settings,
+            }
+        )
+
+    async def start(self) -> "Replica":
+        store = quota_store(self._settings)
+        self._stack.push_async_callback(store.close)
+        layer = quota_layer(self._settings, store)
+        self._host = await self._stack.enter_async_context(ServerHost(container_of(Echo(), layers=[layer])))
+        return self
+
+    async def outcome(self, principal: Principal = ADA) -> str:
+        """Call, and say what became of it."""
+        outcome = await InProcessClient(self._host.handler, principal).call("echo", {"text": "passed"})
+        return str(outcome.meta["reason"]) if outcome.is_error else outcome.text
+
+
+async def test_two_servers_share_one_limit() -> None:
+    """What a principal takes at one replica is missing at the other, and another principal has its own."""
+    with RedisServer() as redis:
+        async with AsyncExitStack() as stack:
+            first, second = [await Replica(stack, redis).start() for _ in range(2)]
+            outcomes = await asyncio.gather(*(replica.outcome() for _ in range(10) for replica in (first, second)))
+            assert sorted(outcomes) == ["passed"] * 6 + ["quota"] * 14
+            assert [await second.outcome(BOB) for _ in range(7)] == ["passed"] * 6 + ["quota"]
+            assert await first.outcome(BOB) == "quota"
+
+
+@pytest.mark.parametrize(("on_failure", "meanwhile"), [("open", "passed"), ("closed", "quota_unavailable")])
+async def test_redis_dies_and_comes_back_under_calls(
+    on_failure: str, meanwhile: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every call is answered while Redis is killed and started again, and from then on calls are counted again."""
+    with RedisServer() as redis:
+        async with AsyncExitStack() as stack:
+            replicas = [await Replica(stack, redis, on_store_failure=on_failure).start() for _ in range(2)]
+            outcomes: list[str] = []
+            ended = asyncio.Event()
+
+            async def keep_calling(replica: Replica) -> None:
+                while not ended.is_set():
+                    outcomes.append(await replica.outcome())
+
+            async def heard(expected: str) -> None:
+                outcomes.clear()
+                await until(lambda: expected in outcomes)
+
+            callers = [asyncio.ensure_future(keep_calling(replica)) for replica in replicas for _ in range(5)]
+            await heard("quota")
+            await asyncio.to_thread(redis.kill)
+            await heard(meanwhile)
+            await asyncio.to_thread(redis.start)
+            await heard("quota")
+            ended.set()
+            await asyncio.gather(*callers)
+            assert set(outcomes) <= {"passed", "quota", meanwhile}
+            assert await replicas[0].outcome() == await replicas[1].outcome() == "quota"
+    logged = caplog.text
+    assert "The quota store is away (Redis at unix://" in logged
+    assert "The quota store is back" in logged
+
+
+async def test_a_redis_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
+    """A Redis that does not answer costs one call the timeout, and the next ones nothing."""
+    with RedisServer() as redis:
+        async with AsyncExitStack() as stack:
+            replica = await Replica(stack, redis, store_timeout_seconds=0.2, store_retry_seconds=1000.0).start()
+            assert await replica.outcome() == "passed"
+            redis.hang()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                assert [await replica.outcome() for _ in range(1000)] == ["passed"] * 1000
+            redis.go_on()
+    assert caplog.text.count("The quota store is away") == 1

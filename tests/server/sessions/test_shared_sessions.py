@@ -1,0 +1,565 @@
+"""Sessions that several processes serve: two servers with nothing in common but a Redis."""
+
+import asyncio
+import gc
+import json
+import weakref
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from pydantic import BaseModel
+
+from axolotl_core import ITool, Principal, SchemaTool, ToolContext, resource, tool
+from axolotl_server.asgi.http import HttpRefusal, Routing
+from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with, text_of
+from tests.support.peers.session_client import Client, EventReader
+from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.stores.redis_server import RedisServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_prefixes = count()
+
+UNTHROTTLED = {"progress_per_second": 1_000_000}
+GONE = (404, "Session not found: it has ended, initialize again")
+
+
+class Told(BaseModel):
+    name: str = ""
+
+
+class Talker(ITool[Told, str]):
+    """Says what a test has it say, then ends."""
+
+    name = "talker"
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the calls of before."""
+        self.contexts: list[ToolContext] = []
+        self.end = asyncio.Event()
+        self.stopped = asyncio.Event()
+
+    async def execute(self, arguments: Told, context: ToolContext) -> str:
+        self.contexts.append(context)
+        context.report_progress(1)
+        try:
+            await self.end.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
+        return "done"
+
+    def say(self, progress: int) -> None:
+        """Report something in the latest call."""
+        self.contexts[-1].report_progress(progress)
+
+
+class Name(BaseModel):
+    name: str
+
+
+@tool
+async def greet(context: ToolContext) -> str:
+    """Ask once."""
+    return (await context.ask(Name, "Who?")).name
+
+
+@tool
+async def mutter(context: ToolContext) -> str:
+    """Log something."""
+    context.log("debug", "well")
+    return "done"
+
+
+@resource("note://one")
+async def note() -> str:
+    """Give a note."""
+    return "note"
+
+
+@dataclass
+class Worker:
+    """One of the processes."""
+
+    server: HttpServer
+    talker: Talker
+
+
+class Gate:
+    """Believes everybody."""
+
+    async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
+        return Principal(headers.get(b"x-user", b"nobody").decode())
+
+    def demand(self, scopes: Iterable[str]) -> HttpRefusal:
+        raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    """Start a Redis for the module."""
+    with RedisServer() as server:
+        yield server
+
+
+@asynccontextmanager
+async def working(
+    redis: RedisServer, prefix: str, premises: Routing | None = None, **sessions: Any
+) -> AsyncIterator[Worker]:
+    """Serve in a process of its own, as far as the others can tell."""
+    talker = Talker()
+    shared = {"redis_url": redis.url, "redis_prefix": prefix, "store_timeout_seconds": PATIENCE_SECONDS, **sessions}
+    container = container_with((talker, greet, mutter), resources=(note,))
+    settings = {"sessions": shared, "protocol": UNTHROTTLED}
+    async with serving(container, settings, premises=premises) as server:
+        yield Worker(server, talker)
+
+
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def pair(redis: RedisServer) -> AsyncIterator[tuple[Worker, Worker]]:
+    """Two processes that share sessions."""
+    async with working(redis, "pair:") as one, working(redis, "pair:") as other:
+        yield one, other
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def workers(pair: tuple[Worker, Worker]) -> AsyncIterator[tuple[Worker, Worker]]:
+    """Both of them, without anything of the test before."""
+    for worker in pair:
+        worker.talker.reset()
+        for session in worker.server.app.sessions.all():
+            await worker.server.app.sessions.finish(session)
+    yield pair
+    for worker in pair:
+        worker.server.host.registry.unregister("fresh")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """What clients speak HTTP with."""
+    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+class Traveller(Client):
+    """A client with a session whose requests go wherever it says."""
+
+    def at(self, worker: Worker) -> "Traveller":
+        """The same client, speaking to another process."""
+        same = Traveller(self.http, worker.server.url)
+        same.headers = self.headers
+        return same
+
+    async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
+        """Answer a question of the server; gives the HTTP status."""
+        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
+        return (await self.post(body)).status_code
+
+    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Send a request and give its result."""
+        reply = await self.post(message(method, params))
+        assert reply.status_code == 200, reply.text
+        return reply.json()["result"]
+
+
+async def begun(http: httpx.AsyncClient, worker: Worker, version: str = "2025-11-25") -> Traveller:
+    client = Traveller(http, worker.server.url)
+    await client.begin(version, **ABLE)
+    return client
+
+
+def refusal(reply: httpx.Response) -> tuple[int, str]:
+    return reply.status_code, reply.json()["error"]["message"]
+
+
+def talk(id: int = 1) -> bytes:
+    return call("talker", {}, id=id, token="token", legacy=True)
+
+
+async def progress(stream: EventReader) -> int:
+    """Read the next event that is no priming, which must be progress."""
+    event = await stream.take()
+    event = await stream.take() if event.is_priming else event
+    told: int = event.message["params"]["progress"]
+    return told
+
+
+async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """What was agreed upon at one process holds at the other, from the first request on."""
+    one, other = workers
+    client = Traveller(http, one.server.url)
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "traveller", "version": "1"}}
+    reply = await client.post(message("initialize", hello))
+    client.headers = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
+    early = await client.at(other).post(call("mutter", legacy=True))
+    assert "send notifications/initialized first" in early.text
+    assert (await client.at(other).post(message("notifications/initialized", id=None))).status_code == 202
+    for worker in (one, other, one):
+        assert text_of((await client.at(worker).post(call("mutter", legacy=True))).json()) == "done"
+    [restored] = other.server.app.sessions.all()
+    assert restored.client is not None
+    assert (restored.client.name, restored.era and restored.era.revision.name) == ("traveller", "2025-06-18")
+
+
+async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """What is deleted at one process is gone at the other, with the calls that run there."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.calling(talk()) as stream:
+        assert await progress(stream) == 1
+        assert (await client.at(other).end()).status_code == 204
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await one.talker.stopped.wait()
+    for worker in workers:
+        assert refusal(await client.at(worker).post(message("ping"))) == GONE
+        assert not worker.server.app.sessions.all()
+
+
+async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx.AsyncClient) -> None:
+    """At every process, a session that is somebody else's is not there."""
+    prefix, premises = f"test:{next(_prefixes)}:", Routing(Gate())
+    async with working(redis, prefix, premises) as one, working(redis, prefix, premises) as other:
+        http.headers["X-User"] = "ann"
+        client = await begun(http, one)
+        for worker in (other, one):
+            assert refusal(await client.at(worker).post(message("ping"), **{"X-User": "bob"})) == GONE
+        assert (await client.at(other).post(message("ping"))).status_code == 200
+        assert refusal(await client.at(other).post(message("ping"), **{"X-User": "bob"})) == GONE
+
+
+@pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
+async def test_a_question_is_answered_elsewhere(
+    workers: tuple[Worker, Worker], http: httpx.AsyncClient, version: str
+) -> None:
+    """An answer reaches the call that asked, wherever it was sent."""
+    one, other = workers
+    client = await begun(http, one, version)
+    async with client.calling(call("greet", legacy=True)) as stream:
+        event = await stream.take()
+        question = (await stream.take() if event.is_priming else event).message
+        assert question["method"] == "elicitation/create"
+        assert await client.at(other).answer(question) == 202
+        assert text_of((await stream.take()).message) == "Ann"
+
+
+async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """Two processes may ask one client at the same time, and each gets its own answer."""
+    one, other = workers
+    client = await begun(http, one, "2025-06-18")
+    first, second = client.calling(call("greet", id=1, legacy=True)), client.at(other)
+    async with first as mine, second.calling(call("greet", id=2, legacy=True)) as theirs:
+        asked = [(await mine.take()).message, (await theirs.take()).message]
+        assert asked[0]["id"] != asked[1]["id"]
+        for number, question in enumerate(asked):
+            await client.at(workers[1 - number]).answer(
+                question, {"action": "accept", "content": {"name": str(number)}}
+            )
+        assert text_of((await mine.take()).message) == "0"
+        assert text_of((await theirs.take()).message) == "1"
+
+
+async def test_a_call_is_cancelled_elsewhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """A cancellation reaches the call, wherever it was sent."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.calling(talk(id=7)) as stream:
+        assert await progress(stream) == 1
+        body = message("notifications/cancelled", {"requestId": 7}, id=None)
+        assert (await client.at(other).post(body)).status_code == 202
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await one.talker.stopped.wait()
+
+
+async def test_a_level_holds_everywhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """After `logging/setLevel` at one process the next call at the other speaks at that level."""
+    one, other = workers
+    client = await begun(http, one, "2025-06-18")
+    await client.ask("logging/setLevel", {"level": "error"})
+    assert (await client.at(other).post(call("mutter", legacy=True))).headers["content-type"] == "application/json"
+    await client.at(other).ask("logging/setLevel", {"level": "debug"})
+    reply = await client.post(call("mutter", legacy=True))
+    assert reply.headers["content-type"] == "text/event-stream"
+    assert "notifications/message" in reply.text
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_call_is_resumed_elsewhere(
+    workers: tuple[Worker, Worker], http: httpx.AsyncClient, ended: bool
+) -> None:
+    """A client that comes back at another process hears what it missed, then what is said, then the answer."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.calling(talk()) as stream:
+        event = await stream.take()
+        assert await progress(stream) == 1
+    one.talker.say(2)
+    if ended:
+        one.talker.end.set()
+        await until(lambda: not one.server.app.sessions.all()[0].calls)
+    async with client.at(other).hearing(event.id) as stream:
+        assert (await progress(stream), await progress(stream)) == (1, 2)
+        if not ended:
+            one.talker.say(3)
+            assert await progress(stream) == 3
+            one.talker.end.set()
+        assert text_of((await stream.take()).message) == "done"
+        assert await stream.rest() == []
+
+
+async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """A stream can be taken from one process to the other and back; only the last connection hears it."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.calling(talk()) as stream:
+        event = await stream.take()
+        assert await progress(stream) == 1
+        async with client.at(other).hearing(event.id) as second:
+            assert await progress(second) == 1
+            assert await stream.rest() == []
+            one.talker.say(2)
+            assert await progress(second) == 2
+            async with client.hearing(event.id) as third:
+                assert await second.rest() == []
+                assert (await progress(third), await progress(third)) == (1, 2)
+                one.talker.end.set()
+                assert text_of((await third.take()).message) == "done"
+                assert await third.rest() == []
+
+
+async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx.AsyncClient) -> None:
+    """Who follows a call that died with its process is not left waiting."""
+    prefix = f"test:{next(_prefixes)}:"
+    async with working(redis, prefix) as other:
+        async with working(redis, prefix) as one:
+            client = await begun(http, one)
+            async with client.calling(talk()) as stream:
+                event = await stream.take()
+                assert await progress(stream) == 1
+            sessions = one.server.app.sessions
+            await sessions.close()  # it says and hears nothing any more, as if it were dead
+        async with client.at(other).hearing(event.id) as stream:
+            assert await progress(stream) == 1
+            assert await stream.rest() == []
+
+
+async def test_an_unknown_event_is_refused_elsewhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """An id that nobody gave is refused with 400 at every process."""
+    client = await begun(http, workers[0])
+    for worker in workers:
+        for unknown in ("nonsense", "0123456789abcdef.1"):
+            headers = {**client.headers, "Accept": "text/event-stream", "Last-Event-ID": unknown}
+            assert (await http.get(worker.server.url, headers=headers)).status_code == 400
+
+
+async def test_news_reach_the_process_that_a_client_listens_at(
+    workers: tuple[Worker, Worker], http: httpx.AsyncClient
+) -> None:
+    """What changes at any process is told on the one stream that the client has, wherever it is."""
+    one, other = workers
+    client = await begun(http, one)
+    await client.ask("resources/subscribe", {"uri": "note://one"})
+    async with client.at(other).hearing() as news:
+        assert (await news.take()).is_priming
+        for worker in (one, other):
+            worker.server.host.roles.resource_registry.updated("note://one")
+            assert (await news.take()).message["params"] == {"uri": "note://one"}
+            worker.server.host.registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
+            assert (await news.take()).message["method"] == "notifications/tools/list_changed"
+        await client.ask("resources/unsubscribe", {"uri": "note://one"})
+        await client.at(other).ask("ping")
+        one.server.host.roles.resource_registry.updated("note://one")
+        one.server.host.registry.unregister("fresh")
+        assert (await news.take()).message["method"] == "notifications/tools/list_changed"
+
+
+async def test_what_is_said_to_a_session_reaches_its_stream(
+    workers: tuple[Worker, Worker], http: httpx.AsyncClient
+) -> None:
+    """What a process has to tell a client unasked goes to the process that it listens at."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.at(other).hearing() as news:
+        assert (await news.take()).is_priming
+        await client.ask("ping")  # by which it learns that somebody listens
+        [session] = one.server.app.sessions.all()
+        session.send(b'{"jsonrpc":"2.0","method":"notifications/said"}')
+        assert (await news.take()).message["method"] == "notifications/said"
+
+
+async def test_the_latest_listener_has_the_news(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """Who listens at another process is heard out at the first; news come once, and to the latest."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.hearing() as first:
+        assert (await first.take()).is_priming
+        async with client.at(other).hearing() as second:
+            assert (await second.take()).is_priming
+            assert await first.rest() == []
+            one.server.host.registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
+            assert (await second.take()).message["method"] == "notifications/tools/list_changed"
+            async with client.at(other).hearing() as third:
+                assert (await third.take()).is_priming
+                assert await second.rest() == []
+
+
+async def test_news_are_resumed_elsewhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+    """A client that lost its stream for news finds at another process what it missed, and hears on there."""
+    one, other = workers
+    client = await begun(http, one)
+    async with client.hearing() as news:
+        event = await news.take()
+    registry = one.server.host.registry
+    registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
+    for worker in (other, one, other):
+        async with client.at(worker).hearing(event.id) as news:
+            assert (await news.take()).is_priming
+            event = await news.take()
+            assert event.message["method"] == "notifications/tools/list_changed"
+            registry.unregister("fresh")
+            assert (await news.take()).message["method"] == "notifications/tools/list_changed"
+        registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
+    registry.unregister("fresh")
+
+
+async def test_listeners_without_a_session_hear_all_processes(
+    workers: tuple[Worker, Worker], http: httpx.AsyncClient
+) -> None:
+    """A `subscriptions/listen` at one process is told of a resource that changed at another."""
+    one, other = workers
+    wanted = {"notifications": {"resourceSubscriptions": ["note://one"]}, "_meta": META}
+    body, headers = message("subscriptions/listen", wanted), mirrored("subscriptions/listen")
+    async with http.stream("POST", other.server.url, content=body, headers=headers) as response:
+        stream = EventReader(response)
+        assert (await stream.take()).message["method"] == "notifications/subscriptions/acknowledged"
+        one.server.host.roles.resource_registry.updated("note://one")
+        assert (await stream.take()).message["params"]["uri"] == "note://one"
+
+
+async def test_the_maximum_counts_all(redis: RedisServer, http: httpx.AsyncClient) -> None:
+    """Beyond `sessions.maximum` a handshake is refused at every process, until a session ends."""
+    prefix = f"test:{next(_prefixes)}:"
+    async with working(redis, prefix, maximum=2) as one, working(redis, prefix, maximum=2) as other:
+        first = await begun(http, one)
+        await begun(http, other)
+        for worker in (one, other):
+            reply = await Traveller(http, worker.server.url).begin()
+            assert refusal(reply) == (503, "Too many sessions: end one with DELETE, or try again later")
+        await first.at(other).end()
+        assert (await Traveller(http, one.server.url).begin()).status_code == 200
+
+
+async def test_copies_make_room(redis: RedisServer, http: httpx.AsyncClient) -> None:
+    """A process that holds as many sessions as it may drops those that it used least, and restores them when asked."""
+    prefix = f"test:{next(_prefixes)}:"
+    async with working(redis, prefix, maximum=3) as one, working(redis, prefix, maximum=3) as other:
+        clients = [await begun(http, worker) for worker in (one, other, one)]
+        for _ in range(2):
+            for client in clients:
+                for worker in (one, other):
+                    assert await client.at(worker).ask("ping") == {}
+        assert (await clients[0].end()).status_code == 204
+        fourth = await begun(http, one)
+        assert await fourth.at(other).ask("ping") == {}
+
+
+async def test_without_resumption(redis: RedisServer, http: httpx.AsyncClient) -> None:
+    """Where streams cannot be resumed, news still find the process that a client listens at."""
+    prefix = f"test:{next(_prefixes)}:"
+    async with working(redis, prefix, resumable=False) as one, working(redis, prefix, resumable=False) as other:
+        client = await begun(http, one)
+        async with client.at(other).hearing() as news:
+            await client.at(other).ask("ping")
+            one.server.host.registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
+            event = await news.take()
+            assert (event.id, event.message["method"]) == (None, "notifications/tools/list_changed")
+
+
+async def test_an_outage(http: httpx.AsyncClient) -> None:
+    """While Redis is away a session is refused with 503 and others are served; when it is back, all goes on."""
+    with RedisServer("--appendonly", "yes") as redis:
+        async with working(redis, "out:", store_timeout_seconds=0.3) as one, working(redis, "out:") as other:
+            client = await begun(http, one)
+            redis.kill()
+            reply = await client.post(message("ping"))
+            assert refusal(reply) == (503, "Service unavailable: sessions cannot be reached now; try again")
+            assert reply.headers["retry-after"] == "1"
+            assert (await Traveller(http, one.server.url).begin()).status_code == 503
+            plain = await http.post(one.server.url, content=call("mutter"), headers=mirrored(name="mutter"))
+            assert plain.status_code == 200
+            redis.start()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while (await client.post(message("ping"))).status_code == 503:
+                    pass
+            for worker in (one, other):
+                assert await client.at(worker).ask("ping") == {}
+            async with client.calling(call("greet", legacy=True)) as stream:
+                event = await stream.take()
+                question = (await stream.take() if event.is_priming else event).message
+                assert await client.at(other).answer(question) == 202
+                assert text_of((await stream.take()).message) == "Ann"
+
+
+async def test_a_redis_that_forgot(http: httpx.AsyncClient) -> None:
+    """If Redis comes back empty, sessions have ended: their calls are stopped, and clients begin anew."""
+    with RedisServer() as redis:
+        async with working(redis, "forgot:", store_timeout_seconds=0.3) as one:
+            client = await begun(http, one)
+            async with client.calling(talk()) as stream:
+                assert await progress(stream) == 1
+                redis.kill()
+                redis.start()
+                async with asyncio.timeout(PATIENCE_SECONDS):
+                    await one.talker.stopped.wait()
+            assert refusal(await client.post(message("ping"))) == GONE
+            assert (await client.begin()).status_code == 400  # it still names the session that ended
+            client.headers = {}
+            assert (await client.begin()).status_code == 200
+
+
+async def test_workers_that_share_nothing_refuse_the_handshake(http: httpx.AsyncClient) -> None:
+    """Several workers without Redis say what to set, in an error that clients show; others are served."""
+    async with serving(container_with((mutter,)), {"http": {"workers": 2}}) as server:
+        client = Client(http, server.url)
+        reply = await client.begin()
+        assert reply.status_code == 200
+        assert "set sessions.redis_url, or serve with one worker" in reply.json()["error"]["message"]
+        assert "mcp-session-id" not in reply.headers
+        headers = {**JSON_HEADERS, "Mcp-Session-Id": "of-before"}
+        assert (await http.post(server.url, content=message("ping"), headers=headers)).status_code == 404
+        plain = await http.post(server.url, content=call("mutter"), headers=mirrored(name="mutter"))
+        assert plain.status_code == 200
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx.AsyncClient, is_shared: bool) -> None:
+    """A session that ended, with its streams, is not kept until a collection of garbage, which comes late or never."""
+    shared = {"redis_url": redis.url, "redis_prefix": "gone:", "store_timeout_seconds": PATIENCE_SECONDS}
+    talker = Talker()
+    async with serving(container_with((talker,)), {"sessions": shared if is_shared else {}}) as server:
+        gc.disable()
+        try:
+            client = Traveller(http, server.url)
+            await client.begin()
+            [known] = server.app.sessions.all()
+            session = weakref.ref(known)
+            del known
+            async with client.hearing() as news, client.calling(talk()) as stream:
+                assert (await news.take()).is_priming
+                assert await progress(stream) == 1
+                talker.end.set()
+                assert text_of((await stream.take()).message) == "done"
+            talker.reset()
+            await client.end()
+            await until(lambda: session() is None)
+        finally:
+            gc.enable()

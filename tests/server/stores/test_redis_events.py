@@ -1,0 +1,127 @@
+"""What only the store of events in Redis has: it is shared, it forgets by itself, and it can be away."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis.asyncio import Redis
+
+from axolotl_core.sessions import IEventStore
+from axolotl_server.stores.redis_client import RedisUnavailable
+from axolotl_server.stores.redis_events import RedisEventStore
+from tests.support.stores.event_stores import opened
+from tests.support.stores.redis_server import RedisServer
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    """Start a Redis for the module."""
+    with RedisServer() as server:
+        yield server
+
+
+@asynccontextmanager
+async def store_at(redis: RedisServer, **options: Any) -> AsyncIterator[RedisEventStore]:
+    """Make a store under its own prefix."""
+    bounds = {"max_events": 100, "max_bytes": 10_000, "idle_seconds": 600.0, "timeout_seconds": 20.0}
+    store = RedisEventStore(redis.url, **{**bounds, **options})
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+async def test_two_processes_share_events(redis: RedisServer) -> None:
+    """What one process keeps another one gives, and their ids are of one row."""
+    async with store_at(redis, prefix="two:") as mine, store_at(redis, prefix="two:") as theirs:
+        ids = [await store.append("session", "a", b"%d" % n) for n, store in enumerate([mine, theirs, mine, theirs])]
+        assert ids == sorted(ids, key=int)
+        assert [event.message for event in await theirs.after("session", "a", ids[0]) or ()] == [b"1", b"2", b"3"]
+        await theirs.forget("session")
+        assert await mine.after("session", "a", ids[0]) is None
+
+
+async def test_appending_at_once(redis: RedisServer) -> None:
+    """However many append at the same time, no id is given twice and the bounds hold."""
+    async with store_at(redis, prefix="once:", max_events=10) as store:
+        ids = await asyncio.gather(*(store.append("session", "a", b"x") for _ in range(200)))
+        assert len(set(ids)) == 200
+        first = min(ids, key=int)
+        assert len(await store.after("session", "a", first) or ()) == 10
+
+
+async def test_it_forgets_sessions_that_are_silent(redis: RedisServer) -> None:
+    """Everything that is kept of a session has an end; ids of before are not given again."""
+    async with store_at(redis, prefix="silent:", idle_seconds=0.05) as store:
+        before = await store.append("session", "a", b"1")
+        async with Redis.from_url(redis.url) as client, asyncio.timeout(20):
+            keys = [key async for key in client.scan_iter("silent:*")]
+            assert len(keys) == 2
+            while await client.exists(*keys):
+                continue  # to ask takes a while itself
+        after = await store.append("session", "a", b"2")
+        assert int(after) > int(before)
+        assert await store.after("session", "a", before) is None
+
+
+async def test_ids_of_sessions_cannot_be_read(redis: RedisServer) -> None:
+    """Whoever looks into Redis learns no id of a session."""
+    async with store_at(redis, prefix="hidden:") as store, Redis.from_url(redis.url) as client:
+        await store.append("5ec2e7", "a", b"1")
+        keys = [key async for key in client.scan_iter("hidden:*")]
+        assert keys
+        assert not [key for key in keys if b"5ec2e7" in key]
+
+
+async def test_an_outage() -> None:
+    """While Redis is away, or hangs, that is told in time; when it is back, the store is too."""
+    with RedisServer() as redis:
+        async with store_at(redis, timeout_seconds=0.2) as store:
+            await store.append("session", "a", b"1")
+            redis.hang()
+            with pytest.raises(RedisUnavailable, match="does not answer"):
+                await store.append("session", "a", b"2")
+            redis.go_on()
+            redis.kill()
+            with pytest.raises(RedisUnavailable):
+                await store.after("session", "a", "1")
+            redis.start()
+            event_id = await store.append("session", "a", b"3")
+            assert await store.after("session", "a", event_id) == []
+
+
+_Step = tuple[str, str, int]
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["append", "append", "append", "forget", "after"]), st.sampled_from("ab"), st.integers(0, 9)
+        ),
+        max_size=30,
+    )
+)
+async def test_it_does_what_memory_does(redis: RedisServer, steps: list[_Step]) -> None:
+    """Step by step, both stores give the same messages."""
+    async with opened(None, 6, 20) as memory, opened(redis, 6, 20) as shared:
+        ids: list[tuple[str, str]] = []
+        for step, stream, number in steps:
+            if step == "append":
+                message = b"x" * number
+                ids.append((await memory.append("s", stream, message), await shared.append("s", stream, message)))
+            elif step == "forget":
+                await memory.forget("s", stream)
+                await shared.forget("s", stream)
+            elif ids:
+                one, other = ids[number % len(ids)]
+                assert await _messages(memory, stream, one) == await _messages(shared, stream, other)
+
+
+async def _messages(store: IEventStore, stream: str, event_id: str) -> list[bytes] | None:
+    events = await store.after("s", stream, event_id)
+    return None if events is None else [event.message for event in events]

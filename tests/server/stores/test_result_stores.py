@@ -1,0 +1,114 @@
+"""Every store of results keeps the same promises."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from axolotl_core.policies.tool_rules import IResultStore
+from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.redis_results import RedisResultStore
+from tests.support.stores.redis_server import RedisServer
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def store(request: pytest.FixtureRequest) -> AsyncIterator[IResultStore]:
+    if request.param == "memory":
+        yield MemoryResultStore(100, 10_000)
+        return
+    opened = RedisResultStore(request.getfixturevalue("redis").url, prefix=f"{request.node.name}:")
+    yield opened
+    await opened.close()
+
+
+async def test_one_holder_at_a_time(store: IResultStore) -> None:
+    """Of many who want a key at once one gets it, and may ask again; when it lets go another one gets it."""
+    claims = await asyncio.gather(*(store.claim("k", f"holder {number}") for number in range(20)))
+    assert sorted(map(str, claims)) == ["mine"] + ["theirs"] * 19
+    winner = f"holder {claims.index('mine')}"
+    assert await store.claim("k", winner) == "mine"
+    assert await store.renew("k", winner)
+    await store.release("k", "somebody else")
+    assert await store.claim("k", "late") == "theirs"
+    await store.release("k", winner)
+    assert await store.claim("k", "late") == "mine"
+
+
+async def test_what_is_kept_is_given_to_all(store: IResultStore) -> None:
+    """A result stands where the claim stood, for whoever asks, until it is over."""
+    record = bytes(range(256))
+    assert await store.claim("k", "a") == "mine"
+    assert await store.keep("k", "a", record, 60)
+    assert [await store.claim("k", holder) for holder in "abc"] == [record] * 3
+    await store.release("k", "a")
+    assert await store.claim("k", "b") == record
+    assert not await store.renew("k", "a")
+    assert await store.claim("other", "b") == "mine"
+
+
+async def test_a_claim_that_was_lost(store: IResultStore) -> None:
+    """Whoever lost its key to another one does not overwrite what that one does, or has done."""
+    assert await store.claim("k", "b") == "mine"
+    assert not await store.renew("k", "a")
+    assert not await store.keep("k", "a", b"of a", 60)
+    assert await store.claim("k", "c") == "theirs"
+    assert await store.keep("k", "b", b"of b", 60)
+    assert await store.claim("k", "a") == b"of b"
+
+
+async def test_a_claim_that_nobody_took_meanwhile(store: IResultStore) -> None:
+    """A result is kept also if the claim has ended, as long as nobody else has the key."""
+    assert await store.keep("k", "a", b"of a", 60)
+    assert await store.claim("k", "b") == b"of a"
+
+
+class Clock:
+    now = 0.0
+
+
+async def test_memory_forgets_in_time() -> None:
+    """A result is forgotten when its time is over, and the key can be had again."""
+    store = MemoryResultStore(100, 10_000, lambda: Clock.now)
+    await store.keep("k", "a", b"x", 60)
+    Clock.now += 60
+    assert await store.claim("k", "b") == "mine"
+    assert (len(store), store.bytes) == (0, 0)
+
+
+async def test_memory_is_bounded() -> None:
+    """Beyond the bounds, in number or in size, the oldest results go; what is over goes first."""
+    store = MemoryResultStore(10, 1000, lambda: Clock.now)
+    for number in range(30):
+        await store.keep(f"{number:02}", "a", b"x", 60)
+    assert (len(store), store.bytes, store.evicted) == (10, 30, 20)
+    assert await store.claim("29", "b") == b"x"
+    await store.keep("31", "a", b"x" * 990, 60)
+    assert len(store) == 3
+    assert store.bytes <= 1000
+    evicted = store.evicted
+    Clock.now += 60
+    await store.keep("32", "a", b"x" * 990, 60)
+    assert (len(store), store.evicted) == (1, evicted)
+
+
+async def test_memory_does_not_empty_itself_for_a_giant() -> None:
+    """What is larger than all the room there is does not drive anything out."""
+    store = MemoryResultStore(10, 1000)
+    await store.keep("small", "a", b"x", 60)
+    await store.keep("giant", "a", b"x" * 2000, 60)
+    assert (len(store), store.evicted) == (1, 1)
+    assert await store.claim("giant", "a") == "mine"
+
+
+async def test_the_same_key_again_takes_no_more_room() -> None:
+    """A result that replaces another is counted once."""
+    store = MemoryResultStore(10, 1000)
+    for _ in range(5):
+        await store.keep("k", "a", b"xyz", 60)
+    assert (len(store), store.bytes) == (1, 4)

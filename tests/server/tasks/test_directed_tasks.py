@@ -1,0 +1,585 @@
+"""Tasks that the server decides on, as an extension of the stateless revision has them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Annotated, Any
+
+import httpx
+import pytest
+import pytest_asyncio
+from pydantic import BaseModel, Field
+
+from axolotl_core import Principal, ProtocolError, ToolContext, ToolError, tool
+from axolotl_core.errors import InvalidRequest
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server import ServerHost
+from tests.support.peers.session_client import EventReader
+from tests.support.peers.task_peers import (
+    CAPABILITIES_KEY,
+    ELICITATION,
+    EXTENSION,
+    RELATED,
+    DirectedPeer,
+    Herald,
+    Job,
+    RequestingPeer,
+)
+from tests.support.peers.wire import META, message, mirrored
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.tools import Echo, container_of
+
+ADA, BOB = Principal("ada"), Principal("bob")
+REQUIRED: Any = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
+
+
+class Decision(BaseModel):
+    """Whether to go on."""
+
+    confirm: bool
+
+
+@tool(task_support="optional")
+async def greet(name: str) -> str:
+    """Greet somebody."""
+    return f"Hello, {name}!"
+
+
+@tool(task_support="optional")
+async def refuse() -> str:
+    """Fail so that the model is told."""
+    raise ToolError("no such luck")
+
+
+@tool(task_support="optional")
+async def crash() -> str:
+    """Fail so that nobody is told why."""
+    raise RuntimeError("secret")
+
+
+@tool(task_support="optional")
+async def break_off() -> str:
+    """Fail in the protocol's own words."""
+    raise InvalidRequest("broken off", data={"piece": 3})
+
+
+@tool(task_support="optional")
+async def mumble() -> str:
+    """Fail with an error that cannot be written."""
+    raise ProtocolError("mumbled", data=object())
+
+
+@tool(task_support="optional")
+async def inquire(context: ToolContext) -> str:
+    """Ask before anything is done."""
+    return f"confirmed: {(await context.ask(Decision, 'Sure?', key='sure')).confirm}"
+
+
+@tool(task_support="optional")
+async def routed(tenant: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Tenant"})]) -> str:
+    """Take an argument that is repeated in a header."""
+    return f"for {tenant}"
+
+
+@tool(task_support="optional")
+async def traced(context: ToolContext) -> str:
+    """Say which trace the call belongs to."""
+    return "none" if context.trace is None else context.trace.traceparent
+
+
+@pytest.fixture
+def job() -> Job:
+    """A tool that takes its time."""
+    return Job()
+
+
+@pytest_asyncio.fixture
+async def host(job: Job) -> AsyncIterator[ServerHost]:
+    """A server with tools that may run as tasks, one that may not, and one that must."""
+    tools = (job, greet, refuse, crash, break_off, mumble, inquire, Echo(), Job("must", "required"), Herald("herald"))
+    async with ServerHost(container_of(*tools), flags={"tasks": {"ttl_seconds": 600}}) as host:
+        yield host
+
+
+@pytest_asyncio.fixture
+async def peer(host: ServerHost) -> DirectedPeer:
+    """A client that knows tasks."""
+    return DirectedPeer(host)
+
+
+@pytest_asyncio.fixture
+async def plain(host: ServerHost) -> DirectedPeer:
+    """A client that does not."""
+    return DirectedPeer(host, capabilities={})
+
+
+def content_of(result: Mapping[str, Any]) -> str:
+    return str(result["content"][0]["text"])
+
+
+# Who gets a task
+
+
+async def test_the_server_tells_of_the_extension(plain: DirectedPeer) -> None:
+    """Discovery names the extension and not the capability of the revision before, nor does the list of tools."""
+    capabilities = (await plain.result("server/discover"))["capabilities"]
+    assert capabilities["extensions"] == {EXTENSION: {}}
+    assert "tasks" not in capabilities
+    assert not any("execution" in one for one in (await plain.result("tools/list"))["tools"])
+
+
+async def test_a_server_without_such_tools_has_no_tasks() -> None:
+    """Where no tool runs as a task there is no extension, and its methods are not there."""
+    async with ServerHost(container_of(Echo())) as host:
+        peer = DirectedPeer(host)
+        assert "extensions" not in (await peer.result("server/discover"))["capabilities"]
+        for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+            assert (await peer.error(method, {"taskId": "x", "inputResponses": {}}))["code"] == -32601
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": ["x"]}})
+        accepted = await peer.hear("notifications/subscriptions/acknowledged")
+        assert accepted["params"]["notifications"] == {}
+
+
+async def test_a_task_is_created(peer: DirectedPeer) -> None:
+    """The result is the task itself, and it can be looked at from then on."""
+    task = await peer.result("tools/call", {"name": "job", "task": {"ttl": 5}})
+    meta = task.pop("_meta")
+    assert RELATED not in meta
+    assert set(task) == {
+        "resultType",
+        "taskId",
+        "status",
+        "createdAt",
+        "lastUpdatedAt",
+        "ttlMs",
+        "pollIntervalMs",
+    }
+    assert (task["resultType"], task["status"]) == ("task", "working")
+    assert (task["ttlMs"], task["pollIntervalMs"]) == (600_000, 1000)
+    assert len(task["taskId"]) >= 32
+    state = await peer.result("tasks/get", {"taskId": task["taskId"]})
+    assert {**task, "resultType": "complete", "_meta": meta} == state
+
+
+@pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}, {"extensions": {EXTENSION: 1}}, {"tasks": {}}])
+async def test_a_client_that_knows_no_tasks(host: ServerHost, job: Job, capabilities: Any) -> None:
+    """It is answered as ever where the tool lets it, and refused where the tool does not."""
+    peer = DirectedPeer(host, capabilities=capabilities)
+    result = await peer.result("tools/call", {"name": "greet", "arguments": {"name": "Ada"}, "task": {}})
+    assert (result["resultType"], content_of(result)) == ("complete", "Hello, Ada!")
+    error = await peer.error("tools/call", {"name": "must"})
+    assert (error["code"], error["data"]) == (-32021, REQUIRED)
+
+
+async def test_a_tool_that_runs_as_no_task(peer: DirectedPeer) -> None:
+    """It is answered at once, whatever the client knows."""
+    result = await peer.result("tools/call", {"name": "echo", "arguments": {"text": "x"}, "task": {}})
+    assert (result["resultType"], content_of(result)) == ("complete", "x")
+
+
+async def test_a_tool_that_must(peer: DirectedPeer) -> None:
+    """It is a task for a client that knows them."""
+    assert (await peer.call("must"))["status"] == "working"
+
+
+@pytest.mark.parametrize("params", [{"name": "greet", "arguments": []}, {"arguments": {}}, {"name": "nobody"}])
+async def test_a_malformed_call_creates_no_task(host: ServerHost, peer: DirectedPeer, params: Any) -> None:
+    """What is wrong with the request itself is told at once."""
+    assert (await peer.error("tools/call", params))["code"] == -32602
+    assert not host._server.tasks()._tasks
+
+
+async def test_too_many_tasks_are_refused(job: Job) -> None:
+    """A call that cannot become a task is answered by a result that says when to try again."""
+    settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
+    async with ServerHost(container_of(job), flags=settings) as host:
+        peer = DirectedPeer(host)
+        await peer.call("job")
+        result = await peer.result("tools/call", {"name": "job"})
+        assert (result["resultType"], result["isError"]) == ("complete", True)
+        assert result["_meta"]["retryAfterMs"] == 500
+
+
+async def test_a_request_in_rounds_stays_in_them(peer: DirectedPeer, plain: DirectedPeer) -> None:
+    """A call that began to ask in rounds does not become a task on its way, and a state of one's own is refused."""
+    plain.capabilities = ELICITATION
+    asked = await plain.result("tools/call", {"name": "inquire"})
+    assert asked["resultType"] == "input_required"
+    answers = {"sure": {"action": "accept", "content": {"confirm": True}}}
+    again = {"name": "inquire", "requestState": asked["requestState"], "inputResponses": answers}
+    result = await peer.result("tools/call", again)
+    assert (result["resultType"], content_of(result)) == ("complete", "confirmed: True")
+    assert (await peer.error("tools/call", {**again, "requestState": "x"}))["code"] == -32602
+
+
+# What becomes of it
+
+
+async def test_a_task_completes(peer: DirectedPeer, job: Job) -> None:
+    """The state of a task that has completed holds the result, however often it is asked for."""
+    task = await peer.call("job")
+    before = await peer.result("tasks/get", {"taskId": task["taskId"]})
+    assert not {"result", "error", "inputRequests"} & set(before)
+    assert await peer.result("tasks/get", {"taskId": task["taskId"]}) == before
+    job.release.set()
+    state = await peer.until(task["taskId"], "completed")
+    assert (state["resultType"], content_of(state["result"])) == ("complete", "done")
+    assert "error" not in state
+    assert RELATED not in json.dumps(state)
+    assert state["lastUpdatedAt"] >= state["createdAt"]
+    assert await peer.result("tasks/get", {"taskId": task["taskId"]}) == state
+
+
+async def test_a_tool_that_fails_completes_the_task(peer: DirectedPeer) -> None:
+    """Here a result that is an error is a result."""
+    task = await peer.call("refuse")
+    state = await peer.until(task["taskId"], "completed")
+    assert (state["result"]["isError"], content_of(state["result"])) == (True, "no such luck")
+
+
+async def test_wrong_arguments_complete_the_task(peer: DirectedPeer) -> None:
+    """Arguments that do not fit are a result for the model, as they are without a task."""
+    task = await peer.call("greet", {"name": 1})
+    assert (await peer.until(task["taskId"], "completed"))["result"]["isError"] is True
+
+
+async def test_an_error_fails_the_task(peer: DirectedPeer) -> None:
+    """A JSON-RPC error is there as it would have been the answer, with all that it holds."""
+    task = await peer.call("break_off")
+    state = await peer.until(task["taskId"], "failed")
+    assert state["error"] == {"code": -32600, "message": "broken off", "data": {"piece": 3}}
+    assert (state["statusMessage"], "result" in state) == ("broken off", False)
+
+
+@pytest.mark.parametrize(("name", "status"), [("crash", "completed"), ("mumble", "failed")])
+async def test_what_broke_is_hidden(
+    peer: DirectedPeer, caplog: pytest.LogCaptureFixture, name: str, status: str
+) -> None:
+    """The client learns a reference, and the log learns the rest."""
+    task = await peer.call(name)
+    state = await peer.until(task["taskId"], status)
+    assert "secret" not in json.dumps(state)
+    told = state["result"]["_meta"] if status == "completed" else state["error"]["data"]
+    assert told["reference"] in caplog.text
+
+
+async def test_nothing_is_told_on_the_way(peer: DirectedPeer) -> None:
+    """Tasks of this design tell neither progress nor log messages."""
+    meta = {"progressToken": 1, LOG_LEVEL_KEY: "debug"}
+    task = await peer.call("herald", _meta=meta)
+    await peer.settle()
+    await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+    await peer.until(task["taskId"], "cancelled")
+    assert peer.heard == []
+
+
+# Cancelling
+
+
+async def test_a_task_is_cancelled(peer: DirectedPeer, job: Job) -> None:
+    """The request is acknowledged, and the tool is stopped."""
+    task = await peer.call("job")
+    await job.started.wait()
+    acknowledged = await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+    assert set(acknowledged) == {"resultType", "_meta"}
+    assert acknowledged["resultType"] == "complete"
+    await job.cancelled.wait()
+    state = await peer.until(task["taskId"], "cancelled")
+    assert not {"result", "error", "inputRequests"} & set(state)
+
+
+@pytest.mark.parametrize(("name", "status"), [("refuse", "completed"), ("break_off", "failed"), ("job", "cancelled")])
+async def test_what_has_ended_stays(peer: DirectedPeer, name: str, status: str) -> None:
+    """Cancelling what has ended is acknowledged and changes nothing."""
+    task = await peer.call(name)
+    if status == "cancelled":
+        await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+    before = await peer.until(task["taskId"], status)
+    for _ in range(2):
+        acknowledged = await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+        assert acknowledged["resultType"] == "complete"
+    assert await peer.result("tasks/get", {"taskId": task["taskId"]}) == before
+
+
+async def test_the_notification_does_not_cancel_a_task(peer: DirectedPeer, job: Job) -> None:
+    """A task is not the request that began it."""
+    number = peer.send("tools/call", {"name": "job"})
+    task = (await peer.reply(number))["result"]
+    await job.started.wait()
+    peer.transport.send(message("notifications/cancelled", {"requestId": number, "_meta": META}, id=None))
+    assert await peer.status(task["taskId"]) == "working"
+    job.release.set()
+    await peer.until(task["taskId"], "completed")
+
+
+# Whose it is
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+async def test_unknown_tasks(peer: DirectedPeer, method: str) -> None:
+    """An id that names no task, or is none, is a wrong parameter."""
+    for params in ({"taskId": "nothing"}, {"taskId": 1}, {}):
+        assert (await peer.error(method, {**params, "inputResponses": {}}))["code"] == -32602
+
+
+@pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
+async def test_methods_of_the_other_design(peer: DirectedPeer, method: str) -> None:
+    """What the revision before has is not there."""
+    assert (await peer.error(method, {"taskId": "x"}))["code"] == -32601
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+async def test_tasks_need_the_extension(peer: DirectedPeer, plain: DirectedPeer, method: str) -> None:
+    """Who does not say in this very request that it knows tasks is told so, whatever else is wrong."""
+    task = await peer.call("job")
+    for params in ({"taskId": task["taskId"], "inputResponses": {}}, {"taskId": "nothing"}, {}):
+        error = await plain.error(method, params)
+        assert (error["code"], error["data"]) == (-32021, REQUIRED)
+    assert await peer.status(task["taskId"]) == "working"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+@pytest.mark.parametrize(("creator", "stranger"), [(ADA, BOB), (ADA, ANONYMOUS), (ANONYMOUS, ADA)])
+async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal, stranger: Principal) -> None:
+    """A task is not there for another principal."""
+    mine, other = DirectedPeer(host, creator), DirectedPeer(host, stranger)
+    task = await mine.call("job")
+    params = {"taskId": task["taskId"], "inputResponses": {}}
+    assert (await other.error(method, params))["code"] == -32602
+    assert await mine.status(task["taskId"]) == "working"
+    assert await DirectedPeer(host, creator).status(task["taskId"]) == "working"
+
+
+async def test_the_designs_keep_apart(host: ServerHost) -> None:
+    """A task that began in one design cannot be followed in the other, by the same caller neither."""
+    directed, requesting = DirectedPeer(host, ADA), await RequestingPeer.begun(host, ADA)
+    ours, theirs = await directed.call("job"), await requesting.call("job")
+    for method in ("tasks/get", "tasks/result", "tasks/cancel"):
+        assert (await requesting.error(method, {"taskId": ours["taskId"]}))["code"] == -32602
+    for method in ("tasks/get", "tasks/update", "tasks/cancel"):
+        params = {"taskId": theirs["taskId"], "inputResponses": {}}
+        assert (await directed.error(method, params))["code"] == -32602
+    assert [one["taskId"] for one in (await requesting.result("tasks/list"))["tasks"]] == [theirs["taskId"]]
+
+
+# Hearing of it
+
+
+async def test_changes_are_told_to_who_listens(peer: DirectedPeer, job: Job) -> None:
+    """A listener hears of the tasks that it named, with all that it would be told if it asked."""
+    task, other = await peer.call("job"), await peer.call("must")
+    number = peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"], "nothing"]}})
+    accepted = await peer.hear("notifications/subscriptions/acknowledged")
+    assert accepted["params"]["notifications"] == {"taskIds": [task["taskId"]]}
+    await peer.result("tasks/cancel", {"taskId": other["taskId"]})
+    job.release.set()
+    told = (await peer.hear("notifications/tasks"))["params"]
+    assert told.pop("_meta") == {SUBSCRIPTION_KEY: number}
+    state = await peer.result("tasks/get", {"taskId": task["taskId"]})
+    assert told == {key: value for key, value in state.items() if key not in ("resultType", "_meta")}
+    assert content_of(told["result"]) == "done"
+    assert peer.heard == []
+
+
+async def test_an_error_that_cannot_be_written_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """A listener hears of it in the words that may leave the server."""
+    gate = asyncio.Event()
+
+    @tool(task_support="optional")
+    async def mumble_later() -> str:
+        await gate.wait()
+        raise ProtocolError("mumbled", data=object())
+
+    async with ServerHost(container_of(mumble_later)) as host:
+        peer = DirectedPeer(host)
+        task = await peer.call("mumble_later")
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
+        await peer.hear("notifications/subscriptions/acknowledged")
+        gate.set()
+        error = (await peer.hear("notifications/tasks"))["params"]["error"]
+    assert (error["code"], error["data"]["reference"] in caplog.text) == (-32603, True)
+
+
+async def test_listening_needs_the_extension(host: ServerHost, peer: DirectedPeer, plain: DirectedPeer) -> None:
+    """Who does not know tasks cannot listen to them, and who is somebody else hears of none."""
+    task = await peer.call("job")
+    wanted = {"notifications": {"taskIds": [task["taskId"]]}}
+    error = await plain.error("subscriptions/listen", wanted)
+    assert (error["code"], error["data"]) == (-32021, REQUIRED)
+    other = DirectedPeer(host, ADA)
+    other.send("subscriptions/listen", wanted)
+    accepted = await other.hear("notifications/subscriptions/acknowledged")
+    assert accepted["params"]["notifications"] == {}
+
+
+async def test_a_task_expires() -> None:
+    """When its time is up a task is stopped, its listeners are told, and its id means nothing."""
+    job = Job()
+    async with ServerHost(container_of(job), flags={"tasks": {"ttl_seconds": 0.05}}) as host:
+        peer = DirectedPeer(host)
+        task = await peer.call("job")
+        assert task["ttlMs"] == 50
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
+        told = (await peer.hear("notifications/tasks"))["params"]
+        assert (told["status"], told["statusMessage"]) == ("cancelled", "The task has expired")
+        await job.cancelled.wait()
+        assert (await peer.error("tasks/get", {"taskId": task["taskId"]}))["code"] == -32602
+
+
+async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
+    """Running tools are stopped before their server is gone, and who listens is told."""
+    async with ServerHost(container_of(job)) as host:
+        peer = DirectedPeer(host)
+        task = await peer.call("job")
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
+        await peer.hear("notifications/subscriptions/acknowledged")
+        await job.started.wait()
+    assert job.cancelled.is_set()
+    assert (await peer.hear("notifications/tasks"))["params"]["statusMessage"] == "The server is shutting down"
+    assert job.context is not None
+    assert job.context.cancel_reason == "shutdown"
+    assert not host.handler.inflight
+
+
+# Over HTTP
+
+
+@pytest_asyncio.fixture
+async def server(job: Job) -> AsyncIterator[HttpServer]:
+    """A real server."""
+    settings = {"http": {"watch_after_seconds": 0.001}}
+    async with serving(container_of(job, greet, routed, traced, Job("must", "required")), settings) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[httpx.AsyncClient]:
+    """What clients speak HTTP with."""
+    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+class Poster:
+    """A client that knows tasks, over HTTP."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str) -> None:
+        self._http = http
+        self._url = url
+
+    def written(self, method: str, params: Mapping[str, Any], **capabilities: Any) -> bytes:
+        """Write a request."""
+        known = capabilities or {"extensions": {EXTENSION: {}}}
+        meta = {**META, CAPABILITIES_KEY: known, **params.get("_meta", {})}
+        return message(method, {**params, "_meta": meta})
+
+    async def post(self, method: str, params: Mapping[str, Any], name: str | None = None, **headers: str) -> Any:
+        """Send a request with its headers, of which the name can be another one."""
+        named = name or params.get("taskId") or params.get("name")
+        sent = {**mirrored(method, named), **headers}
+        return await self._http.post(self._url, content=self.written(method, params), headers=sent)
+
+
+@pytest_asyncio.fixture
+async def poster(server: HttpServer, http: httpx.AsyncClient) -> Poster:
+    """A client."""
+    return Poster(http, server.url)
+
+
+async def begin(poster: Poster, name: str, **params: Any) -> str:
+    reply = await poster.post("tools/call", {"name": name, "arguments": {}, **params})
+    assert reply.status_code == 200
+    result = reply.json()["result"]
+    assert result["resultType"] == "task"
+    return str(result["taskId"])
+
+
+async def ended(poster: Poster, task_id: str) -> Any:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            state = (await poster.post("tasks/get", {"taskId": task_id})).json()["result"]
+            if state["status"] != "working":
+                return state
+
+
+async def test_a_task_over_http(poster: Poster, job: Job) -> None:
+    """A task is begun, looked at, and gives its result, each by a plain request of its own."""
+    task_id = await begin(poster, "job")
+    await job.started.wait()
+    reply = await poster.post("tasks/get", {"taskId": task_id})
+    assert (reply.headers["content-type"], reply.json()["result"]["status"]) == ("application/json", "working")
+    job.release.set()
+    assert content_of((await ended(poster, task_id))["result"]) == "done"
+
+
+async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx.AsyncClient, job: Job) -> None:
+    """A call ends with its connection; a task does not."""
+    async with httpx.AsyncClient(verify=False) as leaving:
+        task_id = await begin(Poster(leaving, server.url), "job")
+        await job.started.wait()
+    (call,) = server.host.handler.inflight
+    await until(lambda: call in server.host.handler.inflight._watched)
+    assert not job.cancelled.is_set()
+    job.release.set()
+    assert content_of((await ended(Poster(http, server.url), task_id))["result"]) == "done"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+async def test_the_name_is_repeated_in_a_header(poster: Poster, method: str) -> None:
+    """A header that names another task, or none, is refused."""
+    task_id = await begin(poster, "job")
+    params = {"taskId": task_id, "inputResponses": {}}
+    for name in ("nothing", task_id.swapcase()):
+        reply = await poster.post(method, params, name=name)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
+    reply = await poster.post(method, params, **{"Mcp-Name": ""})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
+    assert (await poster.post(method, params)).status_code == 200
+
+
+async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Poster) -> None:
+    """A call that would become a task is held to its headers like any other."""
+    params = {"name": "routed", "arguments": {"tenant": "acme"}}
+    for headers in ({}, {"Mcp-Param-Tenant": "evil"}):
+        reply = await poster.post("tools/call", params, **headers)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
+    assert not server.host._server.tasks()._tasks
+    reply = await poster.post("tools/call", params, **{"Mcp-Param-Tenant": "acme"})
+    state = await ended(poster, reply.json()["result"]["taskId"])
+    assert content_of(state["result"]) == "for acme"
+
+
+async def test_the_trace_of_the_headers_is_known(poster: Poster) -> None:
+    """What a gateway says of the trace reaches a task, too."""
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    reply = await poster.post("tools/call", {"name": "traced"}, traceparent=trace)
+    assert content_of((await ended(poster, reply.json()["result"]["taskId"]))["result"]) == trace
+
+
+async def test_statuses(http: httpx.AsyncClient, server: HttpServer, poster: Poster) -> None:
+    """A missing extension is a bad request, a task that is not there an ordinary error."""
+    bodies = {
+        "tools/call": poster.written("tools/call", {"name": "must"}, roots={}),
+        "tasks/get": poster.written("tasks/get", {"taskId": "must"}, roots={}),
+    }
+    for method, body in bodies.items():
+        reply = await http.post(server.url, content=body, headers=mirrored(method, "must"))
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32021)
+        assert reply.json()["error"]["data"] == REQUIRED
+    reply = await poster.post("tasks/get", {"taskId": "nothing"})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (200, -32602)
+    assert (await poster.post("tasks/result", {"taskId": "nothing"})).status_code == 404
+
+
+async def test_listening_over_http(http: httpx.AsyncClient, server: HttpServer, poster: Poster, job: Job) -> None:
+    """A stream that names a task tells of its end."""
+    task_id = await begin(poster, "job")
+    body = poster.written("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+    headers = mirrored("subscriptions/listen")
+    async with http.stream("POST", server.url, content=body, headers=headers) as response:
+        stream = EventReader(response)
+        assert (await stream.take()).message["params"]["notifications"] == {"taskIds": [task_id]}
+        job.release.set()
+        told = (await stream.take()).message
+    assert (told["method"], told["params"]["status"]) == ("notifications/tasks", "completed")

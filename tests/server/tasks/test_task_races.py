@@ -1,0 +1,375 @@
+"""Tasks that begin, ask, end, expire and are cancelled at nearly the same time, and what is left of them."""
+
+import asyncio
+import gc
+import json
+import logging
+import random
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import BaseModel
+
+from axolotl_core import Declined, ITool, Principal, ProtocolError, ToolContext, tool
+from axolotl_server import ServerHost
+from axolotl_server.tasks.detached_call import work
+from axolotl_server.tasks.requested_tasks import RequestedTasks
+from axolotl_server.tasks.task import Task
+from tests.support.peers.session_client import Client
+from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer
+from tests.support.peers.task_results import Waiting, begin
+from tests.support.peers.wire import message
+from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
+from tests.support.tools import container_of
+
+TASKS = 1000
+SEED = 20260728
+TERMINAL = {"completed", "failed", "cancelled"}
+
+
+class Word(BaseModel):
+    word: str
+
+
+class Course(BaseModel):
+    turns: int
+    end: str
+
+
+class Runner(ITool[Course, str]):
+    """Gives the loop away a number of times, and ends in one of many ways."""
+
+    name = "run"
+    task_support = "optional"
+    timeout_seconds = 5
+
+    async def execute(self, arguments: Course, context: ToolContext) -> str:
+        for turn in range(arguments.turns):
+            context.report_progress(turn)
+            await asyncio.sleep(0)
+        match arguments.end:
+            case "error":
+                raise ProtocolError("error")
+            case "ask":
+                try:
+                    return (await context.ask(Word, "Which?")).word
+                except Declined:
+                    return "declined"
+        return arguments.end
+
+
+async def turns(number: int) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def requested_of(host: ServerHost) -> RequestedTasks:
+    """Find what follows the tasks that clients asked for."""
+    method: Any = host._server.eras().opening.methods["tasks/result"]
+    found = method.__self__
+    assert isinstance(found, RequestedTasks)
+    return found
+
+
+def assert_nothing_runs(host: ServerHost) -> None:
+    store, deadlines = host._server.tasks(), host._server.deadlines()
+    assert not host.handler.inflight
+    assert not host.handler.inflight._watched
+    assert not store._running
+    assert not requested_of(host)._exchanges
+    assert not deadlines._pauses
+    assert all(not lane for lane in deadlines._lanes.values())
+    for task in store._tasks.values():
+        assert task.status in TERMINAL
+        assert (task.calls, task._unanswered, task._on_change) == ({}, set(), None)
+        assert task.questions.described() == {}
+
+
+def course(chance: random.Random, *ends: str) -> dict[str, Any]:
+    return {"turns": chance.randrange(12), "end": chance.choice(ends)}
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
+    """A thousand of them, cancelled, fetched and answered at random, each have one end and leave nothing."""
+    chance = random.Random(seed)
+    before = asyncio.all_tasks()
+    async with ServerHost(container_of(Runner()), flags={"tasks": {"maximum": TASKS}}) as host:
+        peer = await RequestingPeer.begun(host)
+        open_ids: list[str] = []
+        for number in range(TASKS):
+            params = {"name": "run", "arguments": course(chance, "done", "error", "ask"), "task": {}}
+            begun = peer.send("tools/call", {**params, "_meta": {"progressToken": number}})
+            open_ids.append((await peer.reply(begun))["result"]["task"]["taskId"])
+            await turns(chance.randrange(3))
+            victim = chance.choice(open_ids)
+            match chance.randrange(5):
+                case 0 | 1:
+                    peer.send("tasks/cancel", {"taskId": victim})
+                case 2:
+                    waiting = peer.send("tasks/result", {"taskId": victim})
+                    if chance.random() < 0.5:
+                        peer.transport.send(message("notifications/cancelled", {"requestId": waiting}, id=None))
+            heard, peer.heard = peer.heard, []
+            for said in heard:
+                if "id" in said and chance.random() < 0.6:
+                    peer.answer(said, {"action": "accept", "content": {"word": "x"}})
+        for task_id in open_ids:
+            peer.send("tasks/cancel", {"taskId": task_id})
+        await until(lambda: not host.handler.inflight)
+        await peer.settle()
+        assert_nothing_runs(host)
+        connection = peer.transport._peer.connection()
+        assert (connection.pending, connection.calls) == ({}, {})
+        assert len(host._server.tasks()._tasks) == TASKS
+        await peer.close()
+    assert host._server.tasks()._tasks == {}
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+async def test_directed_tasks_leave_nothing_behind(seed: int) -> None:
+    """The same for those that the server decided on."""
+    chance = random.Random(seed)
+    before = asyncio.all_tasks()
+    async with ServerHost(container_of(Runner()), flags={"tasks": {"maximum": TASKS}}) as host:
+        peer = DirectedPeer(host)
+        ids: list[str] = []
+        for _ in range(TASKS):
+            ids.append((await peer.call("run", course(chance, "done", "error", "ask")))["taskId"])
+            await turns(chance.randrange(3))
+            victim = chance.choice(ids)
+            match chance.randrange(4):
+                case 0 | 1:
+                    peer.send("tasks/cancel", {"taskId": victim})
+                case 2:
+                    answers = {"ask-1": {"action": "accept", "content": {"word": "x"}}}
+                    peer.send("tasks/update", {"taskId": victim, "inputResponses": answers})
+        for task_id in ids:
+            peer.send("tasks/cancel", {"taskId": task_id})
+        await until(lambda: not host.handler.inflight)
+        await peer.settle()
+        assert all("result" in reply for reply in peer.replies.values())
+        assert_nothing_runs(host)
+        await peer.close()
+    assert asyncio.all_tasks() == before
+
+
+@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+async def test_tasks_that_expire_leave_nothing_behind(seed: int) -> None:
+    """A task whose time is up in the middle of anything is gone with all that it had."""
+    chance = random.Random(seed)
+    async with ServerHost(container_of(Runner(), Job())) as host:
+        peer = await RequestingPeer.begun(host)
+        waiting = []
+        for number in range(200):
+            name, arguments = chance.choice([("run", course(chance, "done", "ask")), ("job", {})])
+            ttl = chance.choice([0, 1, 5, 20])
+            params = {"name": name, "arguments": arguments, "task": {"ttl": ttl}, "_meta": {"progressToken": number}}
+            task = (await peer.result("tools/call", params))["task"]
+            waiting.append(peer.send("tasks/result", {"taskId": task["taskId"]}))
+        await until(lambda: not host._server.tasks()._tasks)
+        replies = [await peer.reply(number) for number in waiting]
+        await until(lambda: not host.handler.inflight)
+        await peer.settle()
+        assert all("result" in reply or reply["error"]["code"] == -32602 for reply in replies)
+        assert_nothing_runs(host)
+        assert host._server.tasks()._timers == {}
+
+
+async def test_ids_of_requests_do_not_matter() -> None:
+    """Tasks begun under one and the same id are as many tasks, and the id is free for other requests."""
+    job = Job()
+    async with ServerHost(container_of(job)) as host:
+        peer = await RequestingPeer.begun(host)
+        ids = set()
+        for _ in range(3):
+            peer.transport.send(message("tools/call", {"name": "job", "task": {}}, id=500))
+            ids.add((await peer.reply(500))["result"]["task"]["taskId"])
+        assert len(ids) == 3
+        peer.transport.send(message("ping", id=500))
+        assert await peer.reply(500) == {"jsonrpc": "2.0", "id": 500, "result": {}}
+
+
+async def test_a_task_that_was_cancelled_before_it_began_never_runs() -> None:
+    """Whoever is faster, the code of a task that has ended is not begun."""
+    ran: list[object] = []
+
+    async def run(request: object) -> bytes:
+        ran.append(request)
+        return b"{}"
+
+    async with ServerHost(container_of(Job())) as host:
+        store = host._server.tasks()
+        await DirectedPeer(host).call("job")
+        (known,) = store._tasks.values()
+        task: Task = store.create(known.owner, None, print)
+        request: Any = object()
+        store.run(work(task, request, run, lambda task, result: task.end("completed", result=result)))
+        await store.close()
+        assert (ran, task.status) == ([], "cancelled")
+
+
+# What a task that has ended holds on to
+
+
+class Luggage:
+    """Something that a tool carries around while it runs."""
+
+
+class Traveller:
+    """Tools that carry luggage, and end in various ways."""
+
+    def __init__(self) -> None:
+        self.luggage: list[weakref.ref[Luggage]] = []
+        self.contexts: list[ToolContext] = []
+
+    def pack(self, context: ToolContext) -> Luggage:
+        luggage = Luggage()
+        self.luggage.append(weakref.ref(luggage))
+        context.cancellation.on_cancel(lambda reason, luggage=luggage: luggage)  # type: ignore[misc]
+        return luggage
+
+    @tool(task_support="optional")
+    async def arrive(self, context: ToolContext) -> str:
+        """Give a result."""
+        luggage = self.pack(context)
+        return type(luggage).__name__
+
+    @tool(task_support="optional")
+    async def break_down(self, context: ToolContext) -> str:
+        """Give an error of the protocol, with a cause."""
+        luggage = self.pack(context)
+        try:
+            raise RuntimeError(luggage)
+        except RuntimeError as error:
+            raise ProtocolError("broken down") from error
+
+    @tool(task_support="optional")
+    async def get_lost(self, context: ToolContext) -> str:
+        """Fail."""
+        luggage = self.pack(context)
+        raise RuntimeError(luggage)
+
+    @tool(task_support="optional")
+    async def wait(self, context: ToolContext) -> str:
+        """Ask."""
+        luggage = self.pack(context)
+        return f"{luggage} {(await context.ask(Word, 'Which?', key='word')).word}"
+
+
+@pytest.fixture
+def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Log nothing: pytest keeps what is logged, and with it the frames of what failed."""
+    monkeypatch.setattr(logging.getLogger("axolotl"), "disabled", True)
+
+
+WAYS: list[Callable[[Traveller], Any]] = [
+    lambda traveller: traveller.arrive,
+    lambda traveller: traveller.break_down,
+    lambda traveller: traveller.get_lost,
+    lambda traveller: traveller.wait,
+]
+
+
+def assert_garbage(traveller: Traveller) -> None:
+    gc.collect()
+    assert traveller.luggage
+    assert [luggage() for luggage in traveller.luggage] == [None] * len(traveller.luggage)
+
+
+@pytest.mark.usefixtures("unlogged")
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_requested_task_holds_on_to_nothing(way: Callable[[Traveller], Any]) -> None:
+    """What a tool carried is garbage as soon as its task has ended, also when the result was fetched more than once."""
+    traveller = Traveller()
+    journey = way(traveller)
+    async with ServerHost(container_of(journey)) as host:
+        peer = await RequestingPeer.begun(host)
+        task = await peer.call(journey.name)
+        if journey.name == "wait":
+            await peer.hear("elicitation/create")
+            await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+        for _ in range(3):
+            await peer.fetch(task["taskId"])
+        await until(lambda: not host.handler.inflight)
+        await peer.settle()
+        assert_garbage(traveller)
+        await peer.close()
+
+
+@pytest.mark.usefixtures("unlogged")
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_directed_task_holds_on_to_nothing(way: Callable[[Traveller], Any]) -> None:
+    """The same for those that the server decided on."""
+    traveller = Traveller()
+    journey = way(traveller)
+    async with ServerHost(container_of(journey)) as host:
+        peer = DirectedPeer(host, Principal("ada"))
+        task = await peer.call(journey.name)
+        if journey.name == "wait":
+            await peer.until(task["taskId"], "input_required")
+            await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+        await until(lambda: not host.handler.inflight)
+        await peer.result("tasks/get", {"taskId": task["taskId"]})
+        assert_garbage(traveller)
+
+
+@pytest.mark.usefixtures("unlogged")
+async def test_a_finished_task_holds_on_to_no_session() -> None:
+    """The session of a task that has ended, and those who waited for it, are garbage when the client has left."""
+    async with (
+        serving(container_of(*[way(Traveller()) for way in WAYS[:3]])) as server,
+        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+    ):
+        client = Client(http, server.url)
+        await client.begin()
+        for name in ("arrive", "break_down", "get_lost"):
+            waiting = Waiting(client, await begin(client, name))
+            assert len(await waiting.rest()) == 1
+        (session,) = server.app.sessions._by_id.values()
+        known = weakref.ref(session)
+        del session
+        await client.end()
+        assert len(server.host._server.tasks()._tasks) == 3
+        await until(lambda: gc.collect() >= 0 and known() is None)
+
+
+async def test_who_waits_no_longer_is_forgotten() -> None:
+    """A task does not remember those who stopped waiting for it."""
+    job = Job()
+    async with ServerHost(container_of(job)) as host:
+        peer = await RequestingPeer.begun(host)
+        task = await peer.call("job")
+        for _ in range(50):
+            waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
+            peer.transport.send(message("notifications/cancelled", {"requestId": waiting}, id=None))
+        await peer.settle()
+        (exchange,) = requested_of(host)._exchanges.values()
+        await until(lambda: not peer.transport._peer._tasks)
+        assert (exchange._waiters, peer.transport._peer.connection().calls) == ([], {})
+        assert peer.replies == {}
+
+
+async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:
+    """A session without a stream keeps nothing of what its tasks say."""
+    job = Job()
+    async with (
+        serving(container_of(job)) as server,
+        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+    ):
+        client = Client(http, server.url)
+        await client.begin()
+        await begin(client, "job", _meta={"progressToken": 1})
+        await job.started.wait()
+        assert job.context is not None
+        for step in range(1000):
+            job.context.report_progress(step)
+            job.context.log("info", json.dumps({"step": step}))
+        (session,) = server.app.sessions._by_id.values()
+        (exchange,) = requested_of(server.host)._exchanges.values()
+        assert (session.has_spoken, exchange._asked, exchange._waiters) == (False, {}, [])
+        job.release.set()

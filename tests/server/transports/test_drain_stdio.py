@@ -1,0 +1,258 @@
+"""The end of a server on stdio: by the end of its input, or by a signal while its client is still there."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from axolotl_server.transports import pipes
+from tests.support.containers.shutdown_tools import LONG
+from tests.support.peers.wire import INITIALIZE, META, call, message
+from tests.support.servers.stoppable_processes import TARGET, Process, starting
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes")
+
+CALLS = 250
+SLACK = 3.0
+"""How much longer everything may take on a machine with other work."""
+HELLO = {**INITIALIZE, "capabilities": {"elicitation": {}}}
+PATIENT = {"AXOLOTL_STDIO__DRAIN_SECONDS": str(LONG)}
+
+
+@asynccontextmanager
+async def over_stdio(**environment: str) -> AsyncIterator[Process]:
+    """Serve over stdio, after a handshake."""
+    async with starting(TARGET, **environment) as server:
+        server.say(message("initialize", HELLO, id="hello"), message("notifications/initialized", id=None))
+        assert (await server.hear())["id"] == "hello"
+        yield server
+
+
+def asked(name: str, arguments: Any = None, id: int | str = 1) -> bytes:
+    """Write a call as clients with a handshake do."""
+    return call(name, arguments, id=id, legacy=True)
+
+
+def answer(question: Any, name: str) -> bytes:
+    """Write the answer to a question."""
+    result = {"action": "accept", "content": {"name": name}}
+    return json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
+
+
+def results(said: list[Any]) -> dict[Any, Any]:
+    """Give the results by the ids of their requests."""
+    return {one["id"]: one["result"] for one in said if "result" in one}
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """A named pipe, which a tool reads when the test writes."""
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    return path
+
+
+async def write(path: Path, text: str = "now") -> None:
+    """Let the tool go on that reads a pipe."""
+    await asyncio.to_thread(path.write_text, text)
+
+
+async def test_running_calls_are_answered_at_the_end_of_the_input() -> None:
+    """Hundreds of calls that run when the client closes its end are answered, quietly, and the exit code is 0."""
+    async with over_stdio() as server:
+        arguments = {"total": CALLS, "seconds": 0.3}
+        server.say(*(asked("work_together", {**arguments, "number": one}, id=one) for one in range(CALLS)))
+        await server.until("all calls run")
+        server.stdin.close()
+        answers = results(await server.hear_rest())
+        assert await server.ended() == 0
+    assert {one: result["structuredContent"] for one, result in answers.items()} == {
+        one: {"result": one} for one in range(CALLS)
+    }
+    assert "told to stop" not in server.log
+
+
+async def test_what_does_not_end_is_stopped_and_answered() -> None:
+    """Code that is stuck is answered with the reason, and named in the log."""
+    stuck = ["hang", "swallow", "block"]
+    async with over_stdio(AXOLOTL_STDIO__DRAIN_SECONDS="0.2") as server:
+        server.say(*(asked(name, id=name) for name in stuck))
+        for name in stuck:
+            await server.until(f"{name} runs")
+        server.stdin.close()
+        began = time.monotonic()
+        answers = results(await server.hear_rest())
+        assert await server.ended() == 0
+    assert {name: result["_meta"]["reason"] for name, result in answers.items()} == dict.fromkeys(stuck, "shutdown")
+    assert server.ended_at - began < 0.2 + 2 + SLACK
+    for name in stuck:
+        assert f"tool {name}, request {name!r}, is stopped: shutdown" in server.log
+
+
+async def test_a_question_that_nobody_can_answer_is_given_up() -> None:
+    """A call that waits for an answer is stopped when the client closes its end, however long others may go on."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(asked("ask_name", id=7))
+        question = await server.hear()
+        assert question["method"] == "elicitation/create"
+        server.stdin.close()
+        began = time.monotonic()
+        answers = results(await server.hear_rest())
+        assert await server.ended() == 0
+    assert answers[7]["_meta"]["reason"] == "shutdown"
+    assert server.ended_at - began < SLACK
+
+
+async def test_a_question_that_comes_too_late_is_not_asked(pipe: Path) -> None:
+    """A call that wants to ask after the client closed its end is stopped, though it would ask for ever."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(asked("ask_late", {"path": str(pipe)}, id=7))
+        await server.until("ask_late runs")
+        server.stdin.close()
+        await write(pipe)
+        began = time.monotonic()
+        said = await server.hear_rest()
+        assert await server.ended() == 0
+    assert results(said)[7]["_meta"]["reason"] == "shutdown"
+    assert "elicitation/create" not in json.dumps(said)
+    assert server.ended_at - began < SLACK
+
+
+async def test_a_question_of_a_task_is_given_up() -> None:
+    """The same holds for a task, and who waits for its result is answered."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(message("tools/call", {"name": "ask_as_task", "arguments": {}, "task": {}}))
+        task = (await server.hear())["result"]["task"]["taskId"]
+        server.say(message("tasks/result", {"taskId": task}, id=2))
+        while (await server.hear()).get("method") != "elicitation/create":
+            pass
+        server.stdin.close()
+        began = time.monotonic()
+        answers = results(await server.hear_rest())
+        assert await server.ended() == 0
+    assert answers[2]["_meta"]["reason"] == "shutdown"
+    assert server.ended_at - began < SLACK
+
+
+async def test_a_last_answer_is_heard() -> None:
+    """An answer that is sent right before the client closes its end is an answer."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(asked("ask_name", id=7))
+        question = await server.hear()
+        server.say(answer(question, "Ada"))
+        server.stdin.close()
+        answers = results(await server.hear_rest())
+        assert await server.ended() == 0
+    assert answers[7]["content"][0]["text"] == "Ada"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_client_is_heard_after_a_signal(number: signal.Signals) -> None:
+    """A client that is still there may answer what it was asked; its new calls are refused, and then it is over."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(asked("ask_name", id=7))
+        question = await server.hear()
+        server.tell(number)
+        await server.until(f"told to stop by {number.name}; still running: 1, for at most 60 seconds")
+        server.say(asked("echo", {"text": "late"}, id=8))
+        refused = (await server.hear())["result"]
+        assert (refused["isError"], refused["_meta"]["retryAfterMs"]) == (True, 1000)
+        server.say(answer(question, "Ada"))
+        assert (await server.hear())["result"]["content"][0]["text"] == "Ada"
+        assert await server.hear() is None
+        assert await server.ended() == 0
+
+
+async def test_a_client_that_leaves_after_a_signal_is_not_waited_for() -> None:
+    """What a client that was told to wait can no longer answer is given up when it closes its end."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(asked("ask_name", id=7))
+        await server.hear()
+        server.tell()
+        await server.until("told to stop")
+        server.stdin.close()
+        answers = results(await server.hear_rest())
+        assert await server.ended() == 0
+    assert answers[7]["_meta"]["reason"] == "shutdown"
+
+
+async def test_a_signal_after_the_end_of_the_input_hastens() -> None:
+    """Clients that closed the input and lost their patience send a signal: what runs is stopped at once."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(asked("hang", id=7), asked("swallow", id=8), asked("ask_name", id=9))
+        await server.until("swallow runs")
+        await server.hear()
+        server.stdin.close()
+        while (await server.hear()).get("id") != 9:
+            pass  # the question is given up: the end of the input is known
+        server.tell()
+        began = time.monotonic()
+        answers = results(await server.hear_rest())
+        assert await server.ended() == 0
+    assert {answers[one]["_meta"]["reason"] for one in (7, 8)} == {"shutdown"}
+    assert server.ended_at - began < 2 + SLACK
+
+
+async def test_resources_are_closed_after_the_last_answer(pipe: Path) -> None:
+    """The resources of the container are there as long as a call runs, and closed before the process ends."""
+    async with over_stdio(**PATIENT) as server:
+        server.say(asked("read_late", {"path": str(pipe)}))
+        await server.until("read_late runs")
+        server.stdin.close()
+        assert "closed" not in server.log
+        await write(pipe, "late")
+        assert results(await server.hear_rest())[1]["content"][0]["text"] == "late"
+        assert await server.ended() == 0
+    assert server.log.index("cache closed") < server.log.index("database closed")
+
+
+async def test_listeners_are_told() -> None:
+    """A listener gets its result and the notification that ends it, and does not hold the end up."""
+    listen = message("subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": META}, id="l")
+    async with starting(TARGET, **PATIENT) as server:
+        server.say(listen)
+        assert (await server.hear())["method"] == "notifications/subscriptions/acknowledged"
+        server.tell()
+        result, cancelled = await server.hear_rest()
+        assert await server.ended() == 0
+    assert (result["id"], result["result"]["resultType"]) == ("l", "complete")
+    assert (cancelled["method"], cancelled["params"]) == ("notifications/cancelled", {"requestId": "l"})
+
+
+async def test_a_client_that_does_not_read_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What nobody takes from the standard output holds the end up for a while, and not for ever."""
+    monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
+    theirs, ours = os.pipe()
+    try:
+        writer = await pipes.open_writer(ours, lambda full: None, lambda: None)
+        writer.write(b"x" * 2**20)
+        await writer.close()
+    finally:
+        os.close(theirs)
+    assert "bytes are lost: nobody reads the standard output" in caplog.text
+
+
+async def test_a_client_that_reads_slowly_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As long as something is taken, the rest is kept."""
+    monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
+    theirs, ours = os.pipe()
+    writer = await pipes.open_writer(ours, lambda full: None, lambda: None)
+    writer.write(b"x" * 2**20)
+    closing = asyncio.ensure_future(writer.close())
+    read = 0
+    while chunk := await asyncio.to_thread(os.read, theirs, 2**16):
+        read += len(chunk)
+        await asyncio.wait((closing,), timeout=0.02)
+    await closing
+    os.close(theirs)
+    assert read == 2**20

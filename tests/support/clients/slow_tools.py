@@ -1,0 +1,161 @@
+"""Tools that take their time: they tell how far they are, can be cancelled, hang up, and run as tasks."""
+
+import asyncio
+from collections import defaultdict
+from typing import Annotated, Final, Literal, cast
+
+from pydantic import BaseModel, Field
+
+from axolotl_core import ToolContext, ToolError, tool
+from axolotl_core.protocol.messages import LEVELS, LogLevel
+from axolotl_core.registry import AnyTool
+from tests.support.clients.asking_tools import Word
+
+
+class Wind(BaseModel):
+    """A part of a report."""
+
+    speed: float
+    direction: Literal["north", "east", "south", "west"]
+
+
+class Report(BaseModel):
+    """An answer with structure."""
+
+    city: str
+    winds: list[Wind]
+    note: str | None = None
+
+
+class Works:
+    """What goes on under some name, and who waits for it."""
+
+    def __init__(self) -> None:
+        self.released: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self.stopped: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+
+
+_works = Works()
+
+
+@tool
+async def climb(steps: int, total: int | None, context: ToolContext) -> str:
+    """Tell of every step, as fast as it goes."""
+    for step in range(1, steps + 1):
+        context.report_progress(step, total, f"step {step}")
+    return "there"
+
+
+@tool
+async def chatter(context: ToolContext) -> str:
+    """Log at every level."""
+    for level in LEVELS:
+        context.log(cast(LogLevel, level), {"said": level}, logger="chatter")
+    return "enough"
+
+
+@tool
+async def stall(name: str, context: ToolContext) -> str:
+    """Work until somebody stops it."""
+    context.report_progress(1)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        _works.stopped[name].set()
+    return "never"
+
+
+@tool
+async def drift(name: str, context: ToolContext) -> str:
+    """Hang up, and work until somebody stops it."""
+    context.report_progress(1)
+    context.hang_up()
+    context.report_progress(2)
+    return await stall(name, context)
+
+
+@tool
+async def stopped(name: str) -> bool:
+    """Wait until the work of that name was stopped."""
+    await _works.stopped[name].wait()
+    return True
+
+
+@tool(timeout_seconds=0.4)
+async def overrun() -> None:
+    """Take longer than allowed."""
+    await asyncio.Event().wait()
+
+
+@tool
+async def leave(name: str, context: ToolContext) -> str:
+    """Hang up, go on, ask, and answer whoever came back."""
+    context.report_progress(1)
+    context.hang_up()
+    context.report_progress(2)
+    await _works.released[name].wait()
+    return f"{name} {(await context.ask(Word, 'Still there?')).word}"
+
+
+@tool
+async def follow(name: str, context: ToolContext) -> str:
+    """Tell of a step, and wait until somebody lets it go on."""
+    context.report_progress(1)
+    await _works.released[name].wait()
+    context.report_progress(2)
+    return f"{name} followed"
+
+
+@tool
+async def release(name: str) -> None:
+    """Let the work of that name go on."""
+    _works.released[name].set()
+
+
+@tool
+async def report(city: str) -> Report:
+    """Answer with structure."""
+    return Report(city=city, winds=[Wind(speed=3.5, direction="north"), Wind(speed=1, direction="east")])
+
+
+@tool
+async def routed(tenant: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Tenant"})], amount: int) -> str:
+    """Take an argument that is repeated in a header."""
+    return f"{amount} for {tenant}"
+
+
+@tool(task_support="optional")
+async def compose(name: str, context: ToolContext) -> Report:
+    """Ask in the middle of a task."""
+    answer = await context.ask(Word, "Which note?", key="note")
+    return Report(city=name, winds=[], note=answer.word)
+
+
+@tool(task_support="required")
+async def toil(name: str, context: ToolContext) -> str:
+    """Work as a task until somebody stops it."""
+    return await stall(name, context)
+
+
+@tool(task_support="required")
+async def spoil() -> str:
+    """Fail as a task."""
+    raise ToolError("spoiled")
+
+
+WORKING_TOOLS: Final[tuple[AnyTool, ...]] = (
+    climb,
+    chatter,
+    stall,
+    drift,
+    stopped,
+    overrun,
+    leave,
+    follow,
+    release,
+    report,
+    routed,
+    compose,
+    toil,
+    spoil,
+)

@@ -1,0 +1,89 @@
+"""A tool whose work must not be done twice, and that a test steers."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+from pydantic import BaseModel
+
+from axolotl_core import ITool, Principal, ToolCall, ToolContext
+from axolotl_core.policies.tool_rules import Idempotency, IResultStore
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server.layers.idempotency.layer import IdempotencyLayer
+from axolotl_server.stores.memory_results import MemoryResultStore
+from tests.support.peers.layer_calls import HandCall, spec_of
+from tests.support.servers.serving import until
+
+
+class Order(BaseModel):
+    key: str | None = None
+    amount: int = 0
+
+
+class Pay(ITool[Order, str]):
+    """Waits in each run until it is told how to end, and counts."""
+
+    name = "pay"
+    idempotency: Idempotency | None = Idempotency(key="key", window_seconds=60.0)
+
+    def __init__(self) -> None:
+        self.runs: Counter[str | None] = Counter()
+        self.done: Counter[str | None] = Counter()
+        self.cancelled: Counter[str | None] = Counter()
+        self.ends: dict[str | None, asyncio.Future[Any]] = {}
+        self.contexts: list[ToolContext] = []
+
+    async def execute(self, arguments: Order, context: ToolContext) -> str:
+        key = arguments.key
+        assert key not in self.ends, "two runs of one key at once"
+        self.runs[key] += 1
+        self.contexts.append(context)
+        self.ends[key] = asyncio.get_running_loop().create_future()
+        try:
+            said = await self.ends[key]
+        except asyncio.CancelledError:
+            self.cancelled[key] += 1
+            raise
+        finally:
+            del self.ends[key]
+        self.done[key] += 1
+        return f"{key} {said}"
+
+
+class Till:
+    """The tool behind the layer, with a clock that is set by hand."""
+
+    def __init__(self, tool: Pay | None = None, store: IResultStore | None = None, **options: Any) -> None:
+        self.now = 0.0
+        self.finalised: list[ToolCall] = []
+        self.tool = tool or Pay()
+        self.store = MemoryResultStore(1000, 1_000_000, lambda: self.now) if store is None else store
+        self.spec = spec_of(self.tool)
+        self.layer = IdempotencyLayer(self.store, self.finalised.append, **options)
+        self.invoke = self.layer.wrap(self.spec, lambda call: self.tool.execute(call.arguments, call))
+
+    def begin(self, key: str | None = "k", amount: int = 0, principal: Principal = ANONYMOUS, **more: Any) -> HandCall:
+        """Make a call."""
+        return HandCall(self.invoke, self.spec, {"key": key, "amount": amount}, principal=principal, **more)
+
+    async def running(self, key: str | None = "k") -> None:
+        """Wait until the work of a key is at it."""
+        await until(lambda: key in self.tool.ends)
+
+    async def end(self, said: Any, key: str | None = "k") -> None:
+        """Let the work of a key end: with a word, or with an exception."""
+        await self.running(key)
+        end = self.tool.ends[key]
+        if isinstance(said, BaseException):
+            end.set_exception(said)
+        else:
+            end.set_result(said)
+
+
+def text(outcome: Any) -> str:
+    """Read an output, or one that was stored."""
+    return outcome if isinstance(outcome, str) else str(outcome.content[0].text)
+
+
+def forget(call: ToolCall) -> None:
+    """Finalise nothing: the tools of most tests have nothing made for their calls."""

@@ -1,0 +1,74 @@
+"""Processes that tests look at from outside."""
+
+import asyncio
+import multiprocessing
+import os
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from tests.support.servers.serving import PATIENCE_SECONDS
+
+
+def share_forks() -> None:
+    """Choose what the process that all others are forked from has imported, before anybody starts it."""
+    modules = [
+        "tests.support.servers.preload",
+        "axolotl_server.execution.worker",
+        "tests.support.containers.process_tools",
+    ]
+    multiprocessing.get_context("forkserver").set_forkserver_preload(modules)
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait until a process has ended, whoever started it."""
+    try:
+        psutil.Process(pid).wait(PATIENCE_SECONDS)
+    except psutil.NoSuchProcess:
+        return
+
+
+async def gone(pid: int) -> None:
+    """Do the same without blocking the loop."""
+    await asyncio.to_thread(wait_until_gone, pid)
+
+
+class Mailbox:
+    """A named pipe into which processes write their ids, a line each."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "mailbox"
+
+    def __enter__(self) -> "Mailbox":
+        os.mkfifo(self._path)
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)  # open for writing too: it never ends
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    @property
+    def path(self) -> str:
+        """Where to write."""
+        return str(self._path)
+
+    def taken(self) -> list[int]:
+        """Take what is there."""
+        try:
+            return [int(line) for line in os.read(self._descriptor, 4096).split()]
+        except BlockingIOError:
+            return []
+
+    async def take(self) -> int:
+        """Wait for a line."""
+        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._descriptor, arrived.set)
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await arrived.wait()
+        finally:
+            loop.remove_reader(self._descriptor)
+        return self.taken()[0]

@@ -1,0 +1,30 @@
+"""A client with a handshake that comes with a token."""
+
+import httpx
+
+from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, message
+from tests.support.servers.authenticated_server import bearer
+from tests.support.servers.serving import HttpServer
+
+
+class Holder:
+    """A client with a session, whose token changes."""
+
+    def __init__(self, http: httpx.AsyncClient, server: HttpServer) -> None:
+        self._http = http
+        self._server = server
+        self._session: dict[str, str] = {}
+
+    async def send(self, token: str | None, body: bytes | None, method: str = "POST") -> httpx.Response:
+        """Send a request within the session."""
+        headers = {**JSON_HEADERS, **self._session}
+        if token is not None:
+            headers |= dict([bearer(token)])
+        return await self._http.request(method, self._server.url, content=body, headers=headers)
+
+    async def begin(self, token: str, version: str = str(INITIALIZE["protocolVersion"])) -> None:
+        """Shake hands."""
+        reply = await self.send(token, message("initialize", {**INITIALIZE, "protocolVersion": version}))
+        assert reply.status_code == 200, reply.text
+        self._session = {"Mcp-Session-Id": reply.headers["mcp-session-id"], "MCP-Protocol-Version": version}
+        await self.send(token, message("notifications/initialized", id=None))

@@ -1,0 +1,92 @@
+"""A server in this process with all that stands around its endpoint, asked as probes ask."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dependency_injector import providers
+
+from axolotl_core import HealthStatus, IHealthCheck
+from axolotl_server import ServerHost
+from axolotl_server.http_server.serve import serve_http
+from tests.support.peers.wire import RawReply, raw_exchange, raw_request
+from tests.support.tools import Echo, container_of
+
+
+class Found(IHealthCheck):
+    """A check that finds what the test says, and counts how often it looked."""
+
+    def __init__(self, name: str = "found", found: Any = None, **options: Any) -> None:
+        self.name = name
+        self.found = found
+        self.looks = 0
+        for option, value in options.items():
+            setattr(self, option, value)
+
+    async def check(self) -> HealthStatus | None:
+        """Look."""
+        self.looks += 1
+        if isinstance(self.found, BaseException):
+            raise self.found
+        status: HealthStatus | None = self.found
+        return status
+
+
+class Held(Found):
+    """A check that takes until the test lets it go."""
+
+    def __init__(self, name: str = "held", **options: Any) -> None:
+        super().__init__(name, **options)
+        self.begun = asyncio.Event()
+        self.release = asyncio.Event()
+
+    async def check(self) -> HealthStatus | None:
+        """Look, and wait."""
+        self.begun.set()
+        await self.release.wait()
+        return await super().check()
+
+
+class Probed:
+    """A server and its port."""
+
+    def __init__(self, host: ServerHost, port: int) -> None:
+        self.host = host
+        self.port = port
+
+    async def ask(self, path: str = "/readyz", *, method: str = "GET", name: str = "10.1.2.3") -> RawReply:
+        """Ask a route, by a name that the server does not know."""
+        return await raw_exchange(self.port, raw_request(b"", [], method=method, path=path, host=name))
+
+    async def told(self, path: str = "/readyz") -> tuple[int, Any]:
+        """Ask a route; gives the status and what the body says."""
+        reply = await self.ask(path)
+        return reply.status, json.loads(reply.body)
+
+    async def checks(self, path: str = "/readyz") -> dict[str, str]:
+        """Ask a route; gives how each check is."""
+        _, content = await self.told(path)
+        return {name: found["status"] for name, found in content["checks"].items()}
+
+
+@asynccontextmanager
+async def probed(
+    *checks: Any, tools: Sequence[Any] = (), settings: Mapping[str, Any] | None = None, **roles: Any
+) -> AsyncIterator[Probed]:
+    """Serve some checks until the block ends; what is found is not kept unless the settings say so."""
+    container = container_of(Echo(), *tools)
+    for role, value in {"health_checks": checks, **roles}.items():
+        setattr(container, role, providers.Object(value))
+    settings = {"limits": {"loop_stall_seconds": None}, **(settings or {})}
+    health = {"cache_seconds": 0, **settings.get("health", {})}
+    async with ServerHost(container, flags={**settings, "health": health}) as host:
+        listener = socket.create_server(("127.0.0.1", 0))
+        serving = asyncio.ensure_future(serve_http(host, listener))
+        try:
+            yield Probed(host, listener.getsockname()[1])
+        finally:
+            host.ending.set()
+            await serving

@@ -1,0 +1,249 @@
+"""Servers on which some may use more than others, and clients that speak either generation of the protocol."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from dependency_injector import containers, providers
+from hypothesis import strategies as st
+
+from axolotl_core import FeatureSpec, Limits, Principal, ToolAnnotations, ToolSpec, prompt, resource, tool
+from axolotl_core.policies.access import IAuthorizer
+from axolotl_core.protocol.identity import ANONYMOUS
+from axolotl_server import ServerHost
+from axolotl_server.authorization.rules import DefaultAuthorizer
+from axolotl_server.settings.policies import AuthorizationSettings
+from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.wire import INITIALIZE, META, message
+from tests.support.servers.serving import PATIENCE_SECONDS
+
+ADA = Principal("ada", "acme", frozenset({"books"}), frozenset({"clerk"}))
+ROOT = Principal("root", roles=frozenset({"admin"}))
+PLAIN = Limits(timeout_seconds=1.0, max_concurrency=None, execution="loop", coerce_arguments=False)
+
+
+@tool(annotations=ToolAnnotations(read_only=True))
+async def look(text: str = "") -> str:
+    """Read something."""
+    return f"saw {text}"
+
+
+@tool(tags=frozenset({"money"}), annotations=ToolAnnotations(destructive=True))
+async def refund(amount: int) -> str:
+    """Pay something back."""
+    return f"paid {amount}"
+
+
+@tool(annotations=ToolAnnotations(destructive=False))
+async def note(text: str = "") -> str:
+    """Write something."""
+    return f"wrote {text}"
+
+
+@tool
+async def refurbish() -> str:
+    """Do nobody knows what."""
+    return "done"
+
+
+@prompt
+async def greet(name: str = "you") -> str:
+    """Greet."""
+    return f"Greet {name}"
+
+
+@greet.completes("name")
+async def complete_name(value: str) -> list[str]:
+    """Complete the name."""
+    return [f"{value}!"]
+
+
+@prompt
+async def grieve() -> str:
+    """Grieve."""
+    return "Grieve"
+
+
+@resource("notes://open")
+async def open_notes() -> str:
+    """Open to all."""
+    return "open"
+
+
+@resource("notes://closed")
+async def closed_notes() -> str:
+    """Closed to most."""
+    return "closed"
+
+
+@resource("files://{+path}")
+async def files(path: str) -> str:
+    """A file."""
+    return path
+
+
+@resource("vault://{name}")
+async def vault(name: str) -> str:
+    """What is in the vault."""
+    return name
+
+
+TOOLS = (look, refund, note, refurbish)
+PROMPTS = (greet, grieve)
+RESOURCES = (open_notes, closed_notes, files, vault)
+
+GUESTS: Mapping[str, Any] = {
+    "rules": [
+        {"name": "admins", "effect": "allow", "who": {"roles": ["admin"]}},
+        {"name": "open", "effect": "allow", "what": {"names": ["look", "greet", "notes://open", "files://*"]}},
+    ]
+}
+"""Admins may do everything, all others a little."""
+
+
+words = st.sets(st.sampled_from(["a", "b", "c"]), min_size=1).map(sorted)
+principals = st.builds(
+    Principal,
+    st.sampled_from(["a", "b", "anonymous"]),
+    st.none() | st.sampled_from(["a", "b"]),
+    words.map(frozenset) | st.just(frozenset()),
+    words.map(frozenset) | st.just(frozenset()),
+)
+whos = st.fixed_dictionaries(
+    {}, optional={"subjects": words, "tenants": words, "roles": words, "scopes": words, "anonymous": st.booleans()}
+)
+whats = st.fixed_dictionaries(
+    {},
+    optional={
+        "names": st.sets(st.sampled_from(["look", "re*", "*://*", "greet", "notes://open", "RE?UND"]), min_size=1).map(
+            sorted
+        ),
+        "kinds": st.sets(st.sampled_from(["tool", "prompt", "resource"]), min_size=1).map(sorted),
+        "tags": st.just(["money"]),
+        "destructive": st.booleans(),
+        "read_only": st.booleans(),
+    },
+)
+rule_lists = st.lists(
+    st.fixed_dictionaries({"effect": st.sampled_from(["allow", "deny"]), "who": whos, "what": whats}), max_size=6
+).map(lambda rules: [{"name": str(number), **rule} for number, rule in enumerate(rules)])
+
+
+def spec_of(feature: Any, toolset: str | None = None) -> FeatureSpec:
+    """Describe one of the features above."""
+    if feature in PROMPTS:
+        return FeatureSpec(feature, "prompt", feature.name, PLAIN, toolset)
+    if feature in RESOURCES:
+        name = feature.uri if hasattr(feature, "uri") else feature.uri_template
+        return FeatureSpec(feature, "resource", name, PLAIN, toolset)
+    return ToolSpec.of(feature, PLAIN, toolset)
+
+
+def policy_of(*rules: Mapping[str, Any], default: str = "deny") -> DefaultAuthorizer:
+    """Make the ready policy."""
+    return DefaultAuthorizer(AuthorizationSettings.model_validate({"rules": rules, "default": default}))
+
+
+def offering(
+    *,
+    tools: Sequence[Any] = TOOLS,
+    prompts: Sequence[Any] = PROMPTS,
+    resources: Sequence[Any] = RESOURCES,
+    authorizer: IAuthorizer | None = None,
+) -> containers.DynamicContainer:
+    """Put features into a container, and an authorizer if there is one."""
+    container = containers.DynamicContainer()
+    container.tools = providers.Object(tools)
+    container.prompts = providers.Object(prompts)
+    container.resources = providers.Object(resources)
+    if authorizer is not None:
+        container.authorizer = providers.Object(authorizer)
+    return container
+
+
+class Served(containers.DeclarativeContainer):
+    """A server with a policy, on whose standard streams an admin speaks."""
+
+    settings = providers.Object(
+        {"authorization": GUESTS, "stdio": {"principal": {"subject": "operator", "roles": ["admin"]}}}
+    )
+    tools = providers.Object(TOOLS)
+    prompts = providers.Object(PROMPTS)
+    resources = providers.Object(RESOURCES)
+
+
+class ServedToAll(Served):
+    """The same, for whoever speaks."""
+
+    settings = providers.Object({"authorization": GUESTS})
+
+
+class Speaker:
+    """A client that speaks one generation of the protocol, and shows replies as they came."""
+
+    def __init__(self, host: ServerHost, principal: Principal = ANONYMOUS, *, legacy: bool = False) -> None:
+        self._transport = MemoryTransport(host.handler, principal)
+        self._legacy = legacy
+        self._ids = 0
+
+    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Send a request and give the whole reply but its id."""
+        self._ids += 1
+        self.send(method, params, id=self._ids)
+        reply = await self.receive()
+        assert reply.pop("id") == self._ids
+        return reply
+
+    def send(self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None) -> None:
+        """Send a message."""
+        meta = {} if self._legacy else {"_meta": {**META, **(params or {}).get("_meta", {})}}
+        self._transport.send(message(method, {**(params or {}), **meta}, id=id))
+
+    async def receive(self) -> Any:
+        """Wait for the next message."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return json.loads(await self._transport.receive())
+
+    async def shake_hands(self) -> None:
+        """Begin, where the generation has a beginning."""
+        if self._legacy:
+            await self.ask("initialize", INITIALIZE)
+            self.send("notifications/initialized", id=None)
+
+    async def listed(self, kind: str) -> list[str]:
+        """Give the names or URIs in a list, page by page."""
+        names: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            result = (await self.ask(f"{kind}/list", cursor))["result"]
+            (items,) = (value for key, value in result.items() if isinstance(value, list))
+            names += [item.get("uri") or item.get("uriTemplate") or item["name"] for item in items]
+            if "nextCursor" not in result:
+                return names
+            cursor = {"cursor": result["nextCursor"]}
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._transport.close()
+
+
+@asynccontextmanager
+async def speaking(
+    authorization: Mapping[str, Any],
+    principal: Principal = ANONYMOUS,
+    *,
+    legacy: bool = False,
+    container: containers.Container | None = None,
+    **settings: Any,
+) -> AsyncIterator[Speaker]:
+    """Start a server and speak to it."""
+    flags = {"authorization": authorization, **settings}
+    async with ServerHost(offering() if container is None else container, flags=flags) as host:
+        speaker = Speaker(host, principal, legacy=legacy)
+        await speaker.shake_hands()
+        try:
+            yield speaker
+        finally:
+            await speaker.close()

@@ -1,0 +1,35 @@
+"""Both stores of events, made empty for a test."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+
+from axolotl_core.sessions import IEventStore
+from axolotl_server.stores.memory_events import MemoryEventStore
+from axolotl_server.stores.redis_events import RedisEventStore
+from tests.support.stores.redis_server import RedisServer
+
+_prefixes = count()
+
+
+@asynccontextmanager
+async def opened(
+    redis: RedisServer | None, max_events: int = 100, max_bytes: int = 10_000
+) -> AsyncIterator[IEventStore]:
+    """Make a store: in Redis, or in memory."""
+    if redis is None:
+        yield MemoryEventStore(max_events, max_bytes)
+        return
+    # Patient, for a busy machine is slow, not wrong.
+    store = RedisEventStore(
+        redis.url,
+        max_events=max_events,
+        max_bytes=max_bytes,
+        idle_seconds=600.0,
+        prefix=f"test:{next(_prefixes)}:",
+        timeout_seconds=20.0,
+    )
+    try:
+        yield store
+    finally:
+        await store.close()

@@ -1,0 +1,53 @@
+"""Both stores of quotas, at a clock that tests set."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+
+from axolotl_core.policies.quota import IQuotaStore, QuotaRefusal
+from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+from axolotl_server.stores.redis_quotas import RedisQuotaStore
+from tests.support.core.quota_model import START, Wanted, claims_of
+from tests.support.stores.redis_server import RedisServer
+
+_prefixes = count()
+
+
+class Clock:
+    """Stands still until it is moved; counts microseconds, and tells nanoseconds."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> int:
+        return self.now * 1000
+
+
+class Till:
+    """A store and its clock."""
+
+    def __init__(self, store: IQuotaStore, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+
+    async def take(self, *wanted: Wanted) -> QuotaRefusal | None:
+        """Take what a call wants."""
+        return await self.store.take(claims_of(wanted))
+
+    async def takes(self, *wanted: Wanted) -> bool:
+        """Tell whether a call passes."""
+        return await self.take(*wanted) is None
+
+
+@asynccontextmanager
+async def opened(redis: RedisServer | None) -> AsyncIterator[Till]:
+    """Make an empty store: in Redis, or in memory."""
+    clock = Clock()
+    store: IQuotaStore = MemoryQuotaStore(1000, clock)
+    if redis is not None:
+        # Patient, for a busy machine is slow, not wrong.
+        store = RedisQuotaStore(redis.url, prefix=f"test:{next(_prefixes)}:", timeout_seconds=20.0, clock=clock)
+    try:
+        yield Till(store, clock)
+    finally:
+        await store.close()
