@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from axolotl_cli.checking.blocking_calls import blocking_calls
 from axolotl_cli.views.schemas import resolve
 from axolotl_core.content import app_link
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
@@ -100,8 +99,6 @@ def _imperfections(spec: ToolSpec) -> Iterator[str]:
 def _hindrances(spec: FeatureSpec) -> Iterator[str]:
     if spec.limits.execution == "loop" and not spec.feature.suspends:
         yield "is a plain function on the event loop: while it runs, every other call waits"
-    elif spec.limits.execution == "loop" and (calls := blocking_calls(spec.feature)):
-        yield f"blocks the event loop with {', '.join(calls)}: make it a plain function, which runs in a thread"
 
 
 def _undescribed(
