@@ -15,12 +15,12 @@ _PAGES: Final = {
     "stdio": "[transports](transports.md#stdio)",
     "sessions": "[resumption](transports.md#resumption)",
     "limits": "[limits](limits.md)",
-    "protocol": "[errors](../reference/errors.md#what-a-client-sees), [asking](../guide/asking.md), "
+    "protocol": "[errors](../reference/errors.md#error-responses), [asking](../guide/asking.md), "
     "[notifications](../guide/notifications.md)",
     "caching": "[caching](../guide/caching.md)",
     "subscriptions": "[notifications](../guide/notifications.md#slow-listeners)",
     "tasks": "[tasks](../guide/tasks.md)",
-    "quotas": "[limits](limits.md#rates)",
+    "quotas": "[limits](limits.md#rate-limits)",
     "audit": "[audit](audit.md)",
     "auth": "[authentication](authentication.md)",
     "authorization": "[authorization](authorization.md)",

@@ -87,6 +87,6 @@ def test_reasons() -> None:
 
 def test_benchmarks() -> None:
     """Every benchmark is explained."""
-    page = read_page("docs/reference/performance.md").partition("## How to read them")[2]
+    page = read_page("docs/reference/performance.md").partition("## Methodology")[2]
     explained = re.findall(r"^\| ([a-z0-9 ]+) \|", page, re.MULTILINE)
     assert explained == [scenario.name for scenario in SCENARIOS]
