@@ -26,7 +26,7 @@ def test_settings_have_a_meaning() -> None:
 
 def test_attributes() -> None:
     """The page about tools explains everything that a tool may say of itself."""
-    page = read_page("docs/guide/tools.md").partition("What a class may set:")[2].partition("\n## ")[0]
+    page = read_page("docs/guide/tools.md").partition("### Attributes")[2].partition("\n## ")[0]
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
