@@ -106,7 +106,7 @@ def fold(layers: Sequence[ILayer], spec: FeatureSpec, innermost: Invoke) -> tupl
     return invoke, tuple(concerned)
 
 
-def run_on_loop(spec: FeatureSpec) -> Invoke:
+def run_in_place(spec: FeatureSpec) -> Invoke:
     """Await the tool in place."""
     execute = spec.feature.execute
 

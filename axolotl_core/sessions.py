@@ -1,7 +1,8 @@
-"""What the processes of a server share about the sessions of clients that use the handshake."""
+"""Ports for session stores and event stores, and the session state that processes share."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,120 +12,135 @@ from axolotl_core.protocol.identity import Implementation
 
 
 class StoredEvent(NamedTuple):
-    """A message as it was kept."""
+    """A stored message and its event ID."""
 
     id: str
     message: bytes
 
 
 class IEventStore(ABC):
-    """Keeps messages by session and stream, and may drop the oldest of them whenever it needs room.
+    """Stores messages per session and stream, and may drop the oldest of them to free space.
 
-    The server chooses the names of sessions and streams: no client can name those of another. An empty message is kept
-    for the sake of its id.
+    The server chooses session and stream IDs, so a client cannot name those of another client. An empty message is
+    stored too, because its event ID is needed.
     """
 
     @abstractmethod
     async def append(self, session: str, stream: str, message: bytes) -> str:
-        """Keep a message and give its id: unique in its stream, at most 64 characters of visible ASCII."""
+        """Store a message and return its ID: unique in its stream, at most 64 characters of visible ASCII."""
 
     @abstractmethod
     async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
-        """Give what followed an event on its own stream, oldest first; None if the store knows no such event.
+        """Return the events that followed an event on its stream, oldest first, or None if the event is unknown.
 
-        The id comes from a client: it is visible ASCII and not too long, but may be anything else. Where the event
-        itself was dropped for lack of room, what is left of those that followed it is given.
+        The ID comes from a client: it is short, visible ASCII, but otherwise unchecked. If the event itself was
+        dropped to free space, return those of its successors that are left.
         """
 
     @abstractmethod
     async def forget(self, session: str, stream: str | None = None) -> None:
-        """Drop a stream of a session, or all that the session has; nothing is appended to it afterwards."""
+        """Drop a stream of a session, or all its streams. Nothing is appended to them afterwards."""
 
 
 class SessionStoreError(AxolotlError):
-    """A store does not answer for now; the text is for the log and holds no secret."""
+    """The session store is unavailable. The text is written to the log and contains no secrets."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True):
-    """A session as every process has to know it."""
+    """The state of a session that every process needs."""
 
     owner: str
-    """Whose it is: a digest of the principal's identity."""
+    """A digest of the identity of the principal that opened the session."""
     revision: str
-    """What was agreed upon in the handshake."""
+    """The protocol revision agreed on in the handshake."""
     client: Implementation
     capabilities: Mapping[str, Any] = {}
     initialized: bool = False
     log_level: str | None = None
     subscriptions: frozenset[str] = frozenset()
-    news: str | None = None
-    """The stream that carries what the server says unasked, if the client ever asked for one."""
+    notification_stream: str | None = None
+    """The stream for messages that do not belong to a request, if the client ever opened one."""
+
+    def changed(self, change: "SessionChange") -> "SessionRecord":
+        """Return the record after a change."""
+        return msgspec.structs.replace(
+            self,
+            initialized=self.initialized if change.initialized is None else change.initialized,
+            log_level=change.log_level or self.log_level,
+            notification_stream=change.notification_stream or self.notification_stream,
+            subscriptions=(self.subscriptions | change.subscribed) - change.unsubscribed,
+        )
 
 
 class SessionChange(msgspec.Struct, frozen=True):
-    """What became different in a session; None and nothing where all is as it was."""
+    """A change of a session. None and empty sets leave a field unchanged."""
 
     initialized: bool | None = None
     log_level: str | None = None
-    news: str | None = None
-    watched: frozenset[str] = frozenset()
-    unwatched: frozenset[str] = frozenset()
+    notification_stream: str | None = None
+    subscribed: frozenset[str] = frozenset()
+    unsubscribed: frozenset[str] = frozenset()
 
 
 class KnownSession(NamedTuple):
-    """The state of a session, by its number."""
+    """A version of a session's state."""
 
     version: int
-    """Above 0, and another one after each change."""
+    """Greater than 0, and different after each change."""
     record: SessionRecord | None
-    """None if nothing changed since the version that was known already."""
+    """None if the state has not changed since the version that the process already knows."""
+
+
+def hide_session_id(session: str) -> str:
+    """Hash a session ID for use as a key, so that reading a store's keys does not give access to sessions."""
+    return blake2b(session.encode(), digest_size=16).hexdigest()
 
 
 class ISessionStore(ABC):
-    """Keeps sessions until nobody has used them for a while, and carries messages between the processes.
+    """Stores sessions until they expire, and carries messages between processes.
 
-    The server chooses the names of sessions. A process *holds* a session from the first time on that it finds it with
-    nothing known. All methods that wait do so for a bounded time, and raise `SessionStoreError` then.
+    The server chooses session IDs. A process *holds* a session once it has created it or found it for the first time.
+    Methods that wait do so for a bounded time, then raise `SessionStoreError`.
     """
 
     @abstractmethod
-    def open(self, hear: Callable[[bytes], object], rejoined: Callable[[], object]) -> None:
-        """Begin to hear, in the running loop.
+    def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
+        """Start receiving messages, in the running loop.
 
-        `rejoined` is called whenever messages may have been lost, because there was no way to hear them for a while.
+        `reconnected` is called whenever messages may have been lost because the connection was interrupted.
         """
 
     @abstractmethod
     async def begin(self, session: str, record: SessionRecord) -> bool:
-        """Keep a new session, which this process holds; answers False if there are too many."""
+        """Store a new session, which this process holds. Return False if there are too many sessions."""
 
     @abstractmethod
     async def find(self, session: str, known: int) -> KnownSession | None:
-        """Give a session that is used now, None if there is none; `known` is 0 where nothing is known of it."""
+        """Find a session and renew it; None if it does not exist. `known` is the known version, or 0."""
 
     @abstractmethod
     async def change(self, session: str, change: SessionChange) -> int | None:
-        """Change a session and give its new version, None if it has ended."""
+        """Change a session and return its new version, or None if it has ended."""
 
     @abstractmethod
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
-        """Say that sessions are in use here; gives those that have not ended."""
+        """Renew sessions that are in use here, and return those that have not ended."""
 
     @abstractmethod
     async def end(self, session: str) -> None:
-        """End a session, if it has not ended."""
+        """End a session, if it has not ended already."""
 
     @abstractmethod
-    async def tell(self, session: str, message: bytes, *, patient: bool = False) -> bool:
-        """Give a message to all others that hold a session; answers False if nobody heard it.
+    async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
+        """Send a message to all other processes that hold a session. Return False if none received it.
 
-        A `patient` one waits a moment for those who cannot hear just now.
+        With `wait`, wait a moment for processes that cannot receive messages at present.
         """
 
     @abstractmethod
-    async def announce(self, message: bytes) -> None:
-        """Give a message to all other processes."""
+    async def broadcast(self, message: bytes) -> None:
+        """Send a message to all other processes."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Hear no more, and let go of everything."""
+        """Stop receiving messages and release all resources."""

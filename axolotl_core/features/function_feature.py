@@ -108,7 +108,8 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
                 arguments[parameter.name] = validators[name](bytes(value))
             except ValidationError as error:
                 problems += explain_findings(error, (), place=(name,))
-        problems += (unknown_argument(name, tuple(by_name)) for name in given)
+        if given:
+            problems += [unknown_argument(name, tuple(by_name)) for name in given]
         if problems:
             raise refusal(problems)
         return arguments

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from dependency_injector import containers, providers
 
-from axolotl_core.layers import ILayer, run_on_loop
+from axolotl_core.layers import ILayer, run_in_place
 from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
@@ -61,7 +61,7 @@ def _processes(settings: ServerSettings) -> ProcessRunner:
 
 
 def _runners(threads: ThreadRunner, processes: ProcessRunner) -> Runners:
-    return {"loop": run_on_loop, "thread": threads.runner, "process": processes.runner}
+    return {"loop": run_in_place, "thread": threads.runner, "process": processes.runner}
 
 
 def _audit(settings: ServerSettings, roles: Roles) -> "Audit | None":

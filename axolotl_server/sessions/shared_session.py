@@ -87,7 +87,7 @@ class SessionBus:
         Raises:
             HttpRefusal: 503 if the store is away.
         """
-        told = self.store.tell(word.session.decode("latin-1"), _write_word(word), patient=patient)
+        told = self.store.send(word.session.decode("latin-1"), _write_word(word), wait=patient)
         return await self.asked(told)
 
     def soon(self, word: BusMessage) -> None:
@@ -122,9 +122,9 @@ class SessionBus:
                 word = self._waiting.take()
                 try:
                     if word.session:
-                        await self.store.tell(word.session.decode("latin-1"), _write_word(word))
+                        await self.store.send(word.session.decode("latin-1"), _write_word(word))
                     else:
-                        await self.store.announce(_write_word(word))
+                        await self.store.broadcast(_write_word(word))
                 except SessionStoreError as error:
                     self._report(error)
         finally:
@@ -244,7 +244,7 @@ class SharedSession(Session):
                 self._followed.discard(place.stream)
                 self._sharing.soon(BusMessage("following", self.id, place.stream))
             return await super().resume(outlet, last_event_id)
-        is_news = self._stored is not None and place.stream == self._stored.news
+        is_news = self._stored is not None and place.stream == self._stored.notification_stream
         if is_news:
             await self._adopt_news(place.stream)
         ask = None if is_news else partial(self._sharing.tell, BusMessage("following", self.id, place.stream))
@@ -304,8 +304,8 @@ class SharedSession(Session):
         change = SessionChange(
             initialized=self.initialized if self.initialized != known.initialized else None,
             log_level=self.log_level if self.log_level != known.log_level else None,
-            watched=frozenset(self.subscriptions - known.subscriptions),
-            unwatched=frozenset(known.subscriptions - self.subscriptions),
+            subscribed=frozenset(self.subscriptions - known.subscriptions),
+            unsubscribed=frozenset(known.subscriptions - self.subscriptions),
         )
         return None if change == _NOTHING else change
 
@@ -315,12 +315,12 @@ class SharedSession(Session):
         assert self._stored is not None
         if version == before + 1 and self.version == 0:
             self.version = version
-            self._stored = _changed(self._stored, change)
+            self._stored = self._stored.changed(change)
 
     async def _take_news(self, token: str) -> None:
         """Become the one who speaks on the stream for news."""
-        if self._stored is not None and self._stored.news != token:
-            await self._save(SessionChange(news=token))
+        if self._stored is not None and self._stored.notification_stream != token:
+            await self._save(SessionChange(notification_stream=token))
         await self._sharing.tell(BusMessage("listening", self.id, token))
         self._sharing.handler.connect(self)
 
@@ -372,18 +372,8 @@ class SharedSession(Session):
     def _send(self, message: bytes) -> None:
         if self._standalone is not None:
             self._standalone.put(message)
-        elif self._stored is not None and self._stored.news is not None:
+        elif self._stored is not None and self._stored.notification_stream is not None:
             self._sharing.soon(BusMessage("news", self.id, message=message))
 
 
 _NOTHING: Final = SessionChange()
-
-
-def _changed(record: SessionRecord, change: SessionChange) -> SessionRecord:
-    return msgspec.structs.replace(
-        record,
-        initialized=record.initialized if change.initialized is None else change.initialized,
-        log_level=change.log_level or record.log_level,
-        news=change.news or record.news,
-        subscriptions=(record.subscriptions | change.watched) - change.unwatched,
-    )

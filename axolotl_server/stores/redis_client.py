@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from hashlib import blake2b, sha1
+from hashlib import sha1
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -92,11 +92,6 @@ class RedisScript:
             return await commands.eval(self._text, len(keys), *keys, *arguments)
 
 
-def hidden(name: str) -> str:
-    """Give a name for Redis from which the id of a session, which opens it to its bearer, cannot be read."""
-    return blake2b(name.encode(), digest_size=16).hexdigest()
-
-
 _log = logging.getLogger("axolotl")
 
 _FIRST_PAUSE_SECONDS: Final = 0.05
@@ -115,9 +110,9 @@ class RedisSubscription:
         self._joined = asyncio.Event()
         self._hearing: asyncio.Task[None] | None = None
 
-    def open(self, hear: Callable[[bytes], object], rejoined: Callable[[], object]) -> None:
-        """Begin to hear; `rejoined` is called each time that there was a gap."""
-        self._hearing = asyncio.get_running_loop().create_task(self._keep_hearing(hear, rejoined))
+    def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
+        """Begin to hear; `reconnected` is called each time that there was a gap."""
+        self._hearing = asyncio.get_running_loop().create_task(self._keep_receiving(receive, reconnected))
 
     async def joined(self) -> None:
         """Wait until everything that is said from now on will be heard."""
@@ -130,7 +125,7 @@ class RedisSubscription:
             await asyncio.wait((self._hearing,))
         await self._pool.aclose()
 
-    async def _keep_hearing(self, hear: Callable[[bytes], object], rejoined: Callable[[], object]) -> None:
+    async def _keep_receiving(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
         pause, before = _FIRST_PAUSE_SECONDS, False
         while True:
             try:
@@ -138,9 +133,9 @@ class RedisSubscription:
                     await self._join(pubsub)
                     if before:
                         _log.warning("Redis is back: sessions are shared again")
-                        rejoined()
+                        reconnected()
                     pause, before = _FIRST_PAUSE_SECONDS, True
-                    await _hear(pubsub, hear)
+                    await _receive(pubsub, receive)
             except (RedisError, OSError) as error:  # a TimeoutError is one
                 if self._joined.is_set():
                     _log.warning("Redis is away (%s): sessions cannot be shared", type(error).__name__)
@@ -156,7 +151,7 @@ class RedisSubscription:
         self._joined.set()
 
 
-async def _hear(pubsub: PubSub, hear: Callable[[bytes], object]) -> None:
+async def _receive(pubsub: PubSub, receive: Callable[[bytes], object]) -> None:
     """Hear until the connection is lost; one on which nothing comes is asked for a sign of life."""
     asked = False
     while True:
@@ -164,7 +159,7 @@ async def _hear(pubsub: PubSub, hear: Callable[[bytes], object]) -> None:
         if said is not None:
             asked = False
             if said["type"] == "message":
-                hear(said["data"])
+                receive(said["data"])
         elif asked:
             raise TimeoutError
         else:

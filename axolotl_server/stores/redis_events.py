@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
-from axolotl_core.sessions import IEventStore, StoredEvent
-from axolotl_server.stores.redis_client import RedisClient, RedisScript, hidden
+from axolotl_core.sessions import IEventStore, StoredEvent, hide_session_id
+from axolotl_server.stores.redis_client import RedisClient, RedisScript
 
 _LONGEST_NUMBER: Final = 15
 
@@ -127,5 +127,5 @@ class RedisEventStore(IEventStore):
         return self._redis.ask(script.run(self._redis.commands, self._keys(session), *arguments))
 
     def _keys(self, session: str) -> tuple[str, str]:
-        name = f"{self._prefix}{hidden(session)}"
+        name = f"{self._prefix}{hide_session_id(session)}"
         return f"{name}:events", f"{name}:events:known"

@@ -8,8 +8,15 @@ from typing import Any, Final
 import msgspec
 
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.sessions import ISessionStore, KnownSession, SessionChange, SessionRecord, SessionStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisScript, RedisSubscription, RedisUnavailable, hidden
+from axolotl_core.sessions import (
+    ISessionStore,
+    KnownSession,
+    SessionChange,
+    SessionRecord,
+    SessionStoreError,
+    hide_session_id,
+)
+from axolotl_server.stores.redis_client import RedisClient, RedisScript, RedisSubscription, RedisUnavailable
 
 # KEYS[1] is a session: a hash with its version, a field for each part of its record, one that begins with `s:` for
 # each URI that is watched, and one that begins with `h:` for each process that holds it. KEYS[2] has the names of all
@@ -144,14 +151,14 @@ class RedisSessionStore(ISessionStore):
         self._channels = f"{prefix}process:"
         self._subscription = RedisSubscription(url, (f"{self._channels}{self._name}", f"{prefix}all"))
 
-    def open(self, hear: Callable[[bytes], object], rejoined: Callable[[], object]) -> None:
+    def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
         """Begin to hear."""
 
         def others(message: bytes) -> None:
             if not message.startswith(self._name.encode()):
-                hear(message[_SENDER_BYTES:])
+                receive(message[_SENDER_BYTES:])
 
-        self._subscription.open(others, rejoined)
+        self._subscription.open(others, reconnected)
 
     async def begin(self, session: str, record: SessionRecord) -> bool:
         """Keep a new session, unless there are too many."""
@@ -169,8 +176,8 @@ class RedisSessionStore(ISessionStore):
 
     async def change(self, session: str, change: SessionChange) -> int | None:
         """Set and remove what became different."""
-        fields = [*_changed(change)]
-        removed = [f"s:{uri}" for uri in change.unwatched]
+        fields = [*_change_fields(change)]
+        removed = [f"s:{uri}" for uri in change.unsubscribed]
         version = await self._run(CHANGE, session, len(fields), *fields, *removed)
         return None if version is None else int(version)
 
@@ -182,16 +189,16 @@ class RedisSessionStore(ISessionStore):
         """Remove a session."""
         await self._run(END, session)
 
-    async def tell(self, session: str, message: bytes, *, patient: bool = False) -> bool:
+    async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
         """Publish a message to each holder."""
-        for pause in (*(_PAUSES_SECONDS if patient else ()), None):
+        for pause in (*(_PAUSES_SECONDS if wait else ()), None):
             heard, missed = await self._tell(session, message, "last" if pause is None else "again")
             if pause is None or not missed:
                 break
             await asyncio.sleep(pause)
         return bool(heard)
 
-    async def announce(self, message: bytes) -> None:
+    async def broadcast(self, message: bytes) -> None:
         """Publish a message to everybody."""
         await self._asked(self._redis.commands.publish(f"{self._prefix}all", self._name.encode() + message))
 
@@ -232,32 +239,32 @@ class RedisSessionStore(ISessionStore):
             raise SessionStoreError(str(error)) from error
 
     def _key(self, session: str) -> str:
-        return f"{self._prefix}{hidden(session)}"
+        return f"{self._prefix}{hide_session_id(session)}"
 
 
 def _fields(record: SessionRecord) -> Iterator[str | bytes]:
     yield from ("owner", record.owner, "revision", record.revision)
     yield from ("client", msgspec.json.encode(record.client))
     yield from ("capabilities", msgspec.json.encode(record.capabilities))
-    state = SessionChange(record.initialized, record.log_level, record.news, record.subscriptions)
-    yield from _changed(state)
+    state = SessionChange(record.initialized, record.log_level, record.notification_stream, record.subscriptions)
+    yield from _change_fields(state)
 
 
-def _changed(change: SessionChange) -> Iterator[str | bytes]:
+def _change_fields(change: SessionChange) -> Iterator[str | bytes]:
     if change.initialized is not None:
         yield from ("initialized", "1" if change.initialized else "")
     if change.log_level is not None:
         yield from ("log_level", change.log_level)
-    if change.news is not None:
-        yield from ("news", change.news)
-    for uri in change.watched:
+    if change.notification_stream is not None:
+        yield from ("notification_stream", change.notification_stream)
+    for uri in change.subscribed:
         yield from (f"s:{uri}", "1")
 
 
 def _record(flat: Sequence[bytes]) -> SessionRecord:
     values = iter(flat)
     fields = dict(zip(values, values, strict=True))
-    log_level, news = fields.get(b"log_level"), fields.get(b"news")
+    log_level, stream = fields.get(b"log_level"), fields.get(b"notification_stream")
     return SessionRecord(
         owner=fields[b"owner"].decode(),
         revision=fields[b"revision"].decode(),
@@ -266,7 +273,7 @@ def _record(flat: Sequence[bytes]) -> SessionRecord:
         initialized=bool(fields[b"initialized"]),
         log_level=None if log_level is None else log_level.decode(),
         subscriptions=frozenset(_uri(name) for name in fields if name.startswith(b"s:")),
-        news=None if news is None else news.decode(),
+        notification_stream=None if stream is None else stream.decode(),
     )
 
 

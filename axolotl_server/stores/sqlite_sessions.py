@@ -7,7 +7,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from axolotl_core.sessions import (
     SessionRecord,
     SessionStoreError,
     StoredEvent,
+    hide_session_id,
 )
 
 _BUSY_SECONDS: Final = 2.0
@@ -81,7 +81,7 @@ class SqliteEventStore(IEventStore):
 
     async def append(self, session: str, stream: str, message: bytes) -> str:
         """Keep a message; one that exceeds the bound all by itself leaves its id and nothing else."""
-        key, kept = _hidden(session), message if len(message) <= self._max_bytes else b""
+        key, kept = hide_session_id(session), message if len(message) <= self._max_bytes else b""
         with self._database.alone():
             [(number,)] = self._database.all(
                 "insert into counts values (?, 1) on conflict (session) do update set last = last + 1 returning last",
@@ -95,7 +95,7 @@ class SqliteEventStore(IEventStore):
         """Give what followed an event on its own stream."""
         if not (event_id.isascii() and event_id.isdecimal()) or len(event_id) > _LONGEST_NUMBER:
             return None
-        key, number = _hidden(session), int(event_id)
+        key, number = hide_session_id(session), int(event_id)
         rows = self._database.all("select number, message from events where session = ? and stream = ?", key, stream)
         own: dict[int, bytes] = dict(sorted(rows))
         [(first,)] = self._database.all("select coalesce(min(number), 0) from events where session = ?", key)
@@ -105,7 +105,7 @@ class SqliteEventStore(IEventStore):
 
     async def forget(self, session: str, stream: str | None = None) -> None:
         """Drop a stream or a session."""
-        key = _hidden(session)
+        key = hide_session_id(session)
         if stream is not None:
             self._database.changed("delete from events where session = ? and stream = ?", key, stream)
             return
@@ -134,11 +134,6 @@ class SqliteEventStore(IEventStore):
         )
 
 
-def _hidden(session: str) -> str:
-    """Give a name from which the id of a session, which opens it to its bearer, cannot be read."""
-    return blake2b(session.encode(), digest_size=16).hexdigest()
-
-
 _MOST_BYTES: Final = 2**20
 _PAUSES_SECONDS: Final = (0.01, 0.03, 0.1, 0.3)
 """How long somebody who is busy may take to hear a message."""
@@ -164,7 +159,7 @@ class SqliteSessionStore(ISessionStore):
         self._database = LocalDatabase(directory / "sessions.sqlite", _SCHEMA)
         self._socket: socket.socket | None = None
 
-    def open(self, hear: Callable[[bytes], object], rejoined: Callable[[], object]) -> None:
+    def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
         """Begin to hear; nothing is ever lost on the way, so that nobody has to rejoin."""
         own = self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         own.bind(str(self._directory / self._name))
@@ -172,7 +167,7 @@ class SqliteSessionStore(ISessionStore):
 
         def read() -> None:
             try:
-                hear(own.recv(_MOST_BYTES))
+                receive(own.recv(_MOST_BYTES))
             except BlockingIOError:
                 return
 
@@ -185,7 +180,7 @@ class SqliteSessionStore(ISessionStore):
             [(count,)] = self._database.all("select count(*) from sessions")
             if count >= self._maximum:
                 return False
-            name = _hidden(session)
+            name = hide_session_id(session)
             self._database.changed("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.time())
             self._database.changed("insert into holders values (?, ?)", name, self._name)
             return True
@@ -193,7 +188,7 @@ class SqliteSessionStore(ISessionStore):
     async def find(self, session: str, known: int) -> KnownSession | None:
         """Look for a session, which counts as using it."""
         with self._alone():
-            name = _hidden(session)
+            name = hide_session_id(session)
             if not self._use(name):
                 return None
             if known == 0:
@@ -204,11 +199,11 @@ class SqliteSessionStore(ISessionStore):
     async def change(self, session: str, change: SessionChange) -> int | None:
         """Write what became different."""
         with self._alone():
-            name = _hidden(session)
+            name = hide_session_id(session)
             if not self._use(name):
                 return None
             [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
-            changed = _encode(_changed(_decode(record), change))
+            changed = _encode(_decode(record).changed(change))
             statement = "update sessions set version = ?, record = ? where name = ?"
             self._database.changed(statement, version + 1, changed, name)
             return int(version) + 1
@@ -216,21 +211,21 @@ class SqliteSessionStore(ISessionStore):
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
         """Put off the end of sessions."""
         with self._alone():
-            return frozenset(session for session in sessions if self._use(_hidden(session)))
+            return frozenset(session for session in sessions if self._use(hide_session_id(session)))
 
     async def end(self, session: str) -> None:
         """Remove a session."""
         with self._alone():
-            self._remove(_hidden(session))
+            self._remove(hide_session_id(session))
 
-    async def tell(self, session: str, message: bytes, *, patient: bool = False) -> bool:
+    async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
         """Send a message to each holder; those that have died hold nothing any more."""
         with self._alone():
-            rows = self._database.all("select process from holders where name = ?", _hidden(session))
+            rows = self._database.all("select process from holders where name = ?", hide_session_id(session))
         heard = [await self._send(process, message) for (process,) in rows if process != self._name]
         return any(heard)
 
-    async def announce(self, message: bytes) -> None:
+    async def broadcast(self, message: bytes) -> None:
         """Send a message to everybody."""
         for path in tuple(self._directory.iterdir()):
             if path.is_socket() and path.name != self._name:
@@ -287,13 +282,3 @@ class SqliteSessionStore(ISessionStore):
     def _remove(self, name: str) -> None:
         for table in ("sessions", "holders"):
             self._database.changed(f"delete from {table} where name = ?", name)
-
-
-def _changed(record: SessionRecord, change: SessionChange) -> SessionRecord:
-    return msgspec.structs.replace(
-        record,
-        initialized=record.initialized if change.initialized is None else change.initialized,
-        log_level=change.log_level or record.log_level,
-        news=change.news or record.news,
-        subscriptions=(record.subscriptions | change.watched) - change.unwatched,
-    )

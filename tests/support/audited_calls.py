@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from axolotl_core import ILayer, ITool, Limits, Principal, ToolCall, ToolSpec
-from axolotl_core.layers import fold, run_on_loop
+from axolotl_core.layers import fold, run_in_place
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.audit.assembly import Audit, make_audit
@@ -60,7 +60,7 @@ class Pipeline:
         self.spec = ToolSpec.of(tool, limits, toolset)
         intent = [] if audit.intent is None else [audit.intent]
         layers = [audit.layer, *outer, ValidationLayer(), TimeoutLayer(DeadlineTable().lane), *intent, *inner]
-        self._invoke, _ = fold(layers, self.spec, run_on_loop(self.spec))
+        self._invoke, _ = fold(layers, self.spec, run_in_place(self.spec))
 
     def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> ToolCall:
         """Make a call for the task that runs this."""

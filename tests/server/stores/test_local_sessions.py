@@ -102,11 +102,11 @@ async def test_messages_reach_the_other_holders(tmp_path: Path) -> None:
     """A message goes to every process that holds the session, but neither to its sender nor to anybody else."""
     async with process(tmp_path) as one, process(tmp_path) as other, process(tmp_path) as stranger:
         await one.store.begin("s", RECORD)
-        assert not await one.store.tell("s", b"alone")
+        assert not await one.store.send("s", b"alone")
         await other.store.find("s", 0)
-        assert await one.store.tell("s", b"\x00\xff to the other")
-        assert await other.store.tell("s", b"to the one")
-        await stranger.store.announce(b"to all")
+        assert await one.store.send("s", b"\x00\xff to the other")
+        assert await other.store.send("s", b"to the one")
+        await stranger.store.broadcast(b"to all")
         assert [await one.hear(), await one.hear()] == [b"to the one", b"to all"]
         assert [await other.hear(), await other.hear()] == [b"\x00\xff to the other", b"to all"]
         assert stranger.heard.empty()
@@ -125,7 +125,7 @@ async def test_the_dead_hold_nothing(tmp_path: Path) -> None:
         assert dead.store._socket is not None
         asyncio.get_running_loop().remove_reader(dead.store._socket)
         dead.store._socket.close()
-        assert not await one.store.tell("s", b"hello?")
+        assert not await one.store.send("s", b"hello?")
         assert _sockets(tmp_path) == 1
         dead.store._database.close()
 
@@ -135,7 +135,7 @@ async def test_many_messages(tmp_path: Path) -> None:
     async with process(tmp_path) as one, process(tmp_path) as other:
         await one.store.begin("s", RECORD)
         await other.store.find("s", 0)
-        sending = asyncio.gather(*(one.store.tell("s", b"%d" % number) for number in range(20)))
+        sending = asyncio.gather(*(one.store.send("s", b"%d" % number) for number in range(20)))
         assert {await other.hear() for _ in range(20)} == {b"%d" % number for number in range(20)}
         await sending
 
@@ -144,9 +144,9 @@ _CHANGES = st.builds(
     SessionChange,
     initialized=st.none() | st.booleans(),
     log_level=st.none() | st.sampled_from(["debug", "error"]),
-    news=st.none() | st.sampled_from(["x", "y"]),
-    watched=st.frozensets(st.text(max_size=5), max_size=3),
-    unwatched=st.frozensets(st.text(max_size=5), max_size=3),
+    notification_stream=st.none() | st.sampled_from(["x", "y"]),
+    subscribed=st.frozensets(st.text(max_size=5), max_size=3),
+    unsubscribed=st.frozensets(st.text(max_size=5), max_size=3),
 )
 
 
@@ -164,8 +164,8 @@ async def test_any_changes(tmp_path: Path, changes: list[tuple[bool, SessionChan
                 expected,
                 initialized=expected.initialized if change.initialized is None else change.initialized,
                 log_level=change.log_level or expected.log_level,
-                news=change.news or expected.news,
-                subscriptions=(expected.subscriptions | change.watched) - change.unwatched,
+                notification_stream=change.notification_stream or expected.notification_stream,
+                subscriptions=(expected.subscriptions | change.subscribed) - change.unsubscribed,
             )
         found = KnownSession(1 + len(changes), expected)
         assert await one.find(name, 0) == await other.find(name, 0) == found

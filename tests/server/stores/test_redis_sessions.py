@@ -37,8 +37,8 @@ class Process:
     def __init__(self, store: RedisSessionStore) -> None:
         self.store = store
         self.heard: asyncio.Queue[bytes] = asyncio.Queue()
-        self.rejoined = asyncio.Event()
-        store.open(self.heard.put_nowait, self.rejoined.set)
+        self.reconnected = asyncio.Event()
+        store.open(self.heard.put_nowait, self.reconnected.set)
 
     async def hear(self) -> bytes:
         """Wait for the next message."""
@@ -84,10 +84,13 @@ async def test_changes_are_seen_at_once(redis: RedisServer) -> None:
     async with two(redis) as (one, other):
         await one.begin("s", RECORD)
         assert await one.change("s", SessionChange(initialized=True, log_level="error")) == 2
-        assert await other.change("s", SessionChange(watched=frozenset({"a://1", "a://2"}), news="n")) == 3
-        assert await one.change("s", SessionChange(unwatched=frozenset({"a://1"}))) == 4
+        assert (
+            await other.change("s", SessionChange(subscribed=frozenset({"a://1", "a://2"}), notification_stream="n"))
+            == 3
+        )
+        assert await one.change("s", SessionChange(unsubscribed=frozenset({"a://1"}))) == 4
         expected = msgspec.structs.replace(
-            RECORD, initialized=True, log_level="error", news="n", subscriptions=frozenset({"a://2"})
+            RECORD, initialized=True, log_level="error", notification_stream="n", subscriptions=frozenset({"a://2"})
         )
         assert await other.find("s", 1) == KnownSession(4, expected)
 
@@ -101,7 +104,7 @@ async def test_an_end_is_seen_at_once(redis: RedisServer) -> None:
         assert await one.find("s", 1) is None
         assert await one.change("s", SessionChange(initialized=True)) is None
         assert await one.hold(["s"]) == frozenset()
-        assert not await one.tell("s", b"anybody?")
+        assert not await one.send("s", b"anybody?")
         assert await one.find("s", 0) is None
 
 
@@ -136,11 +139,11 @@ async def test_messages_reach_the_other_holders(redis: RedisServer) -> None:
     """A message goes to every process that holds the session, but neither to its sender nor to anybody else."""
     async with process(redis, "m:") as one, process(redis, "m:") as other, process(redis, "m:") as stranger:
         await one.store.begin("s", RECORD)
-        assert not await one.store.tell("s", b"alone")
+        assert not await one.store.send("s", b"alone")
         await other.store.find("s", 0)
-        assert await one.store.tell("s", b"\x00\xff to the other")
-        assert await other.store.tell("s", b"to the one")
-        await stranger.store.announce(b"to all")
+        assert await one.store.send("s", b"\x00\xff to the other")
+        assert await other.store.send("s", b"to the one")
+        await stranger.store.broadcast(b"to all")
         assert [await one.hear(), await one.hear()] == [b"to the one", b"to all"]
         assert [await other.hear(), await other.hear()] == [b"\x00\xff to the other", b"to all"]
         assert stranger.heard.empty()
@@ -153,7 +156,7 @@ async def test_a_process_that_died_is_not_waited_for(redis: RedisServer) -> None
             await one.store.begin("s", RECORD)
             await other.store.find("s", 0)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while await one.store.tell("s", b"hello?", patient=True):  # until Redis knows that it has gone
+            while await one.store.send("s", b"hello?", wait=True):  # until Redis knows that it has gone
                 pass
         [key] = await _hashes(redis, "d:*")
         async with Redis.from_url(redis.url) as client:
@@ -182,19 +185,19 @@ async def test_an_outage() -> None:
                 one.store.begin("t", RECORD),
                 one.store.change("s", SessionChange(initialized=True)),
                 one.store.hold(["s"]),
-                one.store.tell("s", b"?"),
-                one.store.announce(b"?"),
+                one.store.send("s", b"?"),
+                one.store.broadcast(b"?"),
                 one.store.end("s"),
             ):
                 with pytest.raises(SessionStoreError):
                     await question
             redis.start()
             async with asyncio.timeout(PATIENCE_SECONDS):
-                await one.rejoined.wait()
+                await one.reconnected.wait()
             assert await one.store.begin("s", RECORD)
             async with process(redis, "o:") as other:
                 await other.store.find("s", 0)
-                assert await other.store.tell("s", b"again")
+                assert await other.store.send("s", b"again")
             assert await one.hear() == b"again"
 
 
@@ -222,9 +225,9 @@ _CHANGES = st.builds(
     SessionChange,
     initialized=st.none() | st.booleans(),
     log_level=st.none() | st.sampled_from(["debug", "error"]),
-    news=st.none() | st.sampled_from(["x", "y"]),
-    watched=st.frozensets(st.text(max_size=5), max_size=3),
-    unwatched=st.frozensets(st.text(max_size=5), max_size=3),
+    notification_stream=st.none() | st.sampled_from(["x", "y"]),
+    subscribed=st.frozensets(st.text(max_size=5), max_size=3),
+    unsubscribed=st.frozensets(st.text(max_size=5), max_size=3),
 )
 
 
@@ -241,7 +244,7 @@ async def test_any_changes(redis: RedisServer, changes: list[tuple[bool, Session
                 expected,
                 initialized=expected.initialized if change.initialized is None else change.initialized,
                 log_level=change.log_level or expected.log_level,
-                news=change.news or expected.news,
-                subscriptions=(expected.subscriptions | change.watched) - change.unwatched,
+                notification_stream=change.notification_stream or expected.notification_stream,
+                subscriptions=(expected.subscriptions | change.subscribed) - change.unsubscribed,
             )
         assert await one.find("s", 0) == await other.find("s", 0) == KnownSession(1 + len(changes), expected)
