@@ -1,28 +1,80 @@
-"""The laws of the source tree. A law that does not fail the build is decoration."""
+"""The laws of the source tree. Each one fails the build when it is broken."""
 
+import re
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import PurePosixPath
+from typing import Final
 
 from tests.architecture.checkers import (
     check_class_names,
+    check_class_names_are_unique,
     check_exports,
     check_file_length,
+    check_folder_sizes,
     check_function_lengths,
     check_imports,
     check_module_name,
+    check_module_names_are_unique,
+    check_no_exports,
     check_prints,
     check_revisions,
     check_sleeps,
+    check_vocabulary,
 )
 from tests.architecture.sources import ROOT, Source, read_sources, submodules_of
 
-PACKAGES = "axolotl_*"
-REVISIONS_LIVE_IN = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
+PACKAGES: Final = "axolotl_*"
+FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli")
+REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
+
+LIBRARIES: Final = {
+    "cryptography": ["axolotl_server/questions/"],
+    "dependency_injector": [
+        "axolotl_cli/checking/",
+        "axolotl_cli/target.py",
+        "axolotl_server/call_providers.py",
+        "axolotl_server/client/",
+        "axolotl_server/host.py",
+        "axolotl_server/hosting/",
+        "axolotl_server/lifecycle/",
+    ],
+    "docstring_parser": ["axolotl_core/features/"],
+    "dotenv": ["axolotl_server/configuration/"],
+    "httpx": ["axolotl_server/authentication/"],
+    "httpx2": ["axolotl_server/authentication/"],
+    "jsonschema_rs": ["axolotl_core/tools/"],
+    "jwt": ["axolotl_server/authentication/"],
+    "opentelemetry": ["axolotl_server/observation/"],
+    "prometheus_client": ["axolotl_server/observation/"],
+    "redis": ["axolotl_server/stores/"],
+    "rich": ["axolotl_cli/output.py", "axolotl_cli/views/"],
+    "uritemplate": ["axolotl_core/resources/"],
+    "uvicorn": ["axolotl_server/http_server/"],
+    "uvloop": ["axolotl_cli/runtime.py"],
+    "watchfiles": ["axolotl_cli/development/"],
+}
+"""Libraries, each with the only places that may import it."""
 
 
 def assert_kept(sources: Iterable[Source], check: Callable[[Source], list[str]]) -> None:
-    findings = [f"{source.path}: {finding}" for source in sources for finding in check(source)]
-    assert not findings, "\n".join(["the law is broken", *findings])
+    assert_nothing(f"{source.path}: {finding}" for source in sources for finding in check(source))
+
+
+def assert_nothing(findings: Iterable[str]) -> None:
+    found = list(findings)
+    assert not found, "\n".join(["the law is broken", *found])
+
+
+def paths_of(*packages: str) -> list[str]:
+    return [source.path for source in read_sources(*packages)]
+
+
+def is_root(source: Source) -> bool:
+    """Whether a file is the root of a package: of the framework, or of one of the example systems."""
+    path = PurePosixPath(source.path)
+    depth = 3 if path.parts[0] == "axolotl_examples" else 2
+    return path.name == "__init__.py" and len(path.parts) <= depth
 
 
 def test_files_are_short() -> None:
@@ -37,6 +89,31 @@ def test_functions_are_short() -> None:
     assert_kept(read_sources(PACKAGES), lambda source: check_function_lengths(source.text))
 
 
+def test_folders_are_small() -> None:
+    """No folder has more than 15 modules, not counting `__init__` and `__main__`."""
+    assert_nothing(check_folder_sizes(paths_of(*FRAMEWORK)))
+
+
+def test_module_names_are_unique() -> None:
+    """A module name occurs once per package; `assembly`, `routes` and the names of folders may recur."""
+    assert_nothing(check_module_names_are_unique(paths_of(*FRAMEWORK)))
+
+
+def test_class_names_are_unique() -> None:
+    """A public class name occurs once in all packages of the framework."""
+    assert_nothing(check_class_names_are_unique({source.path: source.text for source in read_sources(*FRAMEWORK)}))
+
+
+def test_names_are_in_the_glossary() -> None:
+    """Every word in the name of a module or folder is in the glossary, and every plain word there is in use."""
+    page = (ROOT / "docs/internals/glossary.md").read_text(encoding="utf-8")
+    defined = re.findall(r"^\| ([a-z, ]+) \|", page, re.MULTILINE)
+    [plain] = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    words = [word for entry in defined for word in re.split(r"[ ,]+", entry)] + plain.split()
+    paths = paths_of(*FRAMEWORK)
+    assert_nothing(check_vocabulary(paths, words))
+
+
 def test_exports_are_the_namespace() -> None:
     """Every root has an `__all__` that is sorted and equal to its public names, submodules excluded."""
 
@@ -44,9 +121,24 @@ def test_exports_are_the_namespace() -> None:
         package = PurePosixPath(source.path).parent
         return check_exports(source.text, ".".join(package.parts), submodules_of(str(package)))
 
-    roots = [ROOT / name for name in ("axolotl_core", "axolotl_server", "axolotl_cli", "axolotl_examples")]
-    names = {f"{path.relative_to(ROOT).as_posix()}/__init__.py" for path in roots}
-    assert_kept((source for source in read_sources(PACKAGES) if source.path in names), check)
+    assert_kept(filter(is_root, read_sources(PACKAGES)), check)
+
+
+def test_only_roots_export() -> None:
+    """No module has an `__all__`, except the roots and the module of providers that user containers import."""
+    public = ("axolotl_server/call_providers.py", "axolotl_examples/three_good_sources/tools/__init__.py")
+    inner = (source for source in read_sources(PACKAGES) if not is_root(source) and source.path not in public)
+    assert_kept(inner, lambda source: check_no_exports(source.text))
+
+
+def test_libraries_have_a_package() -> None:
+    """A library is imported only where it belongs."""
+
+    def check(source: Source) -> list[str]:
+        foreign = [name for name, homes in LIBRARIES.items() if not source.path.startswith(tuple(homes))]
+        return check_imports(source.text, foreign)
+
+    assert_kept(read_sources(*FRAMEWORK), check)
 
 
 def test_revisions_are_confined() -> None:
@@ -56,7 +148,7 @@ def test_revisions_are_confined() -> None:
 
 
 def test_tests_do_not_sleep() -> None:
-    """No test sleeps for a fixed time, save where a comment on that line says why: `# sleeps: <reason>`."""
+    """No test sleeps for a fixed time, unless a comment on that line gives the reason: `# sleeps: <reason>`."""
     assert_kept(read_sources("tests"), lambda source: check_sleeps(source.text))
 
 
@@ -76,9 +168,11 @@ def test_core_waits_for_nothing() -> None:
 
 
 def test_layers_import_the_core_only() -> None:
-    """Layers import nothing of ours but the core and each other."""
-    forbidden = ["axolotl_server", "axolotl_cli", "axolotl_examples"]
-    assert_kept(
-        read_sources("axolotl_server/layers"),
-        lambda source: check_imports(source.text, forbidden, allowed=["axolotl_server.layers"]),
+    """At run time, layers import nothing of ours but the core and each other."""
+    check = partial(
+        check_imports,
+        forbidden=["axolotl_server", "axolotl_cli", "axolotl_examples"],
+        allowed=["axolotl_server.layers"],
+        annotations=False,
     )
+    assert_kept(read_sources("axolotl_server/layers"), lambda source: check(source.text))

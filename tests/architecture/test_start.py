@@ -1,0 +1,49 @@
+"""The modules that a start loads, counted in real processes."""
+
+import re
+import signal
+import subprocess
+import sys
+from typing import Final
+
+from tests.architecture.sources import ROOT
+
+SERVE: Final = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", "serve", "axolotl_examples.starter:Container"]
+IMPORTED: Final = re.compile(r"\| +([a-z_0-9A-Z.]+)$", re.MULTILINE)
+RARE: Final = {
+    "httpx", "httpx2", "jwt", "opentelemetry", "prometheus_client", "redis",
+    "rich", "sqlite3",
+}  # fmt: skip
+
+
+def modules_of(imports: str) -> tuple[set[str], set[str]]:
+    """Split what a process imported into our own modules and the libraries behind them."""
+    names = set(IMPORTED.findall(imports))
+    own = {name for name in names if name.startswith("axolotl_") and not name.startswith("axolotl_examples")}
+    return own, {name.partition(".")[0] for name in names - own}
+
+
+def test_a_start_over_stdio_loads_little() -> None:
+    """A server on standard input loads at most 150 of our modules, and no library that few servers need."""
+    done = subprocess.run(
+        [*SERVE, "--transport", "stdio"], cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True
+    )
+    own, libraries = modules_of(done.stderr)
+    assert "axolotl_server.handler" in own
+    assert len(own) <= 150
+    assert libraries.isdisjoint(RARE | {"uvicorn", "httptools"}), libraries & RARE
+
+
+def test_a_start_over_http_loads_little() -> None:
+    """A server over HTTP loads at most 170 of our modules, and no library that few servers need."""
+    with subprocess.Popen([*SERVE, "--transport", "http", "--port", "0"], cwd=ROOT, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        lines: list[bytes] = []
+        for line in process.stderr:
+            lines.append(line)
+            if b"http://127.0.0.1:" in line:
+                process.send_signal(signal.SIGINT)
+    own, libraries = modules_of(b"".join(lines).decode())
+    assert "uvicorn" in libraries
+    assert len(own) <= 170
+    assert libraries.isdisjoint(RARE), libraries & RARE
