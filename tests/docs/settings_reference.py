@@ -18,7 +18,7 @@ _PAGES: Final = {
     "protocol": "[errors](../reference/errors.md#error-responses), [asking](../guide/asking.md), "
     "[notifications](../guide/notifications.md)",
     "caching": "[caching](../guide/caching.md)",
-    "subscriptions": "[notifications](../guide/notifications.md#slow-listeners)",
+    "subscriptions": "[notifications](../guide/notifications.md#slow-clients)",
     "tasks": "[tasks](../guide/tasks.md)",
     "quotas": "[limits](limits.md#rate-limits)",
     "audit": "[audit](audit.md)",
