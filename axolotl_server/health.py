@@ -14,6 +14,7 @@ from axolotl_server.asgi.http import JSON, HttpRefusal, Receive, Route, Scope, S
 from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.host import ServerHost
 from axolotl_server.lifecycle.stop_signal import StopSignal
+from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.lifecycle.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class CheckRunner:
         self._finding: CheckResult | None = None
         self._found_at = 0.0
         self._looking: asyncio.Task[None] | None = None
-        self._overdue: asyncio.Task[HealthStatus] | None = None
+        self._is_running = False
 
     async def finding(self) -> CheckResult:
         """Say how it is."""
@@ -111,26 +112,23 @@ class CheckRunner:
             self._looking = None
 
     async def _status(self) -> HealthStatus:
-        if self._overdue is not None and not self._overdue.done():
+        if self._is_running:
             return HealthStatus.failed("an earlier look at it has not ended")
-        looking = asyncio.get_running_loop().create_task(self._ask())
-        done, _ = await asyncio.wait((looking,), timeout=self.check.timeout_seconds)
-        if done:
-            return looking.result()
-        looking.cancel()
-        self._overdue = looking
-        return HealthStatus.failed(f"no answer within {self.check.timeout_seconds:g} seconds")
+        try:
+            return await answer_within(self.check.timeout_seconds, self._run)
+        except NoAnswer as error:
+            return HealthStatus.failed(str(error))
+        except Exception as error:
+            _log.warning("health check %s raised an error", self.check.name, exc_info=error)
+            raised = error.__cause__ if isinstance(error, CodeExited) else error
+            return HealthStatus.failed(type(raised).__name__)
 
-    async def _ask(self) -> HealthStatus:
+    async def _run(self) -> HealthStatus:
+        self._is_running = True
         try:
             return _read(await self.check.check())
-        except BaseException as error:
-            if not isinstance(error, Exception):
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():
-                    raise
-            _log.warning("health check %s raised an error", self.check.name, exc_info=error)
-            return HealthStatus.failed(type(error).__name__)
+        finally:
+            self._is_running = False
 
     def _note(self, finding: CheckResult) -> None:
         """Keep a finding, and log it if it is news."""

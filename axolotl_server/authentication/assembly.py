@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server.authentication.api_keys import ApiKeyVerifier
-from axolotl_server.authentication.bounded_verifier import BoundedVerifier
 from axolotl_server.authentication.fetcher import LateFetcher
 from axolotl_server.authentication.gate import BearerGate, Challenges, TokenCache, metadata_url
 from axolotl_server.settings.authentication import AuthSettings
@@ -49,11 +48,12 @@ def make_gate(settings: AuthSettings, given: ITokenVerifier | None) -> MadeGate:
         )
     seconds = made.cache_seconds if settings.token_cache_seconds is None else settings.token_cache_seconds
     gate = BearerGate(
-        BoundedVerifier(verifier, settings.timeout_seconds),
+        verifier,
         TokenCache(settings.token_cache_size, seconds, settings.clock_skew_seconds),
         Challenges(metadata_url(settings), settings.required_scopes),
-        required_scopes=settings.required_scopes,
+        timeout_seconds=settings.timeout_seconds,
         max_bytes=settings.max_token_bytes,
+        required_scopes=settings.required_scopes,
     )
     return MadeGate(gate, made.close)
 

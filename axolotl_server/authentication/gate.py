@@ -3,6 +3,7 @@
 import logging
 import re
 import time
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
@@ -16,6 +17,7 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.http import Headers, HttpRefusal, Receive, Route, Scope, Send, send_empty, send_json
 from axolotl_server.authentication.fetcher import Unavailable
+from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.messages.flow_control import TokenBucket
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.server import ServerSettings
@@ -216,13 +218,17 @@ class _Metadata:
             raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
 
 
-_LINES_PER_SECOND: Final = 10.0
+_REFUSALS_LOGGED_PER_SECOND: Final = 10.0
+_FAILURES_LOGGED_PER_SECOND: Final = 5.0
 
 _log = logging.getLogger("axolotl")
 
 
 class BearerGate:
-    """Admits requests with a token that is accepted; one that was accepted lately is known by its digest."""
+    """Admits requests with a valid token; a token that was accepted recently is known by its digest.
+
+    A verifier that fails or hangs admits nobody.
+    """
 
     def __init__(
         self,
@@ -230,22 +236,21 @@ class BearerGate:
         cache: TokenCache,
         challenges: Challenges,
         *,
-        required_scopes: Iterable[str] = (),
+        timeout_seconds: float,
         max_bytes: int,
+        required_scopes: Iterable[str] = (),
     ) -> None:
         self._verifier = verifier
         self._cache = cache
         self._challenges = challenges
-        self._required_scopes = frozenset(required_scopes)
+        self._timeout_seconds = timeout_seconds
         self._max_bytes = max_bytes
-        self._lines = TokenBucket(_LINES_PER_SECOND)
+        self._required_scopes = frozenset(required_scopes)
+        self._refusal_log_limit = TokenBucket(_REFUSALS_LOGGED_PER_SECOND)
+        self._failure_log_limit = TokenBucket(_FAILURES_LOGGED_PER_SECOND)
 
     async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
-        """Give the principal of a request.
-
-        Raises:
-            HttpRefusal: with a challenge; 503 if nobody can tell now.
-        """
+        """Return the principal of a request; raises HttpRefusal with a challenge, or 503 if the verifier fails."""
         credentials = headers.get(b"authorization")
         if credentials is None:
             raise self._challenges.no_token()
@@ -261,18 +266,36 @@ class BearerGate:
     async def _verify(self, credentials: bytes, digest: bytes) -> Principal:
         try:
             token = bearer_token(credentials)
-            if token is None:
-                raise self._challenges.no_token()
-            principal = await self._verifier.verify(token)
         except MalformedCredentials:
             raise self._challenges.malformed() from None
+        if token is None:
+            raise self._challenges.no_token()
+        try:
+            principal = await answer_within(self._timeout_seconds, lambda: self._verifier.verify(token))
         except InvalidToken as error:
-            if self._lines.take():
+            if self._refusal_log_limit.take():
                 _log.info("a request was refused: %s", error.reason)
             raise self._challenges.invalid_token(error.reason) from None
-        except Unavailable:
-            raise self._challenges.unavailable() from None
+        except Exception as error:
+            raise self._unavailable(_describe(error)) from None
+        if not isinstance(principal, Principal):
+            raise self._unavailable(f"the verifier returned {type(principal).__name__}, which is not a Principal")
         if not self._required_scopes.issubset(principal.scopes):
             raise self._challenges.insufficient_scope()
         self._cache.put(digest, principal)
         return principal
+
+    def _unavailable(self, reason: str) -> HttpRefusal:
+        if self._failure_log_limit.take():
+            _log.error("a token could not be verified: %s", reason)
+        return self._challenges.unavailable()
+
+
+def _describe(error: Exception) -> str:
+    """Describe a failure without the text of errors that are not ours, which may contain the token."""
+    if isinstance(error, Unavailable | NoAnswer):
+        return str(error)
+    raised = error.__cause__ if isinstance(error, CodeExited) and error.__cause__ is not None else error
+    frames = traceback.extract_tb(raised.__traceback__)
+    place = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+    return f"{type(raised).__name__}{place}"

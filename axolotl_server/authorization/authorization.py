@@ -24,6 +24,7 @@ from axolotl_core.policies.access import Decision, IAuthorizer, because_of
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.features.completion import Completing
+from axolotl_server.lifecycle.time_limit import answer_within
 from axolotl_server.settings.policies import AuthorizationSettings
 
 _log = logging.getLogger("axolotl")
@@ -37,37 +38,19 @@ class Undecided(Decision):
 
 
 class BoundedAuthorizer(IAuthorizer):
-    """Gives another authorizer so much time, and takes whatever goes wrong in it for a refusal."""
+    """Limits the time of another authorizer, and refuses whatever that one fails to decide."""
 
     def __init__(self, authorizer: IAuthorizer, timeout_seconds: float) -> None:
         self._authorizer = authorizer
         self._seconds = timeout_seconds
-        self._left_behind: set[asyncio.Task[Decision]] = set()
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Ask in a task of its own, so that code which does not take notice of its cancellation is left behind."""
-        asking = asyncio.get_running_loop().create_task(self._ask(principal, spec))
         try:
-            await asyncio.wait((asking,), timeout=self._seconds)
-        finally:
-            if not asking.done():
-                asking.cancel()
-                self._left_behind.add(asking)
-                asking.add_done_callback(self._left_behind.discard)
-        if asking.done():
-            return asking.result()
-        return _undecided(spec, TimeoutError(f"The authorizer gave no answer within {self._seconds:g} seconds"))
-
-    async def _ask(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        try:
-            decision = await self._authorizer.decide(principal, spec)
+            decision = await answer_within(self._seconds, lambda: self._authorizer.decide(principal, spec))
             if isinstance(decision, Decision):
                 return decision
-            raise TypeError(f"The authorizer gives {type(decision).__name__}, which is no Decision")
-        except BaseException as error:  # also SystemExit: the loop must not see it
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
+            raise TypeError(f"The authorizer returned {type(decision).__name__}, which is not a Decision")
+        except Exception as error:
             return _undecided(spec, error)
 
 

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Start and stop of a server, and protection from code that hangs, blocks or fails."""

@@ -49,7 +49,7 @@ async def test_keys_are_fetched_once() -> None:
 async def test_rotation() -> None:
     """A token of a new key makes the server look for it; one of a key that is gone is good no longer."""
     async with authority() as issuer:
-        auth = issuer.settings(token_cache_seconds=0, jwks_refresh_seconds=0.001)
+        auth = issuer.settings(token_cache_seconds=0, jwks_refresh_seconds=1e-6)
         async with gated(auth) as server:
             old, new = issuer.token(), SECOND.sign(issuer.claims())
             assert await statuses(server, old) == [200]
@@ -257,7 +257,7 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     async with authority() as issuer:
         file.write_text(json.dumps({"keys": [issuer.key.jwk]}), encoding="utf-8")
-        auth = issuer.settings(jwks_url=None, jwks_file=str(file), jwks_refresh_seconds=0.001)
+        auth = issuer.settings(jwks_url=None, jwks_file=str(file), jwks_refresh_seconds=1e-6)
         async with gated(auth) as server:
             new = SECOND.sign(issuer.claims())
             assert await statuses(server, issuer.token(), new) == [200, 401]
