@@ -104,28 +104,9 @@ def describe(host: ServerHost) -> Offer:
     resources = _sets(host.roles.resourcesets)
     return Offer(
         tuple(_tool(binding, tools) for binding in host.catalogue.bindings()),
-        tuple(
-            PromptDescription(*_common(binding, prompts), binding.prompt.arguments_schema)
-            for binding in host.prompts.bindings()
-        ),
-        tuple(
-            ResourceDescription(
-                *_common(binding, resources),
-                binding.resource.uri,
-                _mime_type(binding.resource, binding.resource.uri),
-                binding.resource.size,
-            )
-            for binding in host.resources.bindings()
-        ),
-        tuple(
-            TemplateDescription(
-                *_common(binding, resources),
-                binding.resource.uri_template,
-                _mime_type(binding.resource, binding.resource.uri_template),
-                binding.resource.arguments_schema,
-            )
-            for binding in host.templates.bindings()
-        ),
+        tuple(_prompt(binding, prompts) for binding in host.prompts.bindings()),
+        tuple(_resource(binding, resources) for binding in host.resources.bindings()),
+        tuple(_template(binding, resources) for binding in host.templates.bindings()),
     )
 
 
@@ -142,6 +123,20 @@ def _tool(binding: Any, toolsets: dict[int, str | None]) -> ToolDescription:
     app = app_link(spec.tool.app)
     page = None if app is None else app.resource_uri
     return ToolDescription(*_common(binding, toolsets), spec.input_schema, spec.output_schema, page)
+
+
+def _prompt(binding: Any, sets: dict[int, str | None]) -> PromptDescription:
+    return PromptDescription(*_common(binding, sets), binding.spec.feature.arguments_schema)
+
+
+def _resource(binding: Any, sets: dict[int, str | None]) -> ResourceDescription:
+    resource, uri = binding.spec.feature, binding.spec.name
+    return ResourceDescription(*_common(binding, sets), uri, _mime_type(resource, uri), resource.size)
+
+
+def _template(binding: Any, sets: dict[int, str | None]) -> TemplateDescription:
+    template, uri = binding.spec.feature, binding.spec.name
+    return TemplateDescription(*_common(binding, sets), uri, _mime_type(template, uri), template.arguments_schema)
 
 
 def _common(

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 from msgspec import UNSET
 from pydantic import BaseModel
@@ -20,6 +20,9 @@ from axolotl_server.eras.presentation import content_for
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import ToolOverrides, ToolsetOverrides
 from axolotl_server.settings.server import ServerSettings
+
+if TYPE_CHECKING:
+    from axolotl_core.resources.uri_template import UriTemplate
 
 _EncodeResult: TypeAlias = Callable[[Any, Request], bytes]
 
@@ -117,6 +120,10 @@ class Binding(Generic[SpecT_co]):
     layers: tuple[ILayer, ...]
     """Those that concern the feature, the outermost first."""
     max_result_bytes: int
+    completion: "Binding[FeatureSpec] | None" = None
+    """Completes the arguments of a prompt, or the variables of a resource template."""
+    template: "UriTemplate | None" = None
+    """Matches the URIs of a resource template."""
 
 
 ToolBinding: TypeAlias = Binding[ToolSpec]

@@ -16,8 +16,10 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.registry import Registry
 from axolotl_core.resources.resource import CacheHint
-from axolotl_server.calls.binding import Binding
+from axolotl_server.calls.binding import Binder, Binding
 from axolotl_server.eras.era import IEra
+from axolotl_server.messages.params import ListParams, read_params
+from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -87,24 +89,24 @@ class Views(Generic[ViewT]):
 
 
 ItemT = TypeVar("ItemT")
-BindingT = TypeVar("BindingT", bound=Binding[Any])
+SpecT = TypeVar("SpecT", bound=FeatureSpec)
 
 
 @dataclass(frozen=True, slots=True)
-class _Listing(Generic[BindingT]):
+class _Listing(Generic[SpecT]):
     """Bindings at one moment in their order, with the pages made of them so far."""
 
-    bindings: Sequence[BindingT]
+    bindings: Sequence[Binding[SpecT]]
     ordinals: Sequence[int]
     pages: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
-    def part(self, mask: bytes) -> "_Listing[BindingT]":
+    def part(self, mask: bytes) -> "_Listing[SpecT]":
         """Leave out what is not marked; the places of the others stay, so that cursors lead on."""
         compress = itertools.compress
         return _Listing([*compress(self.bindings, mask)], [*compress(self.ordinals, mask)])
 
 
-class Catalogue(ABC, Generic[ItemT, BindingT]):
+class Catalogue(ABC, Generic[ItemT, SpecT]):
     """Follows a registry; a feature is compiled when it appears and keeps its counters until it goes."""
 
     field: ClassVar[str]
@@ -113,16 +115,22 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
     """What its method is called, without `/list`."""
 
     def __init__(
-        self, registry: Registry[Any], settings: ServerSettings, authorization: "Authorization | None" = None
+        self,
+        registry: Registry[Any],
+        binder: Binder,
+        settings: ServerSettings,
+        authorization: "Authorization | None" = None,
     ) -> None:
         self.authorization = authorization
         """Decides who sees what; None where everybody sees everything."""
         self._registry = registry
+        self._binder = binder
+        self._settings = settings
         self._page_size = settings.protocol.page_size
         self._personal = CacheHint(settings.caching.list_ttl_seconds, "private")
         self._next_ordinal = itertools.count(1)
-        self._known: dict[int, tuple[int, BindingT]] = {}
-        self._shown: tuple[_Listing[BindingT], Views[_Listing[BindingT]]]
+        self._known: dict[int, tuple[int, Binding[SpecT]]] = {}
+        self._shown: tuple[_Listing[SpecT], Views[_Listing[SpecT]]]
         """Everything there is, and what of it was shown to whom; replaced together."""
         self.refresh()
         self.close: Callable[[], None] = registry.on_change(self.refresh)
@@ -133,7 +141,7 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
         """Choose from the registry what is served."""
 
     @abstractmethod
-    def compile(self, item: ItemT) -> BindingT:
+    def compile(self, item: ItemT) -> Binding[SpecT]:
         """Make a feature ready to be called.
 
         Raises:
@@ -141,16 +149,21 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
         """
 
     @abstractmethod
-    def describe(self, binding: BindingT, revision: Revision) -> dict[str, Any]:
+    def describe(self, binding: Binding[SpecT], revision: Revision) -> dict[str, Any]:
         """Describe a feature as the list shows it to a peer of this revision."""
 
     @abstractmethod
-    def index(self, bindings: Sequence[BindingT]) -> None:
+    def index(self, bindings: Sequence[Binding[SpecT]]) -> None:
         """Prepare to find these bindings, and no others."""
 
-    def bindings(self) -> tuple[BindingT, ...]:
+    def bindings(self) -> tuple[Binding[SpecT], ...]:
         """List everything that is served."""
         return tuple(self._shown[0].bindings)
+
+    async def list(self, request: Request) -> bytes:
+        """Answer a request for a page of the list."""
+        cursor = read_params(request.data, ListParams).cursor
+        return await self.page(request.era, cursor, request.exchange.principal)
 
     async def page(self, era: IEra, cursor: str | None, principal: Principal) -> bytes:
         """Give a page of the list, as far as the principal may use what is on it, in the form of a revision.
@@ -170,7 +183,7 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
     async def suggestion(self, name: str, principal: Principal) -> str | None:
         """Find a name that is like this one, of those that the principal may know, if that can be told at once."""
         listing, views = self._shown
-        shown: Iterable[BindingT] = listing.bindings
+        shown: Iterable[Binding[SpecT]] = listing.bindings
         if self.authorization is not None:
             if self.authorization.waits:
                 return None
@@ -183,7 +196,7 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
         Raises:
             ConfigurationError: with all features that cannot be compiled; then nothing changes.
         """
-        known: dict[int, tuple[int, BindingT]] = {}
+        known: dict[int, tuple[int, Binding[SpecT]]] = {}
         findings: list[str] = []
         for item in self.items():
             try:
@@ -198,7 +211,7 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
         listing = _Listing(bindings, [ordinal for ordinal, _ in known.values()])
         self._shown = listing, Views([binding.spec for binding in bindings])
 
-    def _page(self, listing: _Listing[BindingT], era: IEra, after: int, tail: bytes) -> bytes:
+    def _page(self, listing: _Listing[SpecT], era: IEra, after: int, tail: bytes) -> bytes:
         """Give a page, made once; one that begins anywhere else than pages do is not kept: there may be many."""
         start = bisect_right(listing.ordinals, after)
         key = (era.revision.name, start)
@@ -209,7 +222,7 @@ class Catalogue(ABC, Generic[ItemT, BindingT]):
                 listing.pages[key] = page
         return page
 
-    def _make_page(self, listing: _Listing[BindingT], era: IEra, start: int, tail: bytes) -> bytes:
+    def _make_page(self, listing: _Listing[SpecT], era: IEra, start: int, tail: bytes) -> bytes:
         end = start + self._page_size
         entries = b",".join(encode(self.describe(one, era.revision)) for one in listing.bindings[start:end])
         more = end < len(listing.ordinals)

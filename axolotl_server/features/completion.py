@@ -35,13 +35,18 @@ class CompletionMethods(ErrorFeatureMethod):
         reference = read_params(request.data, CompletionParams).ref
         raw = bytes(read_raw_params(request.data))
         if reference.type == "ref/prompt" and reference.name is not None:
-            return self._prompts.find(reference.name).completion, raw, ""
+            return _completion_of(self._prompts.find(reference.name)), raw, ""
         if reference.type == "ref/resource" and reference.uri is not None:
             binding = self._templates.named(reference.uri)
             if binding is not None:
-                return binding.completion, raw, ""
+                return _completion_of(binding), raw, ""
             raise InvalidParams(f"Invalid params: there is no resource template {reference.uri}")
         raise InvalidParams('Invalid params: "ref" must be a ref/prompt with a name or a ref/resource with a uri')
+
+
+def _completion_of(binding: Binding[FeatureSpec]) -> Binding[FeatureSpec]:
+    assert binding.completion is not None
+    return binding.completion
 
 
 class _Argument(msgspec.Struct):

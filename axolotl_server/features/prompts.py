@@ -1,8 +1,8 @@
 """`prompts/list` and `prompts/get`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import Any, cast
 
 from msgspec import UNSET
 
@@ -13,47 +13,25 @@ from axolotl_core.prompts import PromptResult
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
-from axolotl_core.registry import AnyPrompt, PromptRegistry
-from axolotl_server.calls.binding import Binder, Binding
+from axolotl_core.registry import AnyPrompt
+from axolotl_server.calls.binding import Binding
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
 from axolotl_server.eras.presentation import content_for, prompt_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import Completing, encode_completion
-from axolotl_server.messages.params import ListParams, PromptParams, read_params
+from axolotl_server.messages.params import PromptParams, read_params
 from axolotl_server.messages.request import Request
-from axolotl_server.settings.server import ServerSettings
-
-if TYPE_CHECKING:
-    from axolotl_server.authorization.authorization import Authorization
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PromptBinding(Binding[FeatureSpec]):
-    """All that a call of one prompt needs, and what completes its arguments."""
-
-    prompt: AnyPrompt
-    completion: Binding[FeatureSpec]
-
-
-class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
+class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):
     """Finds prompts by name and lists them."""
 
     field = "prompts"
     listed_by = "prompts"
 
-    def __init__(
-        self,
-        registry: PromptRegistry,
-        binder: Binder,
-        settings: ServerSettings,
-        authorization: "Authorization | None" = None,
-    ) -> None:
-        self._prompts = registry
-        self._binder = binder
-        self._by_fold: Mapping[str, PromptBinding] = {}
-        super().__init__(registry, settings, authorization)
+    _by_fold: Mapping[str, Binding[FeatureSpec]]
 
-    def find(self, name: str) -> PromptBinding:
+    def find(self, name: str) -> Binding[FeatureSpec]:
         """Find a prompt by its name in any case.
 
         Raises:
@@ -65,7 +43,7 @@ class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
             raise PromptNotFound(name, nearest(name, (one.spec.name for one in known)))
         return binding
 
-    def try_find(self, name: str) -> PromptBinding | None:
+    def try_find(self, name: str) -> Binding[FeatureSpec] | None:
         """Find a prompt by its name in any case."""
         return self._by_fold.get(name.casefold())
 
@@ -75,22 +53,20 @@ class PromptCatalogue(Catalogue[AnyPrompt, PromptBinding]):
 
     def items(self) -> Iterable[AnyPrompt]:
         """Serve all of them."""
-        return self._prompts.get_all()
+        return self._registry.get_all()
 
-    def compile(self, item: AnyPrompt) -> PromptBinding:
+    def compile(self, item: AnyPrompt) -> Binding[FeatureSpec]:
         """Make a prompt ready."""
         bound = self._binder.bind(item, "prompt", item.name, _encode_messages)
         completing = Completing(item, bound.spec)
         completion = self._binder.bind(completing, "completion", item.name, encode_completion)
-        return PromptBinding(
-            bound.spec, bound.invoke, bound.encode, bound.layers, bound.max_result_bytes, item, completion
-        )
+        return replace(bound, completion=completion)
 
-    def describe(self, binding: PromptBinding, revision: Revision) -> dict[str, Any]:
+    def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
         """Describe a prompt."""
-        return prompt_definition(binding.prompt, revision)
+        return prompt_definition(cast("AnyPrompt", binding.spec.feature), revision)
 
-    def index(self, bindings: Sequence[PromptBinding]) -> None:
+    def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
         """Find prompts by name."""
         self._by_fold = {binding.spec.name.casefold(): binding for binding in bindings}
 
@@ -105,16 +81,11 @@ def _encode_messages(output: PromptResult, request: Request) -> bytes:
 
 
 class PromptMethods(ErrorFeatureMethod):
-    """Lists prompts and renders them."""
+    """Renders prompts."""
 
     def __init__(self, catalogue: PromptCatalogue, inflight: InFlight) -> None:
         super().__init__(inflight)
         self._catalogue = catalogue
-
-    async def list(self, request: Request) -> bytes:
-        """Give a page of the list."""
-        cursor = read_params(request.data, ListParams).cursor
-        return await self._catalogue.page(request.era, cursor, request.exchange.principal)
 
     def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
         """Find a prompt by its name."""

@@ -1,160 +1,109 @@
 """`resources/list`, `resources/templates/list`, `resources/read`, and watching a resource in the older revisions."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from axolotl_core.errors import InvalidArguments, InvalidParams, ResourceNotFound, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
-from axolotl_core.registry import AnyResource, ResourceRegistry
+from axolotl_core.registry import AnyResource
 from axolotl_core.resources.resource import CacheHint, IResource, IResourceTemplate, ResourceContents, screen
-from axolotl_server.calls.binding import Binder, Binding, EncodeOutput
+from axolotl_server.calls.binding import Binding, EncodeOutput
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
 from axolotl_server.eras.presentation import contents_for, resource_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import Completing, encode_completion
-from axolotl_server.messages.params import ListParams, ResourceParams, read_params
+from axolotl_server.messages.params import ResourceParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import CachingSettings
-from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
     from axolotl_core.resources.uri_template import UriTemplate
-    from axolotl_server.authorization.authorization import Authorization
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ResourceBinding(Binding[FeatureSpec]):
-    """All that a read of one resource needs."""
-
-    resource: IResource
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TemplateBinding(Binding[FeatureSpec]):
-    """All that a read through one template needs, and what completes its variables."""
-
-    resource: IResourceTemplate[Any]
-    template: "UriTemplate"
-    completion: Binding[FeatureSpec]
-
-    def values_in(self, uri: str) -> bytes | None:
-        """Read the variables of a URI; None if it is none of the template, or leads out of its place."""
-        values = self.template.match(uri)
-        if values is None or screen(values, self.resource.unscreened) is not None:
-            return None
-        return encode(values)
-
-
-class ResourceCatalogue(Catalogue[IResource, ResourceBinding]):
+class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
     """Finds resources by their URI and lists them."""
 
     field = "resources"
     listed_by = "resources"
 
-    def __init__(
-        self,
-        registry: ResourceRegistry,
-        binder: Binder,
-        settings: ServerSettings,
-        authorization: "Authorization | None" = None,
-    ) -> None:
-        self._resources = registry
-        self._binder = binder
-        self._caching = settings.caching
-        self._by_uri: Mapping[str, ResourceBinding] = {}
-        super().__init__(registry, settings, authorization)
+    _by_uri: Mapping[str, Binding[FeatureSpec]]
 
-    def find(self, uri: str) -> ResourceBinding | None:
+    def find(self, uri: str) -> Binding[FeatureSpec] | None:
         """Find a resource."""
         return self._by_uri.get(uri)
 
     def items(self) -> Iterable[IResource]:
         """Serve what has a fixed URI."""
-        return (one for one in self._resources.get_all() if isinstance(one, IResource))
+        return (one for one in self._registry.get_all() if isinstance(one, IResource))
 
-    def compile(self, item: IResource) -> ResourceBinding:
+    def compile(self, item: IResource) -> Binding[FeatureSpec]:
         """Make a resource ready."""
-        encode = _contents_encoder(item, self._caching, self.authorization is not None)
-        bound = self._binder.bind(item, "resource", item.uri, encode)
-        return ResourceBinding(bound.spec, bound.invoke, bound.encode, bound.layers, bound.max_result_bytes, item)
+        encode = _contents_encoder(item, self._settings.caching, self.authorization is not None)
+        return self._binder.bind(item, "resource", item.uri, encode)
 
-    def describe(self, binding: ResourceBinding, revision: Revision) -> dict[str, Any]:
+    def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
         """Describe a resource."""
-        return resource_definition(binding.resource, revision)
+        return resource_definition(cast("AnyResource", binding.spec.feature), revision)
 
-    def index(self, bindings: Sequence[ResourceBinding]) -> None:
+    def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
         """Find resources by URI."""
-        self._by_uri = {binding.resource.uri: binding for binding in bindings}
+        self._by_uri = {binding.spec.name: binding for binding in bindings}
 
 
-class TemplateCatalogue(Catalogue[IResourceTemplate[Any], TemplateBinding]):
+class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
     """Finds the template that a URI was made of, the most specific first, and lists them."""
 
     field = "resourceTemplates"
     listed_by = "resources/templates"
 
-    def __init__(
-        self,
-        registry: ResourceRegistry,
-        binder: Binder,
-        settings: ServerSettings,
-        authorization: "Authorization | None" = None,
-    ) -> None:
-        self._resources = registry
-        self._binder = binder
-        self._caching = settings.caching
-        self._by_specificity: Sequence[TemplateBinding] = ()
-        super().__init__(registry, settings, authorization)
+    _by_specificity: Sequence[Binding[FeatureSpec]]
 
-    def find(self, uri: str) -> tuple[TemplateBinding, bytes] | None:
+    def find(self, uri: str) -> tuple[Binding[FeatureSpec], bytes] | None:
         """Find the template of a URI, and the variables in it."""
         for binding in self._by_specificity:
-            values = binding.values_in(uri)
-            if values is not None:
-                return binding, values
+            values = _template_of(binding).match(uri)
+            unscreened = cast("IResourceTemplate[Any]", binding.spec.feature).unscreened
+            if values is not None and screen(values, unscreened) is None:
+                return binding, encode(values)
         return None
 
-    def named(self, text: str) -> TemplateBinding | None:
+    def named(self, text: str) -> Binding[FeatureSpec] | None:
         """Find a template by its text, or by a URI that it makes."""
-        exact = next((one for one in self._by_specificity if one.template.text == text), None)
+        exact = next((one for one in self._by_specificity if one.spec.name == text), None)
         found = self.find(text) if exact is None else None
         return found[0] if found is not None else exact
 
     def items(self) -> Iterable[IResourceTemplate[Any]]:
         """Serve what has variables."""
-        return (one for one in self._resources.get_all() if isinstance(one, IResourceTemplate))
+        return (one for one in self._registry.get_all() if isinstance(one, IResourceTemplate))
 
-    def compile(self, item: IResourceTemplate[Any]) -> TemplateBinding:
+    def compile(self, item: IResourceTemplate[Any]) -> Binding[FeatureSpec]:
         """Make a template ready."""
         from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster without it
 
         name = item.uri_template
-        encode = _contents_encoder(item, self._caching, self.authorization is not None)
+        encode = _contents_encoder(item, self._settings.caching, self.authorization is not None)
         bound = self._binder.bind(item, "resource", name, encode)
         completing = Completing(item, bound.spec)
         completion = self._binder.bind(completing, "completion", name, encode_completion)
-        return TemplateBinding(
-            bound.spec,
-            bound.invoke,
-            bound.encode,
-            bound.layers,
-            bound.max_result_bytes,
-            item,
-            UriTemplate(name),
-            completion,
-        )
+        return replace(bound, completion=completion, template=UriTemplate(name))
 
-    def describe(self, binding: TemplateBinding, revision: Revision) -> dict[str, Any]:
+    def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
         """Describe a template."""
-        return resource_definition(binding.resource, revision)
+        return resource_definition(cast("AnyResource", binding.spec.feature), revision)
 
-    def index(self, bindings: Sequence[TemplateBinding]) -> None:
+    def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
         """Try the most specific first; of equal ones, the one that was registered first."""
-        self._by_specificity = sorted(bindings, key=lambda binding: binding.template.specificity)
+        self._by_specificity = sorted(bindings, key=lambda binding: _template_of(binding).specificity)
+
+
+def _template_of(binding: Binding[FeatureSpec]) -> "UriTemplate":
+    assert binding.template is not None
+    return binding.template
 
 
 def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: bool) -> EncodeOutput:
@@ -178,7 +127,7 @@ def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: 
 
 
 class ResourceMethods(ErrorFeatureMethod):
-    """Lists resources, reads them, and remembers who watches which."""
+    """Reads resources, and remembers who watches which."""
 
     def __init__(
         self, resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: InFlight, max_watched: int
@@ -187,16 +136,6 @@ class ResourceMethods(ErrorFeatureMethod):
         self._resources = resources
         self._templates = templates
         self._max_watched = max_watched
-
-    async def list(self, request: Request) -> bytes:
-        """Give a page of the list of resources with a fixed URI."""
-        cursor = read_params(request.data, ListParams).cursor
-        return await self._resources.page(request.era, cursor, request.exchange.principal)
-
-    async def list_templates(self, request: Request) -> bytes:
-        """Give a page of the list of templates."""
-        cursor = read_params(request.data, ListParams).cursor
-        return await self._templates.page(request.era, cursor, request.exchange.principal)
 
     def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
         """Find what is behind a URI: a resource, or else a template that makes such URIs."""

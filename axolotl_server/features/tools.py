@@ -24,7 +24,6 @@ from axolotl_server.calls.feature_method import FeatureMethod, InFlight
 from axolotl_server.eras.presentation import tool_definition
 from axolotl_server.eras.stateless import check_parameters
 from axolotl_server.features.catalogue import Catalogue
-from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerSettings
 
@@ -52,7 +51,7 @@ class _Names(dict[str, ToolBinding]):
         return ToolNotFound(name, suggestion) if fault is None else InvalidToolName(fault)
 
 
-class ToolCatalogue(Catalogue[AnyTool, ToolBinding]):
+class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
     """Finds tools by name and lists them."""
 
     field = "tools"
@@ -70,12 +69,9 @@ class ToolCatalogue(Catalogue[AnyTool, ToolBinding]):
         name_rule: INameRule,
         authorization: "Authorization | None" = None,
     ) -> None:
-        self._tools = registry
-        self._binder = binder
-        self._settings = settings.tools
         self._name_rule = name_rule
         self._names: _Names
-        super().__init__(registry, settings, authorization)
+        super().__init__(registry, binder, settings, authorization)
 
     def try_find(self, name: str) -> ToolBinding | None:
         """Find a tool as `by_name` does."""
@@ -90,7 +86,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolBinding]):
 
     def items(self) -> Iterable[AnyTool]:
         """Leave out the tools that the operator switched off."""
-        return (tool for tool in self._tools.get_all() if self._settings.overrides_for(tool.name).enabled)
+        return (tool for tool in self._registry.get_all() if self._settings.tools.overrides_for(tool.name).enabled)
 
     def compile(self, item: AnyTool) -> ToolBinding:
         """Make a tool ready, if its name keeps the server's rule."""
@@ -103,7 +99,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolBinding]):
 
     def index(self, bindings: Sequence[ToolBinding]) -> None:
         """Find tools by name."""
-        fold = self._settings.name_matching == "fold"
+        fold = self._settings.tools.name_matching == "fold"
         names = _Names(bindings, self._name_rule, fold=fold, suggests=self.authorization is None)
         self.by_name = self._names = names
 
@@ -112,7 +108,7 @@ _OPENING_BRACE = ord("{")
 
 
 class ToolMethods(FeatureMethod):
-    """Lists tools and calls them; what goes wrong inside a tool is a result for the model to read."""
+    """Calls tools; what goes wrong inside a tool is a result for the model to read."""
 
     def __init__(
         self,
@@ -123,11 +119,6 @@ class ToolMethods(FeatureMethod):
         super().__init__(inflight)
         self._catalogue = catalogue
         self._invalid_arguments = invalid_arguments
-
-    async def list(self, request: Request) -> bytes:
-        """Give a page of the list."""
-        cursor = read_params(request.data, ListParams).cursor
-        return await self._catalogue.page(request.era, cursor, request.exchange.principal)
 
     def find(self, request: Request) -> tuple[ToolBinding, bytes, str]:
         """Find a tool by its name."""

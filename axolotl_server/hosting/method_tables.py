@@ -132,12 +132,12 @@ def _shared(parts: MethodParts, tools: ToolMethods, capabilities: Mapping[str, A
     maximum = parts.settings.subscriptions.maximum_resources
     resources = ResourceMethods(parts.resources, parts.templates, parts.inflight, maximum)
     methods: dict[str, Method] = {
-        "tools/list": tools.list,
+        "tools/list": parts.tools.list,
         "tools/call": tools.call,
-        "prompts/list": prompts.list,
+        "prompts/list": parts.prompts.list,
         "prompts/get": prompts.call,
-        "resources/list": resources.list,
-        "resources/templates/list": resources.list_templates,
+        "resources/list": parts.resources.list,
+        "resources/templates/list": parts.templates.list,
         "resources/read": resources.call,
         "resources/subscribe": resources.subscribe,
         "resources/unsubscribe": resources.unsubscribe,
