@@ -16,5 +16,9 @@ class Greet(ITool[Person, str]):
         return f"Hello, {arguments.name}!"
 
 
+# region container
 class Container(containers.DeclarativeContainer):
     tools = providers.List(providers.Singleton(Greet))
+
+
+# endregion container

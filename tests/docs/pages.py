@@ -67,7 +67,7 @@ def example_text(source: str) -> str:
     path, _, region = source.partition("#")
     text = (DOCS / path).read_text(encoding="utf-8")
     if not region:
-        return re.sub(r"\n{4,}", "\n\n\n", _MARKS.sub("", text))
+        return re.sub(r"\n{4,}", "\n\n\n", _MARKS.sub("", text)).rstrip("\n") + "\n"
     found = re.search(rf"^# region {region}\n(.*?)^# endregion {region}$", text, re.MULTILINE | re.DOTALL)
     if found is None:
         raise LookupError(f"docs/{path} has no region {region}")
