@@ -57,19 +57,19 @@ _TAKEN_OVER: Final = frozenset({"AXOLOTL_ENV_FILE", "AXOLOTL_TARGET", "AXOLOTL_T
 
 @dataclass(frozen=True, slots=True)
 class ClientEntry:
-    """What a client's file has to have."""
+    """One server in a client's configuration file."""
 
     section: str
     name: str
-    entry: Mapping[str, Any]
+    server: Mapping[str, Any]
     inputs: Sequence[Mapping[str, Any]] = ()
-    """What the client asks its user for."""
+    """Values that the client asks its user for."""
 
     @property
     def document(self) -> dict[str, Any]:
-        """A file that has nothing else."""
+        """A file with this entry only."""
         inputs = {"inputs": list(self.inputs)} if self.inputs else {}
-        return {**inputs, self.section: {self.name: dict(self.entry)}}
+        return {**inputs, self.section: {self.name: dict(self.server)}}
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class EntryRequest:
     with_secrets: bool
 
 
-def addition_for(client: Client, wish: EntryRequest) -> ClientEntry:
+def entry_for(client: Client, wish: EntryRequest) -> ClientEntry:
     """Describe the server for a client, after making sure that it can be started or reached.
 
     Raises:

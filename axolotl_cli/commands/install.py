@@ -61,16 +61,16 @@ def install(
     Everything else in the file stays as it is, comments too, and a copy of it is kept.
     """
     from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.entry import EntryRequest, addition_for
+    from axolotl_cli.clients.entry import EntryRequest, entry_for
 
     path = _path(client, scope, config, write)
     by_http = url is not None if transport is None else transport is Transport.HTTP
     wish = EntryRequest(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
-    addition = addition_for(CLIENTS[client], wish)
+    entry = entry_for(CLIENTS[client], wish)
     if write and path is not None:
-        _write(client, path, addition, force)
+        _write(client, path, entry, force)
     else:
-        _print(client, scope, path, addition)
+        _print(client, scope, path, entry)
     if not by_http:
         _warn(scope, env or [])
 
@@ -94,31 +94,31 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
     return path
 
 
-def _write(client: ClientName, path: Path, addition: "ClientEntry", force: bool) -> None:
+def _write(client: ClientName, path: Path, entry: "ClientEntry", force: bool) -> None:
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.config_file import ClientFile
 
     file = ClientFile.read(path)
-    text = file.with_addition(addition, force=force)
+    text = file.with_entry(entry, force=force)
     if text is None:
-        typer.echo(f"{addition.name} is in {path} already; nothing was changed.")
+        typer.echo(f"{entry.name} is in {path} already; nothing was changed.")
         return
     backup = file.write(text)
-    typer.echo(f"{addition.name} was written to {path}")
+    typer.echo(f"{entry.name} was written to {path}")
     if backup is not None:
         typer.echo(f"What was there before is in {backup}")
     if CLIENTS[client].afterwards:
         typer.echo(CLIENTS[client].afterwards)
 
 
-def _print(client: ClientName, scope: Scope, path: Path | None, addition: "ClientEntry") -> None:
+def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEntry") -> None:
     from axolotl_cli.output import print_json
 
-    print_json(addition.document)
+    print_json(entry.document)
     if path is not None:
         typer.echo(f"This belongs into {path}; --write puts it there.", err=True)
     if client is ClientName.CLAUDE_CODE:
-        words = ["claude", "mcp", "add-json", "--scope", scope, addition.name, json.dumps(dict(addition.entry))]
+        words = ["claude", "mcp", "add-json", "--scope", scope, entry.name, json.dumps(dict(entry.server))]
         typer.echo(f"Or let Claude Code do it:\n\n  {shlex.join(words)}\n", err=True)
 
 
@@ -154,13 +154,13 @@ def client_manifest(
 ) -> None:
     """Print how a client starts the server, or where it finds it, as most clients read it."""
     from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.entry import EntryRequest, addition_for
+    from axolotl_cli.clients.entry import EntryRequest, entry_for
     from axolotl_cli.options import ClientName
     from axolotl_cli.output import print_json
 
     by_http = url is not None if transport is None else transport is Transport.HTTP
     wish = EntryRequest(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
-    print_json(addition_for(CLIENTS[ClientName.JSON], wish).document)
+    print_json(entry_for(CLIENTS[ClientName.JSON], wish).document)
 
 
 @manifest.command("server.json")

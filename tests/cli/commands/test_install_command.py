@@ -12,7 +12,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from axolotl_cli.clients.client import Places
-from axolotl_cli.clients.config_file import ClientFile, parse_json_text
+from axolotl_cli.clients.config_file import ClientFile, JsonDocument
 from axolotl_cli.options import ClientName, Scope
 from axolotl_core.errors import ConfigurationError
 from tests.cli.conftest import CommandLine
@@ -152,13 +152,13 @@ def test_vscode_asks_for_secrets(project: CommandLine, tmp_path: Path) -> None:
     assert project(*words, "--write").code == 0
     written = (tmp_path / "mcp.json").read_text()
     assert "// asked" in written
-    document: Any = parse_json_text(written).plain
+    document = JsonDocument(written).value
     assert document["servers"]["acme-greeter"]["env"] == {
         "API_TOKEN": "${input:acme-greeter-api-token}",
         "REGION": "${input:acme-greeter-region}",
     }
     asked = {one["id"]: one.get("password") for one in document["inputs"]}
-    assert asked == {"mine": None, "acme-greeter-api-token": True, "acme-greeter-region": False}
+    assert asked == {"acme-greeter-api-token": True, "acme-greeter-region": False, "mine": None}
     assert "nothing was changed" in project(*words, "--write").stdout
 
 
@@ -314,9 +314,9 @@ def test_a_file_is_merged(project: CommandLine, tmp_path: Path) -> None:
     answer = project(*words)
     assert answer.code == 0
     written = file.read_text()
-    head = before.partition('{"command": "a"}')[0]
-    assert written.startswith(head + '{"command": "a"}, // first\n        "acme-greeter": {\n            "type"')
-    assert written.endswith("        }\n    }\n}\n")
+    head, _, rest = before.partition('"mcpServers": {')
+    assert written.startswith(head + '"mcpServers": {\n        "acme-greeter": {\n            "type"')
+    assert written.endswith("        }," + rest)
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert (tmp_path / "c.json.bak").read_text() == before
     assert project(*words).stdout == f"acme-greeter is in {file} already; nothing was changed.\n"
@@ -337,7 +337,7 @@ def test_another_server_of_that_name(project: CommandLine, tmp_path: Path) -> No
     words = ["install", "cursor", "greeter.py", "--config", "c.json", "--write"]
     answer = project(*words)
     assert answer.code == 2
-    assert "(with other command and args and env)" in answer.stderr
+    assert "(different command and args and env)" in answer.stderr
     assert CANARY not in answer.stderr
     assert json.loads((tmp_path / "c.json").read_text()) == theirs
     assert project(*words, "--force").code == 0
@@ -355,7 +355,7 @@ def test_what_is_not_understood_is_left_alone(content: bytes, project: CommandLi
     (tmp_path / "c.json").write_bytes(content)
     answer = project("install", "cursor", "greeter.py", "--config", "c.json", "--write", "--force")
     assert answer.code == 2
-    assert f"{tmp_path / 'c.json'} is left alone: " in answer.stderr
+    assert f"{tmp_path / 'c.json'} was not changed: " in answer.stderr
     assert (tmp_path / "c.json").read_bytes() == content
     assert not (tmp_path / "c.json.bak").exists()
 
@@ -375,7 +375,7 @@ def test_a_file_that_others_write(tmp_path: Path) -> None:
     path.write_text("{}")
     file = ClientFile.read(path)
     path.write_text('{"a": 1}')
-    with pytest.raises(ConfigurationError, match="was changed by somebody else just now"):
+    with pytest.raises(ConfigurationError, match="was changed by another program just now"):
         file.write("{}\n")
     assert path.read_text() == '{"a": 1}'
     assert sorted(one.name for one in tmp_path.iterdir()) == ["c.json", "c.json.bak"]
