@@ -1,7 +1,6 @@
 """What is made of the settings: rules, and the store that keeps count."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Final, Literal
@@ -9,13 +8,11 @@ from typing import Final, Literal
 from axolotl_core.errors import ConfigurationError, Refused
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
 from axolotl_server.layers.quota import QuotaLayer
+from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 
-_log = logging.getLogger("axolotl")
-
-_LOG_SECONDS: Final = 10.0
-_FATE: Final = {"open": "let through unchecked", "closed": "refused"}
+_EFFECTS: Final = {"open": "calls let through unchecked", "closed": "calls refused"}
 
 
 class OutageTolerantStore(IQuotaStore):
@@ -40,7 +37,9 @@ class OutageTolerantStore(IQuotaStore):
         self._clock = clock
         self._try_at: float | None = None
         """When the store may be tried again; None while it works."""
-        self._report = _OutageReport(_FATE[on_failure], clock)
+        self._problem: tuple[str, Exception | None] = "", None
+        """The last failure, and the error to show if it is a bug."""
+        self._outages = OutageLog("The quota store", _EFFECTS[on_failure], clock=clock)
 
     async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
         """Take all or nothing, or do without the store.
@@ -51,7 +50,7 @@ class OutageTolerantStore(IQuotaStore):
         if self._try_at is not None:
             now = self._clock()
             if now < self._try_at:
-                self._do_without(None)
+                self._do_without()
                 return None
             self._try_at = now + self._retry_seconds  # the others do without until this one knows more
         try:
@@ -59,19 +58,21 @@ class OutageTolerantStore(IQuotaStore):
                 refusal = await self._store.take(claims)
         except Exception as error:
             self._try_at = self._clock() + self._retry_seconds
-            self._do_without(error)
+            self._problem = _describe(error)
+            self._do_without()
             return None
         if self._try_at is not None:
             self._try_at = None
-            self._report.recovered()
+            self._outages.recovered()
         return refusal
 
     async def close(self) -> None:
         """Let go of the store."""
         await self._store.close()
 
-    def _do_without(self, error: Exception | None) -> None:
-        self._report.failed(error)
+    def _do_without(self) -> None:
+        problem, bug = self._problem
+        self._outages.failed(problem, bug=bug)
         if self._on_failure == "closed":
             milliseconds = round(self._retry_seconds * 1000)
             raise Refused(
@@ -80,42 +81,12 @@ class OutageTolerantStore(IQuotaStore):
             )
 
 
-class _OutageReport:
-    """Writes to the log that a store is away: once in a while, with the number of calls that it concerned."""
-
-    def __init__(self, fate: str, clock: Callable[[], float]) -> None:
-        self._fate = fate
-        self._clock = clock
-        self._calls = 0
-        self._silent_until = float("-inf")
-        self._told = False
-        self._last: Exception | None = None
-
-    def failed(self, error: Exception | None) -> None:
-        self._calls += 1
-        self._last = error or self._last
-        now = self._clock()
-        if now < self._silent_until:
-            return
-        self._silent_until = now + _LOG_SECONDS
-        self._told = True
-        problem, bug = _told(self._last)
-        _log.warning("The quota store is away (%s); calls %s: %d", problem, self._fate, self._calls, exc_info=bug)
-        self._calls = 0
-
-    def recovered(self) -> None:
-        if self._told:
-            self._told = False
-            _log.warning("The quota store is back; more calls %s: %d", self._fate, self._calls)
-            self._calls = 0
-
-
-def _told(error: Exception | None) -> tuple[str, Exception | None]:
-    """Say what happened; what no store should raise is a bug, and shown with its traceback."""
+def _describe(error: Exception) -> tuple[str, Exception | None]:
+    """Describe a failure; an error that no store should raise is a bug, and logged with its traceback."""
     if isinstance(error, QuotaStoreError):
         return str(error), None
     if isinstance(error, TimeoutError):
-        return "it does not answer in time", None
+        return "no answer in time", None
     return type(error).__name__, error
 
 

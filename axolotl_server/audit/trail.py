@@ -9,9 +9,8 @@ from typing import Final
 from axolotl_core.errors import ConfigurationError, Refused, ToolError
 from axolotl_core.policies.audit import AuditRecord, IAuditSink, IAuditTrail
 from axolotl_server.audit.records import timestamp
+from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.settings.policies import OnFailure
-
-_LOGGED_EVERY_SECONDS: Final = 10.0
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -24,8 +23,9 @@ class RetryingSink:
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._opened = False
-        self._retry_at = self._logged_at = float("-inf")
+        self._retry_at = float("-inf")
         self._untold = 0
+        self._outages = OutageLog(str(self), "audit records lost", level=logging.ERROR, clock=clock)
         self.write = sink.write
         self.ready = False
         """Whether it is open and kept what it was given; `prepare` may make it so."""
@@ -67,16 +67,14 @@ class RetryingSink:
         """Count records that were not kept."""
         self._untold += records
         self.lost += records
+        self._outages.count(records)
 
     def fail(self, error: BaseException, *, lost: int = 1) -> None:
         """Take notice of a failure, and of the records that were not kept because of it."""
         self.lose(lost)
         self.ready, self.broken = False, True
-        now = self._clock()
-        self._retry_at = now + self._retry_seconds
-        if now - self._logged_at >= _LOGGED_EVERY_SECONDS:
-            self._logged_at = now
-            _log.error("%s keeps no audit records: %s: %s", self, type(error).__name__, error)
+        self._retry_at = self._clock() + self._retry_seconds
+        self._outages.failed(f"{type(error).__name__}: {error}", effects=0)
 
     async def resume(self, record: AuditRecord | None) -> None:
         """Give a broken sink what it missed: how many records that were, then the one at hand."""
@@ -86,7 +84,7 @@ class RetryingSink:
             await _kept(self._sink.write(record))
         await self._tell_losses()
         self.ready, self.broken = True, False
-        _log.warning("%s keeps audit records again; so far %d were lost", self, self.lost)
+        self._outages.recovered()
 
     def close(self) -> None:
         """Close the sink if it is open; it takes no record any more."""

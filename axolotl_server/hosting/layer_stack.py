@@ -14,6 +14,7 @@ from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
 from axolotl_server.layers.deadline import ILane, TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
+from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def _idempotency(settings: ServerSettings, policies: Policies) -> ILayer:
     return IdempotencyLayer(
         policies.result_store,
         policies.finalise,
+        OutageLog("The result store", "calls run unprotected" if said.on_store_failure == "open" else "calls refused"),
         max_record_bytes=said.max_record_bytes,
         on_store_failure=said.on_store_failure,
         store_timeout_seconds=said.store_timeout_seconds,

@@ -2,9 +2,7 @@
 
 import asyncio
 import itertools
-import logging
 import secrets
-import time
 from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from functools import partial
@@ -26,18 +24,16 @@ from axolotl_core.sessions import (
 from axolotl_server.asgi.event_stream import EventStream
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.messages.flow_control import Backlog
 from axolotl_server.sessions.event_archive import STREAM_END, SharedArchive, place_of
 from axolotl_server.sessions.session import IAttached, Session, SessionStream
 from axolotl_server.sessions.stream_follower import StreamFollower
 
-_log = logging.getLogger("axolotl")
-
 AnswerT = TypeVar("AnswerT")
 
 WordKind: TypeAlias = Literal["client", "news", "ended", "listening", "following", "more", "changed", "updated"]
 
-_SILENCE_SECONDS: Final = 10.0
 _LAST_SECONDS: Final = 2.0
 
 
@@ -66,7 +62,7 @@ class SessionBus:
         self._waiting: Backlog[BusMessage] = Backlog()
         self._telling: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[object]] = set()
-        self._silent_until = 0.0
+        self._outages = OutageLog("The session store", "operations that failed")
 
     async def asked(self, question: Awaitable[AnswerT]) -> AnswerT:
         """Wait for the store.
@@ -77,7 +73,7 @@ class SessionBus:
         try:
             return await question
         except SessionStoreError as error:
-            self._report(error)
+            self._outages.failed(str(error))
             problem = "Service unavailable: sessions cannot be reached now; try again"
             raise HttpRefusal(503, problem, headers=[(b"retry-after", b"1")]) from None
 
@@ -126,16 +122,9 @@ class SessionBus:
                     else:
                         await self.store.broadcast(_write_word(word))
                 except SessionStoreError as error:
-                    self._report(error)
+                    self._outages.failed(str(error))
         finally:
             self._telling = None
-
-    def _report(self, error: SessionStoreError) -> None:
-        """Write to the log that the store is away, once in a while."""
-        now = time.monotonic()
-        if now >= self._silent_until:
-            self._silent_until = now + _SILENCE_SECONDS
-            _log.warning("sessions cannot be shared for now: %s", error)
 
 
 _HIGHEST_FIRST_ID: Final = 2**52

@@ -10,6 +10,7 @@ from axolotl_core import ITool, Principal, ToolCall, ToolContext
 from axolotl_core.policies.tool_rules import Idempotency, IResultStore
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
+from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.stores.memory_results import MemoryResultStore
 from tests.support.peers.layer_calls import HandCall, spec_of
 from tests.support.servers.serving import until
@@ -50,6 +51,9 @@ class Pay(ITool[Order, str]):
         return f"{key} {said}"
 
 
+OUTAGES = OutageLog("The result store", "calls refused")
+
+
 class Till:
     """The tool behind the layer, with a clock that is set by hand."""
 
@@ -59,7 +63,7 @@ class Till:
         self.tool = tool or Pay()
         self.store = MemoryResultStore(1000, 1_000_000, lambda: self.now) if store is None else store
         self.spec = spec_of(self.tool)
-        self.layer = IdempotencyLayer(self.store, self.finalised.append, **options)
+        self.layer = IdempotencyLayer(self.store, self.finalised.append, OUTAGES, **options)
         self.invoke = self.layer.wrap(self.spec, lambda call: self.tool.execute(call.arguments, call))
 
     def begin(self, key: str | None = "k", amount: int = 0, principal: Principal = ANONYMOUS, **more: Any) -> HandCall:

@@ -10,6 +10,7 @@ from axolotl_core.policies.tool_rules import IResultStore
 
 if TYPE_CHECKING:
     from axolotl_server.layers.idempotency.work_once import ResultPolicy
+    from axolotl_server.lifecycle.outage_log import OutageLog
 
 
 class IdempotencyLayer(ILayer):
@@ -23,15 +24,17 @@ class IdempotencyLayer(ILayer):
         self,
         store: IResultStore,
         finalise: Callable[[ToolCall], object],
+        outages: "OutageLog",
         *,
         max_record_bytes: int = 1024 * 1024,
         on_store_failure: Literal["open", "closed"] = "closed",
         store_timeout_seconds: float = 1.0,
         poll_seconds: float = 0.05,
     ) -> None:
-        """Say where results are kept, and what finalises things that were made for a run when it has ended."""
+        """Take the store of results, what finalises a run's own objects when it has ended, and the log of outages."""
         self._store = store
         self._finalise = finalise
+        self._outages = outages
         self._max_record_bytes = max_record_bytes
         self._on_store_failure: Literal["open", "closed"] = on_store_failure
         self._store_timeout_seconds = store_timeout_seconds
@@ -53,13 +56,14 @@ class IdempotencyLayer(ILayer):
         return WorkOnce(spec, call_next, spec.tool.idempotency, self._keeping).invoke
 
     def _make_keeping(self) -> "ResultPolicy":
-        from axolotl_server.layers.idempotency.stored_results import ResultClaim, StoreReport
+        from axolotl_server.layers.idempotency.stored_results import ResultClaim
         from axolotl_server.layers.idempotency.work_once import ResultPolicy
 
         claim = partial(
             ResultClaim,
             self._store,
-            report=StoreReport(self._on_store_failure),
+            on_store_failure=self._on_store_failure,
+            outages=self._outages,
             timeout_seconds=self._store_timeout_seconds,
             poll_seconds=self._poll_seconds,
         )

@@ -9,8 +9,7 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from time import monotonic
-from typing import Any, Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET
@@ -36,35 +35,17 @@ from axolotl_core.features.spec import ToolSpec
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
 from axolotl_core.protocol.wire import encode, json_text
 
+if TYPE_CHECKING:
+    from axolotl_server.lifecycle.outage_log import OutageLog
+
 ValueT = TypeVar("ValueT")
 OnStoreFailure: TypeAlias = Literal["open", "closed"]
 
 _log = logging.getLogger("axolotl")
 
 _RETRY_SECONDS: Final = 1.0
-_LOG_SECONDS: Final = 10.0
 _SLOWEST_POLL: Final = 10
 """How many times as long as the first the longest pause between two looks is."""
-
-
-class StoreReport:
-    """Writes to the log that the store is away: once in a while, however many calls it concerns."""
-
-    def __init__(self, on_failure: OnStoreFailure, clock: Callable[[], float] = monotonic) -> None:
-        self.on_failure: OnStoreFailure = on_failure
-        self._clock = clock
-        self._calls = 0
-        self._silent_until = float("-inf")
-
-    def failed(self, error: ResultStoreError) -> None:
-        """Count a call that the store was away for."""
-        self._calls += 1
-        now = self._clock()
-        if now >= self._silent_until:
-            self._silent_until = now + _LOG_SECONDS
-            fate = "run without it" if self.on_failure == "open" else "refused"
-            _log.warning("the store of results is away (%s); calls %s: %d", error, fate, self._calls)
-            self._calls = 0
 
 
 class ResultClaim:
@@ -74,15 +55,17 @@ class ResultClaim:
         self,
         store: IResultStore,
         key: str,
-        report: StoreReport,
         *,
+        on_store_failure: OnStoreFailure,
+        outages: "OutageLog",
         timeout_seconds: float = 1.0,
         poll_seconds: float = 0.05,
     ) -> None:
         self._store = store
         self._key = key
         self._holder = secrets.token_hex(16)
-        self._report = report
+        self._on_store_failure: OnStoreFailure = on_store_failure
+        self._outages = outages
         self._timeout_seconds = timeout_seconds
         self._poll_seconds = poll_seconds
         self._held = False
@@ -143,8 +126,8 @@ class ResultClaim:
                 await self._asked(self._store.release(self._key, self._holder))
 
     def _do_without(self, error: ResultStoreError) -> None:
-        self._report.failed(error)
-        if self._report.on_failure == "closed":
+        self._outages.failed(str(error))
+        if self._on_store_failure == "closed":
             refusal = Overloaded(
                 "It cannot be made sure for now that this is done only once; try again", _RETRY_SECONDS
             )
@@ -172,7 +155,7 @@ class ResultClaim:
         except ResultStoreError:
             raise
         except TimeoutError:
-            raise ResultStoreError("it does not answer in time") from None
+            raise ResultStoreError("no answer in time") from None
         except Exception as error:
             raise ResultStoreError(f"{type(error).__name__}: {error}") from error
 

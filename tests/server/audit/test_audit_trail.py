@@ -129,9 +129,10 @@ async def test_open_goes_on_and_counts(caplog: pytest.LogCaptureFixture) -> None
     for _ in range(5):
         assert await pipeline.run() == "done"
     assert (work.runs, trail.lost, trail.broken) == (5, 5, True)
-    assert caplog.text.count("keeps no audit records") == 1
+    assert caplog.messages == ["Fickle is unavailable (OSError: no space left); audit records lost: 0"]
     sink.well = True
     assert await pipeline.run() == "done"
+    assert caplog.messages[1:] == ["Fickle is available again; audit records lost in the meantime: 5"]
     assert [(one.event, one.lost) for one in sink.records] == [("gap", 5), ("end", None)]
     assert not trail.broken
 

@@ -142,7 +142,7 @@ async def test_a_store_that_hangs_counts_as_away(caplog: pytest.LogCaptureFixtur
     outage = Outage("open", timeout_seconds=0.01)
     outage.store.mood = asyncio.Event()
     assert await outage.take() is GRANTED
-    assert told(caplog) == ["The quota store is away (it does not answer in time); calls let through unchecked: 1"]
+    assert told(caplog) == ["The quota store is unavailable (no answer in time); calls let through unchecked: 1"]
 
 
 async def test_it_is_logged_once_in_a_while_with_the_count(caplog: pytest.LogCaptureFixture) -> None:
@@ -151,7 +151,7 @@ async def test_it_is_logged_once_in_a_while_with_the_count(caplog: pytest.LogCap
     outage.store.mood = AWAY
     for _ in range(100):
         await outage.take()
-    away = "The quota store is away (Redis at redis://somewhere: gone); calls let through unchecked: "
+    away = "The quota store is unavailable (Redis at redis://somewhere: gone); calls let through unchecked: "
     assert told(caplog) == [f"{away}1"]
     outage.now += 9.0
     await outage.take()
@@ -164,7 +164,7 @@ async def test_it_is_logged_once_in_a_while_with_the_count(caplog: pytest.LogCap
     outage.now += 1.0
     await outage.take()
     await outage.take()
-    assert told(caplog) == ["The quota store is back; more calls let through unchecked: 1"]
+    assert told(caplog) == ["The quota store is available again; calls let through unchecked in the meantime: 1"]
     assert all(record.levelno >= logging.WARNING for record in caplog.records)
 
 
@@ -187,7 +187,7 @@ async def test_a_bug_in_a_store_is_shown(caplog: pytest.LogCaptureFixture) -> No
     outage.store.mood = ZeroDivisionError("bug")
     assert await outage.take() is GRANTED
     [record] = caplog.records
-    assert record.getMessage() == "The quota store is away (ZeroDivisionError); calls let through unchecked: 1"
+    assert record.getMessage() == "The quota store is unavailable (ZeroDivisionError); calls let through unchecked: 1"
     assert record.exc_info is not None
     assert record.exc_info[1] is outage.store.mood
 

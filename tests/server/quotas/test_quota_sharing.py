@@ -87,8 +87,8 @@ async def test_redis_dies_and_comes_back_under_calls(
             assert set(outcomes) <= {"passed", "quota", meanwhile}
             assert await replicas[0].outcome() == await replicas[1].outcome() == "quota"
     logged = caplog.text
-    assert "The quota store is away (Redis at unix://" in logged
-    assert "The quota store is back" in logged
+    assert "The quota store is unavailable (Redis at unix://" in logged
+    assert "The quota store is available again" in logged
 
 
 async def test_a_redis_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
@@ -101,4 +101,4 @@ async def test_a_redis_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixtu
             async with asyncio.timeout(PATIENCE_SECONDS):
                 assert [await replica.outcome() for _ in range(1000)] == ["passed"] * 1000
             redis.go_on()
-    assert caplog.text.count("The quota store is away") == 1
+    assert caplog.text.count("The quota store is unavailable") == 1

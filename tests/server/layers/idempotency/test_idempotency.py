@@ -14,7 +14,7 @@ from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_server import connect
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.stores.memory_results import MemoryResultStore
-from tests.support.counting_tools import Order, Pay, Till, forget, text
+from tests.support.counting_tools import OUTAGES, Order, Pay, Till, forget, text
 from tests.support.peers.layer_calls import HandCall, spec_of
 from tests.support.tools import Echo, container_of
 
@@ -227,7 +227,7 @@ async def test_the_digest_of_the_arguments() -> None:
 
     target = Digested()
     spec = spec_of(target)
-    invoke = IdempotencyLayer(MemoryResultStore(100, 10_000), forget).wrap(
+    invoke = IdempotencyLayer(MemoryResultStore(100, 10_000), forget, OUTAGES).wrap(
         spec, lambda call: target.execute(call.arguments, call)
     )
     calls = [
@@ -268,4 +268,4 @@ async def innermost(call: Any) -> Any:
 
 def test_who_wants_none_pays_nothing() -> None:
     """A tool without a rule is not wrapped."""
-    assert IdempotencyLayer(MemoryResultStore(1, 1), forget).wrap(spec_of(Echo()), innermost) is innermost
+    assert IdempotencyLayer(MemoryResultStore(1, 1), forget, OUTAGES).wrap(spec_of(Echo()), innermost) is innermost
