@@ -8,6 +8,7 @@ import importlib as _importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from axolotl_server.call_providers import call_cancellation, call_context, call_principal
     from axolotl_server.client.client import InProcessClient, connect
     from axolotl_server.client.outcomes import (
         ACCEPT,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
     from axolotl_server.http.app import HttpApp
     from axolotl_server.http.assembly import make_app
+    from axolotl_server.observation.json_log import JsonFormatter
     from axolotl_server.settings.server import ServerSettings
 
 __all__ = [
@@ -43,6 +45,7 @@ __all__ = [
     "HttpApp",
     "InProcessClient",
     "Inquiry",
+    "JsonFormatter",
     "Listening",
     "PromptOutcome",
     "RemoteError",
@@ -51,6 +54,9 @@ __all__ = [
     "ServerSettings",
     "TaskCancelled",
     "UnansweredQuestion",
+    "call_cancellation",
+    "call_context",
+    "call_principal",
     "connect",
     "make_app",
 ]
@@ -77,13 +83,17 @@ _HOMES: Final = {
     "ServerHost": "host",
     "ServerSettings": "settings.server",
     "make_app": "http.assembly",
+    "JsonFormatter": "observation.json_log",
+    "call_cancellation": "call_providers",
+    "call_context": "call_providers",
+    "call_principal": "call_providers",
 }
-"""Where the names are; all others are in the module of the client."""
+"""The module that defines each name."""
 
 
 def __getattr__(name: str) -> Any:
-    """Load what is asked for: whoever needs one part shall not wait for all."""
+    """Import a name on first use, so that a program loads only the parts it needs."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_HOMES.get(name, 'client.client')}"), name)
+    found = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     return found

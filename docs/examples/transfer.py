@@ -5,7 +5,7 @@ from dependency_injector import containers, providers
 from pydantic import BaseModel, Field
 
 from axolotl_core import IClock, ITool, Principal, SystemClock, ToolContext, ToolError
-from axolotl_server.call_providers import call_principal
+from axolotl_server import call_principal
 
 
 class Database:
