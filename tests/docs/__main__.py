@@ -1,8 +1,10 @@
-"""python -m tests.docs: write again what the pages take from examples, code and commands."""
+"""python -m tests.docs [PAGE…]: update the code, output and tables that pages take from files and commands."""
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from tests.docs.methods import methods_table
@@ -24,11 +26,11 @@ _TABLES: Final[dict[str, Callable[[str], str]]] = {
 }
 
 
-def main() -> None:
-    """Refresh every page."""
+def main(*pages: str) -> None:
+    """Refresh these pages, or all of them."""
     logging.disable(logging.CRITICAL)
     with Shell() as shell:
-        for name in page_names():
+        for name in pages or page_names():
             before = text = read_page(name)
             for block in blocks_in(name, text):
                 fresh = _fresh(block, shell)
@@ -48,4 +50,4 @@ def _fresh(block: Block, shell: Shell) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(*(Path(page).resolve().relative_to(ROOT).as_posix() for page in sys.argv[1:]))

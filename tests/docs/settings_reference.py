@@ -57,7 +57,7 @@ class Setting:
 def settings_reference() -> str:
     """Write a table for each section, and one for the keys outside any."""
     schema = file_schema()
-    parts = ["### Outside any section\n", table(_COLUMNS, [one.row for one in _own_keys(schema)])]
+    parts = ["### Top level\n", table(_COLUMNS, [one.row for one in _own_keys(schema)])]
     for name, field in schema["properties"].items():
         if _table_in(field) is not None:
             rows = [one.row for one in _settings_in(name, field, schema["$defs"])]
@@ -81,9 +81,9 @@ def _own_keys(schema: Field) -> list[Setting]:
 def _introduction(name: str, field: Field, definitions: Mapping[str, Field]) -> str:
     inner = _table_in(field)
     assert inner is not None
-    more = f" More in {_PAGES[name]}." if name in _PAGES else ""
+    more = f" See {_PAGES[name]}." if name in _PAGES else ""
     text = definitions[inner[1]]["description"].rstrip(".")
-    return f"{text}. In the environment `AXOLOTL_{name.upper()}__…`.{more}\n"
+    return f"{text}. Environment variables: `AXOLOTL_{name.upper()}__…`.{more}\n"
 
 
 def _settings_in(place: str, field: Field, definitions: Mapping[str, Field]) -> Iterator[Setting]:

@@ -1,0 +1,70 @@
+"""Defaults that the pages quote are the defaults in the code."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
+
+import pytest
+
+import axolotl_core
+from tests.docs.pages import page_names, read_page
+from tests.docs.settings_reference import all_settings
+
+SETTINGS: Final = {one.name: one.default for one in all_settings()}
+UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, "MiB": 1024.0**2}
+
+_NAME: Final = r"`([A-Za-z_]+(?:\.[\w<>]+)+)`"
+_QUOTED: Final = re.compile(rf"{_NAME} \(default ([^),]+?)(?:, [^)]+)?\)")
+_UNMARKED: Final = re.compile(rf"{_NAME}(?:,| is| of|:|, by default| defaults to)? (\d\S*)")
+_ROW: Final = re.compile(rf"^\| {_NAME} \| ([^|]+?) \|", re.MULTILINE)
+_TABLE: Final = re.compile(r"^\| Setting \| Default \|.*\n(?:\|.*\n)+", re.MULTILINE)
+
+
+def _prose(page: str) -> str:
+    """The text of a page on one line, without its code and without generated tables."""
+    text = re.sub(r"^```.*?^```$|^<!-- (\w+):start -->.*?^<!-- \1:end -->$", "", read_page(page), flags=re.M | re.S)
+    return re.sub(r"\s+", " ", text)
+
+
+def _quoted(page: str) -> Iterator[tuple[str, str]]:
+    yield from _QUOTED.findall(_prose(page))
+    for table in _TABLE.findall(read_page(page)):
+        yield from _ROW.findall(table)
+
+
+def _default_of(name: str) -> Any:
+    owner, _, attribute = name.partition(".")
+    if not owner[0].isupper():
+        default = SETTINGS[name]
+        return None if default == "–" else json.loads(default.strip("`"))
+    found = getattr(axolotl_core, owner)
+    if is_dataclass(found):
+        return next(one.default for one in fields(found) if one.name == attribute)
+    return getattr(found, attribute)
+
+
+def _value(text: str) -> Any:
+    """Read a default as pages write it: a literal in backticks, a number with its unit, or – for none."""
+    if text.startswith("`"):
+        return json.loads(text.strip("`"))
+    number, _, unit = text.replace(",", "").partition(" ")
+    return None if text == "–" else float(number) * UNITS[unit]
+
+
+@pytest.mark.parametrize("page", page_names())
+def test_defaults(page: str) -> None:
+    """`section.key` (default 30 s), `Class.attribute` (default 3) and tables of settings give the real defaults."""
+    assert {name: text for name, text in _quoted(page) if _value(text) != _default_of(name)} == {}
+
+
+def test_defaults_are_found() -> None:
+    """The pattern matches what the pages write."""
+    assert sum(len(list(_quoted(page))) for page in page_names()) > 20
+
+
+@pytest.mark.parametrize("page", page_names())
+def test_numbers_are_marked(page: str) -> None:
+    """A number right after the name of a setting is written as a default, so that the test above sees it."""
+    assert [name for name, _ in _UNMARKED.findall(_prose(page)) if name in SETTINGS] == []
