@@ -9,21 +9,21 @@ from axolotl_core import ToolContext, tool
 # region kinds
 @tool(timeout_seconds=0.5)
 async def wait_for_news() -> str:
-    """On the event loop: it is cancelled where it waits."""
+    """Runs on the event loop: cancelled at its next await."""
     await asyncio.Event().wait()
     return "news"
 
 
 @tool(timeout_seconds=0.5, pool="reports")
 def write_report(pages: int) -> str:
-    """In a thread, one of a group of its own: its caller is answered without it, and the thread goes on."""
+    """Runs in a thread of the pool `reports`: the caller gets an error, the thread runs on."""
     time.sleep(0.2 * pages)
     return f"{pages} pages"
 
 
 @tool(timeout_seconds=0.5, execution="process")
 def count_primes(below: int) -> int:
-    """In a process: it is killed."""
+    """Runs in a process: the process is killed."""
     return sum(all(number % divisor for divisor in range(2, number)) for number in range(2, below))
 
 
@@ -33,7 +33,7 @@ def count_primes(below: int) -> int:
 # region progress
 @tool(timeout_seconds=10, max_timeout_seconds=300)
 async def index_archive(folders: list[str], context: ToolContext) -> int:
-    """May take ten seconds for each folder, and five minutes for all of them."""
+    """Index folders: up to ten seconds for each, five minutes in total."""
     for number, folder in enumerate(folders, start=1):
         await read(folder)
         context.report_progress(number, len(folders), folder)
@@ -46,7 +46,7 @@ async def index_archive(folders: list[str], context: ToolContext) -> int:
 # region queue
 @tool(max_concurrency=4, queue_limit=20, queue_timeout_seconds=2)
 async def ask_the_mainframe(question: str) -> str:
-    """Four at once; twenty more wait, for two seconds at most; the others are told to come again."""
+    """Four calls run at once; twenty more wait for up to two seconds; the rest are refused."""
     return await mainframe(question)
 
 

@@ -1,4 +1,4 @@
-"""Tools that are not equally dear."""
+"""Tools with different costs."""
 
 from dependency_injector import containers, providers
 
@@ -7,20 +7,20 @@ from axolotl_core import tool
 
 @tool(name="report.month", cost=20, max_concurrency=2, queue_limit=4, queue_timeout_seconds=5)
 async def report_month(month: str) -> str:
-    """Write the report of a month: two at once, four more wait for up to five seconds."""
-    return f"the report of {month}"
+    """Write a monthly report. Two calls run at once; four more wait for up to five seconds."""
+    return f"report for {month}"
 
 
 @tool(name="report.day")
 async def report_day(day: str) -> str:
-    """Write the report of a day."""
-    return f"the report of {day}"
+    """Write a daily report."""
+    return f"report for {day}"
 
 
 @tool(cost=0)
 async def status() -> str:
-    """Say that all is well; this counts for nobody's quota."""
-    return "all is well"
+    """Report the status. Calls are free: they use no quota."""
+    return "ok"
 
 
 @tool
