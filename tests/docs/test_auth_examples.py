@@ -49,7 +49,7 @@ def test_scripts(script: str) -> None:
 
 def test_the_refusal_to_listen() -> None:
     """The page shows what a server says that everybody could use."""
-    page = blocks_in("docs/authentication.md", read_page("docs/authentication.md"))
+    page = blocks_in("docs/operate/authentication.md", read_page("docs/operate/authentication.md"))
     [shown] = [block.text for block in page if block.language == "text"]
     line, error = shown.split("\n", 1)
     words = line.removeprefix("$ axolotl ").split(" ")
