@@ -9,11 +9,24 @@ from typing import Any, Final
 import pytest
 
 import axolotl_core
+from axolotl_core.protocol.messages import MAX_DEPTH, MAX_NAME_LENGTH
+from axolotl_server.configuration import secret_files
+from axolotl_server.messages.flow_control import MAX_WAITING
 from tests.docs.pages import page_names, read_page
 from tests.docs.settings_reference import all_settings
 
 SETTINGS: Final = {one.name: one.default for one in all_settings()}
 UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, "MiB": 1024.0**2}
+
+FIGURES: Final = {
+    "docs/operate/settings.md": [f"up to {secret_files._MAX_BYTES // 1024} KiB"],
+    "docs/operate/transports.md": [
+        f"{MAX_DEPTH} levels",
+        f"{MAX_NAME_LENGTH} characters",
+        f"{MAX_WAITING:,} messages",
+    ],
+}
+"""What pages say of limits that are not settings."""
 
 _NAME: Final = r"`([A-Za-z_]+(?:\.[\w<>]+)+)`"
 _QUOTED: Final = re.compile(rf"{_NAME} \(default ([^),]+?)(?:, [^)]+)?\)")
@@ -68,3 +81,9 @@ def test_defaults_are_found() -> None:
 def test_numbers_are_marked(page: str) -> None:
     """A number right after the name of a setting is written as a default, so that the test above sees it."""
     assert [name for name, _ in _UNMARKED.findall(_prose(page)) if name in SETTINGS] == []
+
+
+@pytest.mark.parametrize(("page", "figures"), FIGURES.items())
+def test_figures(page: str, figures: list[str]) -> None:
+    """Fixed limits are quoted as they are in the code."""
+    assert [figure for figure in figures if figure not in _prose(page)] == []
