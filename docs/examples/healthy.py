@@ -4,7 +4,7 @@ from axolotl_core import HealthStatus, IHealthCheck, tool
 
 
 class Database:
-    """Stands for one of your own."""
+    """A stand-in for your database."""
 
     lag_seconds = 0.0
     loaded = True
