@@ -10,6 +10,9 @@ import pytest
 
 import axolotl_core
 from axolotl_core.protocol.messages import MAX_DEPTH, MAX_NAME_LENGTH
+from axolotl_server import health
+from axolotl_server.authentication import assembly as auth_assembly
+from axolotl_server.authentication import introspection
 from axolotl_server.configuration import secret_files
 from axolotl_server.messages.flow_control import MAX_WAITING
 from tests.docs.pages import page_names, read_page
@@ -19,6 +22,12 @@ SETTINGS: Final = {one.name: one.default for one in all_settings()}
 UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, "MiB": 1024.0**2}
 
 FIGURES: Final = {
+    "docs/operate/authentication.md": [
+        f"for {auth_assembly._SIGNATURE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",
+        f"for {auth_assembly._INTROSPECTION_SECONDS:g} seconds (`auth.token_cache_seconds`)",
+        f"refusals are cached for {introspection._REFUSED_SECONDS:g} seconds",
+    ],
+    "docs/operate/health.md": [f"for {health._STALL_REMEMBERED_SECONDS:g} seconds after the event loop was blocked"],
     "docs/operate/settings.md": [f"up to {secret_files._MAX_BYTES // 1024} KiB"],
     "docs/operate/transports.md": [
         f"{MAX_DEPTH} levels",

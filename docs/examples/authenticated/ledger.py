@@ -5,9 +5,9 @@ from axolotl_core import ToolContext, tool
 
 @tool
 async def balance(context: ToolContext) -> str:
-    """Tell the balance."""
+    """Return the balance."""
     who = context.principal
-    return f"12 EUR for {who.subject} of {who.tenant}, who may {' '.join(sorted(who.scopes))}"
+    return f"12 EUR for {who.subject} of {who.tenant}, with the scopes {' '.join(sorted(who.scopes))}"
 
 
 @tool(scopes=frozenset({"ledger:write"}))

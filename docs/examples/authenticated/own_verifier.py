@@ -10,7 +10,7 @@ from axolotl_server import ServerHost, make_app
 
 # region verifier
 class Badges:
-    """A service of yours: who holds which badge."""
+    """A service of yours that knows who holds which badge."""
 
     async def find(self, badge: str) -> dict[str, str] | None:
         return {"badge-7": {"name": "ada", "department": "treasury"}}.get(badge)
@@ -23,7 +23,7 @@ class BadgeVerifier(ITokenVerifier):
     async def verify(self, token: str) -> Principal:
         holder = await self._badges.find(token)
         if holder is None:
-            raise InvalidToken("there is no such badge")
+            raise InvalidToken("unknown badge")
         return Principal(holder["name"], holder["department"], frozenset({"ledger:write"}))
 
 

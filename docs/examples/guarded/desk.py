@@ -11,7 +11,7 @@ async def find_invoice(number: int) -> str:
 
 @tool(annotations=ToolAnnotations(destructive=False))
 async def add_note(number: int, text: str) -> str:
-    """Write something on an invoice."""
+    """Add a note to an invoice."""
     return f"noted on {number}"
 
 

@@ -8,7 +8,7 @@ from axolotl_server import connect
 
 # region authorizer
 class Owners:
-    """A service of yours: who owns which tag."""
+    """A service of yours that knows who owns which tag."""
 
     async def tags_of(self, subject: str) -> set[str]:
         return {"ada": {"billing"}, "bob": {"billing", "stock"}}.get(subject, set())
