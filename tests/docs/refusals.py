@@ -1,4 +1,4 @@
-"""Which Host and Origin a server takes that is known as mcp.example.com: the table of the page about proxies."""
+"""The table of Host and Origin checks on the page about reverse proxies, with the answers of a real server."""
 
 import json
 from typing import Final, TypeAlias
@@ -27,17 +27,17 @@ _Headers: TypeAlias = tuple[tuple[str, str], ...]
 
 _CASES: Final[tuple[tuple[str, _Headers], ...]] = (
     ("the public name, with any port", (("Host", f"{_HOST}:8443"),)),
-    ("`localhost`, as of a proxy or a shell on the same machine", (("Host", "localhost:8000"),)),
-    ("the name of the upstream, which nginx sends unless told otherwise", (("Host", "axolotl"),)),
-    ("a name inside of the cluster", (("Host", "axolotl.default.svc.cluster.local"),)),
-    ("the address of a pod or a container", (("Host", "10.0.0.7:8000"),)),
-    ("the public name with a dot behind it", (("Host", f"{_HOST}."),)),
-    ("a name with an underscore, whatever the settings say", (("Host", "my_server:8000"),)),
+    ("`localhost`, for example from a shell on the same machine", (("Host", "localhost:8000"),)),
+    ("the upstream name, which nginx sends by default", (("Host", "axolotl"),)),
+    ("a cluster-internal name", (("Host", "axolotl.default.svc.cluster.local"),)),
+    ("the address of a pod or container", (("Host", "10.0.0.7:8000"),)),
+    ("the public name with a trailing dot", (("Host", f"{_HOST}."),)),
+    ("a name with an underscore, even if it is allowed", (("Host", "my_server:8000"),)),
     ("two `Host` headers", (("Host", _HOST), ("Host", _HOST))),
-    ("a page of an allowed origin", (("Host", _HOST), ("Origin", "https://app.example.com"))),
-    ("a page on the machine itself", (("Host", _HOST), ("Origin", "http://localhost:5173"))),
-    ("a page under the server's own name that is not allowed", (("Host", _HOST), ("Origin", f"https://{_HOST}"))),
-    ("a page that hides where it is from", (("Host", _HOST), ("Origin", "null"))),
+    ("a page at an allowed origin", (("Host", _HOST), ("Origin", "https://app.example.com"))),
+    ("a page on localhost", (("Host", _HOST), ("Origin", "http://localhost:5173"))),
+    ("a page at the server's own name, if not allowed", (("Host", _HOST), ("Origin", f"https://{_HOST}"))),
+    ("an opaque origin", (("Host", _HOST), ("Origin", "null"))),
 )
 
 
@@ -47,19 +47,19 @@ async def greet() -> str:
 
 
 class Container(containers.DeclarativeContainer):
-    """One tool, so that there is something to list."""
+    """A server with one tool."""
 
     tools = providers.List(providers.Object(greet))
 
 
 async def refusals_table() -> str:
-    """Send every case to a server, and write down what it answers."""
+    """Send every case to a server and note the status."""
     rows = [(title, _shown(headers), str(status)) for title, headers, status, _ in await _tried()]
-    return table(("", "The request says", "Answer"), rows)
+    return table(("Case", "Request", "Status"), rows)
 
 
 async def refusal_messages() -> dict[int, str]:
-    """Give what the refusals say, by status."""
+    """Return the messages of refusals, by status."""
     tried = await _tried()
     return {status: json.loads(body)["error"]["message"] for _, _, status, body in tried if status != 200}
 
@@ -72,7 +72,7 @@ async def _tried() -> list[tuple[str, _Headers, int, bytes]]:
 
 
 def _shown(headers: _Headers) -> str:
-    """Show the headers that the case is about: the last one, as often as it is sent."""
+    """Show the header that the case is about, as often as it is sent."""
     return ", ".join(f"`{name}: {value}`" for name, value in headers if name == headers[-1][0])
 
 

@@ -13,6 +13,7 @@ from axolotl_core.protocol.messages import MAX_DEPTH, MAX_NAME_LENGTH
 from axolotl_server import health
 from axolotl_server.authentication import assembly as auth_assembly
 from axolotl_server.authentication import introspection
+from axolotl_server.authorization import authorization
 from axolotl_server.configuration import secret_files
 from axolotl_server.messages.flow_control import MAX_WAITING
 from tests.docs.pages import page_names, read_page
@@ -27,6 +28,7 @@ FIGURES: Final = {
         f"for {auth_assembly._INTROSPECTION_SECONDS:g} seconds (`auth.token_cache_seconds`)",
         f"refusals are cached for {introspection._REFUSED_SECONDS:g} seconds",
     ],
+    "docs/operate/authorization.md": [f"{authorization._DECIDED_AT_ONCE} at once"],
     "docs/operate/health.md": [f"for {health._STALL_REMEMBERED_SECONDS:g} seconds after the event loop was blocked"],
     "docs/operate/settings.md": [f"up to {secret_files._MAX_BYTES // 1024} KiB"],
     "docs/operate/transports.md": [
