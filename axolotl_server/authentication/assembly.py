@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_server.authentication.api_keys import ApiKeyVerifier
-from axolotl_server.authentication.fetcher import LateFetcher
+from axolotl_server.authentication.fetcher import HttpFetcher
 from axolotl_server.authentication.gate import BearerGate, Challenges, TokenCache, metadata_url
 from axolotl_server.settings.authentication import AuthSettings
 
@@ -82,7 +82,7 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _Made:
 def _introspection(settings: AuthSettings) -> _Made:
     from axolotl_server.authentication.introspection import IntrospectionVerifier
 
-    fetcher = LateFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=_ASKED_AT_ONCE)
+    fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=_ASKED_AT_ONCE)
     verifier = IntrospectionVerifier(settings, fetcher)
     return _Made(verifier, _INTROSPECTION_SECONDS, verifier.close)
 
@@ -109,7 +109,7 @@ def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[]
     ages = settings.jwks_cache_seconds, settings.jwks_refresh_seconds
     if settings.jwks_file is not None:
         return {settings.issuers[0]: KeySet(FileOfKeys(settings.jwks_file, settings.fetch_max_bytes), *ages)}, _nothing
-    fetcher = LateFetcher(settings.timeout_seconds, settings.fetch_max_bytes)
+    fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes)
     if settings.jwks_url is not None:
         return {settings.issuers[0]: KeySet(UrlKeys(fetcher, settings.jwks_url), *ages)}, fetcher.close
     return {issuer: KeySet(DiscoveredKeys(fetcher, issuer), *ages) for issuer in settings.issuers}, fetcher.close

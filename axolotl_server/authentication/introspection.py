@@ -13,7 +13,7 @@ from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.claims import ClaimReader
-from axolotl_server.authentication.fetcher import IFetcher, Unavailable
+from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
 from axolotl_server.settings.authentication import AuthSettings
 
 _MOST_REFUSED: Final = 1000
@@ -27,7 +27,7 @@ class IntrospectionVerifier(ITokenVerifier):
     def __init__(
         self,
         settings: AuthSettings,
-        fetcher: IFetcher,
+        fetcher: HttpFetcher,
         *,
         max_waiting: int = _MOST_WAITING,
         max_refused: int = _MOST_REFUSED,

@@ -12,7 +12,7 @@ import msgspec
 from jwt import PyJWK, PyJWTError
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
-from axolotl_server.authentication.fetcher import IFetcher, Unavailable
+from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
 from axolotl_server.urls import canonical, check_url
 
 
@@ -31,7 +31,7 @@ class IKeySource(Protocol):
 class UrlKeys:
     """Keys behind a URL."""
 
-    def __init__(self, fetcher: IFetcher, url: str) -> None:
+    def __init__(self, fetcher: HttpFetcher, url: str) -> None:
         self._fetcher = fetcher
         self._url = url
 
@@ -43,7 +43,7 @@ class UrlKeys:
 class DiscoveredKeys:
     """Keys whose URL stands in the metadata that an issuer has at well-known places."""
 
-    def __init__(self, fetcher: IFetcher, issuer: str) -> None:
+    def __init__(self, fetcher: HttpFetcher, issuer: str) -> None:
         self._fetcher = fetcher
         self._issuer = issuer
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.authentication.fetcher import Fetcher
+from axolotl_server.authentication.fetcher import HttpFetcher
 from axolotl_server.authentication.introspection import IntrospectionVerifier
 from axolotl_server.settings.authentication import AuthSettings
 from tests.support.authorization_server import RESOURCE, Authority, authority
@@ -167,7 +167,7 @@ async def test_bounds() -> None:
     async with authority() as issuer:
         issuer.say("/introspect", {"active": False})
         said = AuthSettings.model_validate(settings(issuer))
-        verifier = IntrospectionVerifier(said, Fetcher(20.0, 10_000), max_waiting=20, max_refused=10)
+        verifier = IntrospectionVerifier(said, HttpFetcher(20.0, 10_000), max_waiting=20, max_refused=10)
         names = [f"token-{number}" for number in range(15)]
         await asyncio.gather(*map(verifier.verify, names), return_exceptions=True)
         assert len(verifier._refused) == 10

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
-from axolotl_server.authentication.fetcher import Fetcher, Unavailable
+from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
 from axolotl_server.authentication.signing_keys import KeySet, UrlKeys
 from tests.support.authorization_server import RESOURCE, Authority, SigningKey, authority
 from tests.support.servers.authenticated_server import bearer, discover, gated, principal_of
@@ -146,7 +146,7 @@ class keys_of:
     """The keys of an issuer, closed at the end."""
 
     def __init__(self, issuer: Authority, clock: Clock) -> None:
-        self._fetcher = Fetcher(5.0, 100_000)
+        self._fetcher = HttpFetcher(5.0, 100_000)
         self._keys = KeySet(UrlKeys(self._fetcher, f"{issuer.url}/jwks"), HOUR, 30.0, monotonic=clock)
 
     async def __aenter__(self) -> KeySet:
