@@ -130,7 +130,7 @@ def _handler(
 def _layers(
     deadlines: DeadlineTable, roles: Roles, settings: ServerSettings, policies: Policies, console: "Console | None"
 ) -> tuple[ILayer, ...]:
-    layers = default_layers(deadlines.lane, roles.layers, optional_layers(settings, policies))
+    layers = default_layers(deadlines, roles.layers, optional_layers(settings, policies))
     return layers if console is None else (console.observer, *layers)
 
 

@@ -11,7 +11,7 @@ from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
-from axolotl_server.layers.deadline import ILane, TimeoutLayer, ValidationLayer
+from axolotl_server.layers.deadline import DeadlineTable, TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.lifecycle.outage_log import OutageLog
@@ -36,10 +36,10 @@ class OptionalLayers:
 
 
 def default_layers(
-    lane_for: Callable[[float], ILane], user_layers: Sequence[ILayer], optional: OptionalLayers
+    deadlines: DeadlineTable, user_layers: Sequence[ILayer], optional: OptionalLayers
 ) -> tuple[ILayer, ...]:
     """Put the framework's layers around the user's."""
-    return (*optional.deciding, ValidationLayer(), TimeoutLayer(lane_for), *optional.guarding, *user_layers)
+    return (*optional.deciding, ValidationLayer(), TimeoutLayer(deadlines), *optional.guarding, *user_layers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,11 @@
-"""Arguments are validated once, from bytes, before anything waits."""
+"""The layers around every feature: validation of the arguments, and the deadline."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -15,7 +14,22 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 
-ItemT = TypeVar("ItemT")
+
+class ValidationLayer(ILayer):
+    """Turns the raw arguments into the feature's input model, or refuses the call."""
+
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        parse = spec.feature.argument_parser(coerce=spec.limits.coerce_arguments)
+        model = spec.feature.input_model
+
+        def validated(call: ToolCall) -> Awaitable[Any]:
+            try:
+                call.arguments = parse(call.raw)
+            except ValidationError as error:
+                raise explain(error, model) from None
+            return call_next(call)
+
+        return validated
 
 
 @dataclass(slots=True)
@@ -24,89 +38,86 @@ class _Pause:
     holders: int = 0
 
 
-class DeadlineLane(dict[ItemT, float]):
-    """When each item is due, oldest first.
+class DeadlineLane(dict[ToolCall, float]):
+    """The calls that have the same timeout, with the time at which each is due, the oldest first.
 
-    It is a dict, so that putting an item in and taking it out costs no call: who adds one looks at `armed`, and who
-    takes out one that was not in it has it forgotten, because it is timed on its own, or its clock stands still.
+    A dict, so that adding and removing a call costs no function call. Whoever adds a call arms a lane that is not
+    armed. Whoever removes a call that is not in the lane forgets it: it has a timer of its own, or is paused.
     """
 
-    __slots__ = ("_on_due", "_pauses", "_timers", "armed", "seconds")
+    __slots__ = ("_pauses", "_timers", "armed", "seconds")
 
-    def __init__(
-        self, seconds: float, on_due: Callable[[ItemT], object], pauses: dict[ItemT, _Pause] | None = None
-    ) -> None:
+    def __init__(self, seconds: float, pauses: dict[ToolCall, _Pause]) -> None:
         super().__init__()
         self.seconds = seconds
         self.armed = False
-        self._on_due = on_due
-        self._pauses = {} if pauses is None else pauses
-        self._timers: dict[ItemT, asyncio.TimerHandle] = {}
+        self._pauses = pauses
+        self._timers: dict[ToolCall, asyncio.TimerHandle] = {}
 
     def arm(self) -> None:
-        """Start the timer for an item that was put into an empty lane."""
+        """Start the timer for a call that was added to an empty lane."""
         self._wake_after(self.seconds)
 
-    def stop_at(self, item: ItemT, due: float) -> None:
-        """Let one item be due at a time of its own, if that is still its deadline then."""
-        self._cancel_timer(item)
-        wait = max(0.0, due - time.monotonic())
-        self._timers[item] = asyncio.get_running_loop().call_later(wait, self._stop_if_due, item, due)
+    def stop_at(self, call: ToolCall, due: float) -> None:
+        """Stop one call at a time of its own, if that is still its deadline then."""
+        self._cancel_timer(call)
+        wait = max(0.0, due - monotonic())
+        self._timers[call] = asyncio.get_running_loop().call_later(wait, self._stop_if_due, call, due)
 
-    def forget(self, item: ItemT) -> None:
-        """Time an item no more that is not in the lane."""
-        self._cancel_timer(item)
-        self._pauses.pop(item, None)
+    def forget(self, call: ToolCall) -> None:
+        """Stop timing a call that is not in the lane."""
+        self._cancel_timer(call)
+        self._pauses.pop(call, None)
 
-    def _cancel_timer(self, item: ItemT) -> None:
-        timer = self._timers.pop(item, None)
+    def _cancel_timer(self, call: ToolCall) -> None:
+        timer = self._timers.pop(call, None)
         if timer is not None:
             timer.cancel()
 
-    def _stop_if_due(self, item: ItemT, due: float) -> None:
-        del self._timers[item]
-        if getattr(item, "deadline", None) == due:
-            self._on_due(item)
+    def _stop_if_due(self, call: ToolCall, due: float) -> None:
+        del self._timers[call]
+        if call.deadline == due:
+            call.stop(CancelReason.TIMEOUT)
 
     def _wake_after(self, seconds: float) -> None:
         self.armed = True
-        asyncio.get_running_loop().call_later(seconds, self._look)
+        asyncio.get_running_loop().call_later(seconds, self._stop_due_calls)
 
-    def _look(self) -> None:
+    def _stop_due_calls(self) -> None:
         self.armed = False
-        now = time.monotonic()
+        now = monotonic()
         while self:
-            item, due = next(iter(self.items()))
+            call, due = next(iter(self.items()))
             if due > now:
                 self._wake_after(due - now)
                 return
-            del self[item]
-            self._on_due(item)
+            del self[call]
+            call.stop(CancelReason.TIMEOUT)
 
 
 class DeadlineTable:
-    """The lanes of a server, one a duration, and the calls whose clock stands still."""
+    """The lanes of a server, one per timeout, and the calls whose clock is paused."""
 
     def __init__(self) -> None:
-        self._lanes: dict[float, DeadlineLane[ToolCall]] = {}
+        self._lanes: dict[float, DeadlineLane] = {}
         self._pauses: dict[ToolCall, _Pause] = {}
 
-    def lane(self, seconds: float) -> DeadlineLane[ToolCall]:
-        """Give the lane whose calls are stopped with the reason `timeout` after that many seconds."""
+    def lane(self, seconds: float) -> DeadlineLane:
+        """Give the lane for a timeout."""
         if seconds not in self._lanes:
-            self._lanes[seconds] = DeadlineLane(seconds, _expire, self._pauses)
+            self._lanes[seconds] = DeadlineLane(seconds, self._pauses)
         return self._lanes[seconds]
 
     @contextmanager
     def paused(self, call: ToolCall) -> Iterator[None]:
-        """Let a call's clock stand still while it waits for its user, however many questions it waits for."""
+        """Pause a call's clock while it waits for its user, who may be asked several questions at once."""
         pause = self._pauses.get(call) or self._pause(call)
         pause.holders += 1
         try:
             yield
         finally:
             pause.holders -= 1
-            if not pause.holders and self._pauses.pop(call, None) is not None:  # else the call has ended meanwhile
+            if not pause.holders and self._pauses.pop(call, None) is not None:  # otherwise the call has ended
                 self._resume(call, pause.remaining_seconds)
 
     def _pause(self, call: ToolCall) -> _Pause:
@@ -119,52 +130,22 @@ class DeadlineTable:
         return pause
 
     def _resume(self, call: ToolCall, seconds: float) -> None:
-        """Time the rest of a call on its own: its lane holds only calls that have the whole time before them."""
-        call.deadline = time.monotonic() + seconds
+        # The lane is ordered by time, so a call that has only part of its timeout left gets a timer of its own.
+        call.deadline = monotonic() + seconds
         self._lane_of(call).stop_at(call, call.deadline)
 
-    def _lane_of(self, call: ToolCall) -> DeadlineLane[ToolCall]:
+    def _lane_of(self, call: ToolCall) -> DeadlineLane:
         return self.lane(call.spec.limits.timeout_seconds)
 
 
-def _expire(call: ToolCall) -> None:
-    call.stop(CancelReason.TIMEOUT)
-
-
-class ILane(Protocol):
-    """When each of the calls that run under one deadline is due; it stops those whose time has come."""
-
-    seconds: float
-    armed: bool
-
-    def arm(self) -> None:
-        """Start the timer; to be called when a call is put into a lane that is not armed."""
-        ...
-
-    def stop_at(self, call: ToolCall, due: float) -> None:
-        """Stop one call at a time of its own, if that is still its deadline then."""
-        ...
-
-    def __setitem__(self, call: ToolCall, due: float, /) -> None: ...
-
-    def pop(self, call: ToolCall, default: None, /) -> float | None:
-        """Take a call out, whether its time has come or not; answers None if it was not in it."""
-        ...
-
-    def forget(self, call: ToolCall) -> None:
-        """Time a call no more that is not in the lane."""
-        ...
-
-
 class TimeoutLayer(ILayer):
-    """Keeps a call in the lane of its tool's deadline while it runs."""
+    """Keeps a call in the lane of its timeout while it runs."""
 
-    def __init__(self, lane_for: Callable[[float], ILane]) -> None:
-        self._lane_for = lane_for
+    def __init__(self, deadlines: DeadlineTable) -> None:
+        self._deadlines = deadlines
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Find the lane once."""
-        lane = self._lane_for(spec.limits.timeout_seconds)
+        lane = self._deadlines.lane(spec.limits.timeout_seconds)
         seconds = lane.seconds
 
         async def timed(call: ToolCall) -> Any:
@@ -182,8 +163,7 @@ class TimeoutLayer(ILayer):
         return timed if ceiling is None else _extending(timed, lane, ceiling)
 
 
-def _extending(timed: Invoke, lane: ILane, ceiling: float) -> Invoke:
-    """Let progress start the deadline anew, until the ceiling is reached."""
+def _extending(timed: Invoke, lane: DeadlineLane, ceiling: float) -> Invoke:
 
     def timed_by_progress(call: ToolCall) -> Awaitable[Any]:
         call.extend = _Extension(lane, monotonic() + ceiling).extend
@@ -193,21 +173,21 @@ def _extending(timed: Invoke, lane: ILane, ceiling: float) -> Invoke:
 
 
 class _Extension:
-    """Moves the deadline of one call, to later and never beyond its ceiling."""
+    """Restarts the timeout of one call when it reports progress, up to a latest time."""
 
     __slots__ = ("_lane", "_latest", "_loop")
 
-    def __init__(self, lane: ILane, latest: float) -> None:
+    def __init__(self, lane: DeadlineLane, latest: float) -> None:
         self._lane = lane
         self._latest = latest
         self._loop = asyncio.get_running_loop()
 
     def extend(self, call: ToolCall) -> None:
-        """Give the call its whole time again, from whatever thread it says that it goes on."""
+        """Give the call its whole timeout again; any thread may call this."""
         if asyncio._get_running_loop() is self._loop:
             self._extend(call)
             return
-        with suppress(RuntimeError):  # the server has ended before the thread
+        with suppress(RuntimeError):  # the loop was closed before the thread ended
             self._loop.call_soon_threadsafe(self._extend, call)
 
     def _extend(self, call: ToolCall) -> None:
@@ -224,22 +204,3 @@ class _Extension:
         lane[call] = due
         if not lane.armed:
             lane.arm()
-
-
-class ValidationLayer(ILayer):
-    """Turns the raw arguments into the tool's input model, or refuses the call."""
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Compile the tool's parser."""
-        parse = spec.feature.argument_parser(coerce=spec.limits.coerce_arguments)
-
-        model = spec.feature.input_model
-
-        def validated(call: ToolCall) -> Awaitable[Any]:
-            try:
-                call.arguments = parse(call.raw)
-            except ValidationError as error:
-                raise explain(error, model) from None
-            return call_next(call)
-
-        return validated

@@ -59,7 +59,7 @@ class Pipeline:
         limits = Limits(timeout_seconds=30.0, max_concurrency=None, execution="loop", coerce_arguments=False)
         self.spec = ToolSpec.of(tool, limits, toolset)
         intent = [] if audit.intent is None else [audit.intent]
-        layers = [audit.layer, *outer, ValidationLayer(), TimeoutLayer(DeadlineTable().lane), *intent, *inner]
+        layers = [audit.layer, *outer, ValidationLayer(), TimeoutLayer(DeadlineTable()), *intent, *inner]
         self._invoke, _ = fold(layers, self.spec, run_in_place(self.spec))
 
     def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> ToolCall:

@@ -4,12 +4,12 @@ import asyncio
 import json
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import BaseModel
 
-from axolotl_core import ITool, NoArguments, ToolCall, ToolContext, tool
+from axolotl_core import CancelReason, ITool, NoArguments, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.layers.deadline import DeadlineLane, DeadlineTable
 from axolotl_server.transports.stream_exchange import MemoryTransport
@@ -215,14 +215,22 @@ async def test_a_deadline_still_holds_after_a_question(ceiling: float) -> None:
     assert remaining[0]
 
 
-async def test_a_lane_times_whoever_is_left() -> None:
-    """An empty lane does not tick, and one that is filled again does."""
-    ended: list[str] = []
-    lane: DeadlineLane[str] = DeadlineLane(0.01, ended.append)
-    for name in ("first", "second"):
-        lane[name] = time.monotonic() + lane.seconds
+class Timed:
+    """A call as a lane sees it."""
+
+    reason: CancelReason | None = None
+
+    def stop(self, reason: CancelReason) -> None:
+        self.reason = reason
+
+
+async def test_a_lane_is_armed_while_it_holds_calls() -> None:
+    """An empty lane has no timer, and one that is filled again does."""
+    lane = DeadlineTable().lane(0.01)
+    for one in (Timed(), Timed()):
+        lane[cast(ToolCall, one)] = time.monotonic() + lane.seconds
         if not lane.armed:
             lane.arm()
-        await until(lambda name=name: name in ended)  # type: ignore[misc]
+        await until(lambda one=one: one.reason is CancelReason.TIMEOUT)  # type: ignore[misc]
         assert not lane.armed
     assert DeadlineTable().lane(1.0) is not DeadlineTable().lane(1.0)

@@ -102,7 +102,7 @@ def test_the_order_of_the_defaults() -> None:
     """Arguments are judged first, then the clock starts, then a slot is taken, then the user's layers run."""
     mine = Noting("mine", [])
     policies = Policies(result_store=MemoryResultStore(1, 1), finalise=id)
-    layers = default_layers(DeadlineTable().lane, [mine], optional_layers(ServerSettings(), policies))
+    layers = default_layers(DeadlineTable(), [mine], optional_layers(ServerSettings(), policies))
     assert [type(layer) for layer in layers] == [
         ValidationLayer,
         TimeoutLayer,
