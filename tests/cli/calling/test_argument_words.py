@@ -17,7 +17,7 @@ SCHEMA = {
         "several": {"type": ["array", "null"]},
         "free": {},
     },
-    "$defs": {"ChosenTarget": {"type": "string", "enum": ["true", "false"]}},
+    "$defs": {"Choice": {"type": "string", "enum": ["true", "false"]}},
 }
 
 
