@@ -35,7 +35,7 @@ def show(
     """Show every value that holds after all sources were weighed; secrets are masked."""
     from axolotl_cli.target import resolve_target
     from axolotl_cli.views.setting_values import stray_variables
-    from axolotl_server.configuration.sourced_values import DEFAULT
+    from axolotl_server.configuration.origins import DEFAULT
 
     choice = resolve_target(target, toolset, env_file=env_file)
     values = _values(choice)
@@ -81,7 +81,7 @@ def _values(choice: "ChosenTarget") -> "list[EffectiveValue]":
 
 
 def _facts(choice: "ChosenTarget") -> dict[str, Any]:
-    from axolotl_server.configuration.sourced_values import file_name
+    from axolotl_server.configuration.origins import file_name
 
     file, env_file = choice.file, choice.file.env_file
     return {

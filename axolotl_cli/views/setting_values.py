@@ -15,7 +15,7 @@ from rich.text import Text
 from axolotl_cli.output import show
 from axolotl_cli.text import number, one_line
 from axolotl_server.configuration.effective import EffectiveValue, effective_values, masked
-from axolotl_server.configuration.sourced_values import DEFAULT, TOOL
+from axolotl_server.configuration.origins import DEFAULT, TOOL
 from axolotl_server.host import ServerHost
 from axolotl_server.settings.calls import ToolOverrides
 
@@ -32,7 +32,7 @@ def values_of(host: ServerHost) -> list[EffectiveValue]:
 
 def written(value: EffectiveValue) -> dict[str, Any]:
     """Write a setting for programs."""
-    origin = {"layer": value.origin.layer.value, "place": value.origin.place or None}
+    origin = {"layer": value.origin.source.value, "place": value.origin.place or None}
     return {"setting": value.name, "value": value.value, "origin": origin}
 
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
 from axolotl_server.configuration.loading import LoadedSettings
+from axolotl_server.configuration.origins import DEFAULT, Keys, Origin
 from axolotl_server.configuration.settings_shape import below, fields_of
-from axolotl_server.configuration.sourced_values import DEFAULT, Keys, Origin
 from axolotl_server.settings.server import ServerSettings
 
 MASK: Final = "********"

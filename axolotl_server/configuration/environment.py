@@ -5,20 +5,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import BaseModel
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
+from axolotl_server.configuration.origins import Locate, Origin, Source, SourceValues, combine, file_name
 from axolotl_server.configuration.secret_files import UnreadableFile, read_small
-from axolotl_server.configuration.settings_shape import fields_of, keys_of, tables_in
-from axolotl_server.configuration.sourced_values import Locate, Origin, Source, Tree, file_name, merge, tree_of
+from axolotl_server.configuration.settings_shape import below, fields_of, is_list, is_table, keys_of, tables_in
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
     from dotenv.parser import Binding
-    from pydantic_settings import BaseSettings, EnvSettingsSource
 
 _PREFIX: Final = "AXOLOTL_"
 _MAX_BYTES: Final = 1024 * 1024
@@ -84,58 +83,62 @@ def _line(binding: "Binding") -> int:
 
 _DELIMITER: Final = "__"
 _TOOLSETS: Final = "AXOLOTL_TOOLSETS"
-"""Names the tool sets to serve, and no section, though there is one of that name."""
+"""Names the tool sets to serve. It is not the section of that name."""
 
 Where: TypeAlias = Callable[[str], Origin]
 """Finds the place of a variable."""
 
 
-def read_variables(variables: Mapping[str, str], where: Where, findings: list[str]) -> Tree:
-    """Read what variables say; one that says more about a setting beats one that holds a whole section as JSON."""
-    ours = (name for name in variables if _is_ours(name) and name.upper() != _TOOLSETS)
-    names = sorted(ours, key=lambda name: name.count(_DELIMITER))
-    if not names:
-        return {}
-    source, trees = _source(), []
-    for name in names:
+def read_variables(variables: Mapping[str, str], where: Where, findings: list[str]) -> SourceValues:
+    """Read settings from variables; the variable of a single setting wins over one with a whole section as JSON."""
+    settings = {name: keys for name in variables if name.upper() != _TOOLSETS and (keys := _setting_of(name))}
+    sources = []
+    for name, keys in sorted(settings.items(), key=lambda setting: len(setting[1])):
         try:
-            trees.append(tree_of(_read_one(source, name, variables[name]), _always(where(name))))
+            sources.append(SourceValues(_table(keys, variables[name]), _always(where(name))))
         except ValueError as error:
             findings.append(_unreadable(error, name, where(name)))
-    return merge(*trees)
+    combined = combine(sources)
+    return SourceValues(combined.values, combined.origin_of)
 
 
 def unknown_variables(variables: Iterable[str], others: Iterable[str] = ()) -> Iterator[str]:
-    """Find variables that look like ours and say nothing; `others` names those that are no settings."""
-    source, known = _source(), [name.upper() for name in others]
+    """Find variables with our prefix that nothing reads; `others` are the known ones that are not settings."""
+    known = [name.upper() for name in others]
     for name in filter(_is_ours, variables):
-        if name.upper() not in known and not _is_read(source, name):
+        if name.upper() not in known and not _setting_of(name):
             near = _nearest(name.upper(), known)
             yield f"The variable {name} is unknown and ignored" + (f"; did you mean {near}?" if near else "")
-
-
-def _source() -> "EnvSettingsSource":
-    from pydantic_settings import EnvSettingsSource
-
-    # The reader looks at fields and configuration only, which every model has.
-    model = cast("type[BaseSettings]", ServerSettings)
-    return EnvSettingsSource(model, env_prefix=_PREFIX, env_nested_delimiter=_DELIMITER)
 
 
 def _is_ours(name: str) -> bool:
     return name.upper().startswith(_PREFIX)
 
 
-def _is_read(source: "EnvSettingsSource", name: str) -> bool:
-    try:
-        return bool(_read_one(source, name, "x"))
-    except ValueError:
-        return True
+def _setting_of(name: str) -> list[str]:
+    """Split the name of a variable into keys; there are none if it does not name a setting."""
+    section, *keys = name[len(_PREFIX) :].lower().split(_DELIMITER) if _is_ours(name) else [""]
+    annotation = below(ServerSettings, section)
+    return [section, *keys] if annotation is not None and (not keys or is_table(annotation)) else []
 
 
-def _read_one(source: "EnvSettingsSource", name: str, value: str) -> dict[str, Any]:
-    source.env_vars = {name.lower(): value}
-    return source()
+def _table(keys: list[str], text: str) -> dict[str, Any]:
+    """Write a variable as tables; raises ValueError if it has to be JSON and is not."""
+    value: Any = json.loads(text) if _is_json(keys, text) else text
+    for key in reversed(keys):
+        value = {key: value}
+    return dict(value)
+
+
+def _is_json(keys: list[str], text: str) -> bool:
+    table: Any = ServerSettings
+    *parents, last = keys
+    for key in parents:
+        table = below(table, key)
+    annotation = below(table, last)
+    # What looks like the name of a tool may be a misspelled setting, which is text.
+    may_be_misspelled = last not in fields_of(table) and not text.lstrip().startswith("{")
+    return is_list(annotation) or (is_table(annotation) and not may_be_misspelled)
 
 
 def _always(origin: Origin) -> Locate:
@@ -143,8 +146,7 @@ def _always(origin: Origin) -> Locate:
 
 
 def _unreadable(error: ValueError, name: str, origin: Origin) -> str:
-    cause = error.__cause__
-    place = f"; there is a mistake at character {cause.pos + 1}" if isinstance(cause, json.JSONDecodeError) else ""
+    place = f"; there is a mistake at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
     return f'{name} cannot be read: lists and tables are written as JSON, as ["a", "b"]{place} ({origin})'
 
 

@@ -1,7 +1,7 @@
-"""Weighing all sources: what holds, and who said it."""
+"""Loading of settings from all sources."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -10,20 +10,18 @@ from pydantic import ValidationError
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import read_variables
-from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files
-from axolotl_server.configuration.settings_file import FileSettings
-from axolotl_server.configuration.sourced_values import (
+from axolotl_server.configuration.origins import (
     CONTAINER,
-    DEFAULT,
+    CombinedValues,
     Keys,
     Origin,
     Source,
-    SourcedValue,
-    Tree,
-    merge,
-    reach,
-    tree_of,
+    SourceValues,
+    combine,
+    dotted,
 )
+from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files
+from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.settings.server import ServerSettings
 
 _FLAGS: Final[Mapping[Keys, str]] = {
@@ -33,20 +31,19 @@ _FLAGS: Final[Mapping[Keys, str]] = {
     ("http", "workers"): "--workers",
     ("log_level",): "--log-level",
 }
-"""What the flags of the command line set; code may give others in the same way."""
+"""The flags of the command line. Code can pass any other setting the same way."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """The settings that hold, each with its origin."""
+    """The effective settings, each with its origin."""
 
     settings: ServerSettings
-    said: Tree = field(repr=False)
+    _combined: CombinedValues = field(repr=False)
 
     def origin_of(self, keys: Keys) -> Origin:
-        """Say where a value came from."""
-        node, rest = reach(self.said, keys)
-        return node.origin(rest) if isinstance(node, SourcedValue) else DEFAULT
+        """Find the origin of a setting."""
+        return self._combined.origin_of(keys)
 
 
 def load_settings(
@@ -55,11 +52,10 @@ def load_settings(
     file: FileSettings | None = None,
     container: Mapping[str, Any] | None = None,
 ) -> ServerSettings:
-    """Weigh all sources and check the outcome.
+    """Combine all sources and validate the result.
 
-    Raises:
-        ConfigurationError: if a value is wrong or a key unknown; it names the place, the origin and the nearest right
-            key.
+    Raises a ConfigurationError if a value is wrong or a key unknown. It names the setting, its origin and the nearest
+    valid key.
     """
     return load_with_origins(flags=flags, file=file, container=container).settings
 
@@ -70,69 +66,61 @@ def load_with_origins(
     file: FileSettings | None = None,
     container: Mapping[str, Any] | None = None,
 ) -> LoadedSettings:
-    """Weigh all sources and check the outcome, and remember who said what.
-
-    Raises:
-        ConfigurationError: as `load_settings` does.
-    """
+    """Load settings like `load_settings`, and remember where each one comes from."""
     file = file or FileSettings()
     findings: list[str] = []
-    layers = [
-        tree_of(container or {}, lambda keys: CONTAINER),
-        tree_of(file.values, file.locate),
+    sources = [
+        SourceValues(container or {}, lambda keys: CONTAINER),
+        SourceValues(file.values, file.locate),
         *_variables(file, findings),
-        tree_of(flags or {}, _flag),
+        SourceValues(flags or {}, lambda keys: Origin(Source.FLAG, _FLAGS.get(keys, ""))),
     ]
-    tree = merge(*(find_secret_files(_folded(layer), ServerSettings, findings) for layer in layers))
-    return _checked(tree, findings)
+    combined = combine(find_secret_files(_fold_tool_names(source), ServerSettings, findings) for source in sources)
+    return _validate(combined, findings)
 
 
-def _variables(file: FileSettings, findings: list[str]) -> list[Tree]:
-    """Read both kinds of variables; what the environment says beats the file of variables."""
-    trees = [] if (more := file.env_file) is None else [read_variables(more.variables, more.locate, findings)]
-    return [*trees, read_variables(os.environ, partial(Origin, Source.ENVIRONMENT), findings)]
+def _variables(file: FileSettings, findings: list[str]) -> Iterator[SourceValues]:
+    """Read variables; those of the environment win over those of the file."""
+    if file.env_file is not None:
+        yield read_variables(file.env_file.variables, file.env_file.locate, findings)
+    yield read_variables(os.environ, partial(Origin, Source.ENVIRONMENT), findings)
 
 
-def _flag(keys: Keys) -> Origin:
-    return Origin(Source.FLAG, _FLAGS.get(keys, ""))
+def _fold_tool_names(source: SourceValues) -> SourceValues:
+    """Fold the case of tool names: environment variables have none, and all sources must name the same tool."""
+    tools = source.values.get("tools")
+    if not isinstance(tools, Mapping):
+        return source
+    folded = {name.casefold(): overrides for name, overrides in tools.items()}
+    renamed: dict[Keys, Keys] = {("tools", name.casefold()): ("tools", name) for name in tools}
+    return SourceValues({**source.values, "tools": folded}, source.locate, renamed)
 
 
-def _folded(layer: Tree) -> Tree:
-    """Fold the case of the tools' names: the environment has none, and all sources must mean the same tool."""
-    tools = layer.get("tools")
-    if not isinstance(tools, dict):
-        return layer
-    return {**layer, "tools": {name.casefold(): said for name, said in tools.items()}}
-
-
-def _checked(tree: Tree, findings: list[str]) -> LoadedSettings:
-    """Check all values, whatever was found before, so that everything is told at once."""
+def _validate(combined: CombinedValues, findings: list[str]) -> LoadedSettings:
+    """Validate everything, even if there are findings already, to report all mistakes at once."""
     unread: dict[Keys, str] = {}
     try:
-        settings = ServerSettings.model_validate(_plain(tree, (), unread))
+        settings = ServerSettings.model_validate(_read_secrets(combined.values, (), combined, unread))
     except ValidationError as error:
         from axolotl_server.configuration.mistakes import describe
 
-        mistakes = describe(error, tree, unread)
+        mistakes = describe(error, combined, unread)
         raise ConfigurationError(*findings, *unread.values(), *mistakes) from None
     if findings or unread:
         raise ConfigurationError(*findings, *unread.values())
-    return LoadedSettings(settings, tree)
+    return LoadedSettings(settings, combined)
 
 
-def _plain(node: Any, keys: Keys, unread: dict[Keys, str], said: SourcedValue | None = None) -> Any:
-    """Take the values out of a tree, and the secrets out of their files."""
-    match node:
-        case SourcedValue(value=value):
-            return _plain(value, keys, unread, node)
+def _read_secrets(value: Any, keys: Keys, combined: CombinedValues, unread: dict[Keys, str]) -> Any:
+    """Copy values, with the content of each secret file in its place."""
+    match value:
         case dict():
-            return {key: _plain(value, (*keys, key), unread, said) for key, value in node.items()}
+            return {key: _read_secrets(inner, (*keys, key), combined, unread) for key, inner in value.items()}
         case list():
-            return [_plain(value, (*keys, index), unread, said) for index, value in enumerate(node)]
+            return [_read_secrets(inner, (*keys, index), combined, unread) for index, inner in enumerate(value)]
         case SecretFile():
             try:
-                return node.read()
+                return value.read()
             except UnreadableFile as error:
-                assert said is not None
-                unread[keys] = f"Setting {'.'.join(map(str, said.keys))}: {error} ({said.origin()})"
-    return node
+                unread[keys] = f"Setting {dotted(value.keys)}: {error} ({combined.origin_of(keys)})"
+    return value

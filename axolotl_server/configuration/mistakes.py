@@ -7,8 +7,8 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from axolotl_core.names import nearest
+from axolotl_server.configuration.origins import CombinedValues, Keys, Source, dotted, prefixes
 from axolotl_server.configuration.settings_shape import below, fields_of, keys_of
-from axolotl_server.configuration.sourced_values import Keys, Source, SourcedValue, Tree, leaves, reach
 from axolotl_server.settings.server import ServerSettings
 
 _MOST_ORIGINS: Final = 4
@@ -16,18 +16,17 @@ _UNKNOWN: Final = "extra_forbidden"
 _NO_TABLE: Final = frozenset({"dict_type", "mapping_type", "model_attributes_type", "model_type"})
 
 
-def describe(error: ValidationError, tree: Tree, known: Iterable[Keys] = ()) -> list[str]:
-    """Write a finding for every mistake, save for those at places where something is known to be wrong."""
+def describe(error: ValidationError, combined: CombinedValues, reported: Iterable[Keys] = ()) -> list[str]:
+    """Write a finding for every mistake, except in settings that are already reported."""
     mistakes = error.errors(include_url=False, include_input=False)
     located = [(_keys(mistake), mistake) for mistake in mistakes]
-    skipped = set(known)
-    return [_finding(keys, _problem(keys, mistake), tree) for keys, mistake in located if keys not in skipped]
+    skipped = set(reported)
+    return [_finding(keys, _problem(keys, mistake), combined) for keys, mistake in located if keys not in skipped]
 
 
-def _finding(keys: Keys, problem: str, tree: Tree) -> str:
-    """Write a finding about a setting, and where it was set."""
-    place = f"Setting {'.'.join(map(str, keys))}" if keys else "The settings"
-    origins = _origins(keys, tree)
+def _finding(keys: Keys, problem: str, combined: CombinedValues) -> str:
+    place = f"Setting {dotted(keys)}" if keys else "The settings"
+    origins = _origins(keys, combined)
     return f"{place}{problem}" + (f" ({origins})" if origins else "")
 
 
@@ -68,20 +67,23 @@ def _hint(keys: Keys) -> str:
     return f"; did you mean {near!r}?" if near else ""
 
 
-def _origins(keys: Keys, tree: Tree) -> str:
-    """Tell who said it; of a table whose values come from several places, each with its own."""
-    node, rest = reach(tree, keys)
-    if isinstance(node, SourcedValue):
-        return str(node.origin(rest))
-    said = list(leaves(node)) if node is not tree or not keys else []
-    together = {_origin(leaf, len(keys) - len(rest)) for leaf in said}
-    if len(together) == 1:
-        return together.pop()
-    shown = [f"{'.'.join(map(str, leaf.keys))}: {leaf.origin()}" for leaf in said[:_MOST_ORIGINS]]
-    return "; ".join([*shown, "…"] if len(said) > _MOST_ORIGINS else shown)
+def _origins(keys: Keys, combined: CombinedValues) -> str:
+    """Name the origin of a value, or of every value in the table that has the mistake."""
+    owner = combined.owner_of(keys)
+    if owner is not None:
+        return str(owner.origin_of(keys))
+    table = next((table for table in prefixes(keys) if combined.below(table)), ())
+    owned = combined.below(table) if table or not keys else []
+    distinct = {_origin(leaf, len(table), combined) for leaf in owned}
+    if len(distinct) == 1:
+        return distinct.pop()
+    written = [(combined.owners[leaf].written(leaf), combined.origin_of(leaf)) for leaf in owned[:_MOST_ORIGINS]]
+    shown = [f"{dotted(name)}: {origin}" for name, origin in written]
+    return "; ".join([*shown, "…"] if len(owned) > _MOST_ORIGINS else shown)
 
 
-def _origin(leaf: SourcedValue, depth: int) -> str:
-    """Of what stands in a file, name the line of its table."""
-    origin = leaf.origin()
-    return str(leaf.locate(leaf.keys[:depth]) if origin.layer is Source.FILE else origin)
+def _origin(leaf: Keys, depth: int, combined: CombinedValues) -> str:
+    """Name the origin of a value; in a file, the line of its table."""
+    owner = combined.owners[leaf]
+    origin = owner.origin_of(leaf)
+    return str(owner.locate(owner.written(leaf)[:depth]) if origin.source is Source.FILE else origin)

@@ -3,14 +3,15 @@
 import json
 import os
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
 
+from axolotl_server.configuration.origins import Keys, SourceValues, dotted
 from axolotl_server.configuration.settings_shape import SecretForm, below, fields_of, secret_form
-from axolotl_server.configuration.sourced_values import Keys, SourcedValue, Tree, leaves, tree_of
 
 
 class UnreadableFile(Exception):
@@ -46,20 +47,18 @@ _MAX_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SecretFile:
-    """Stands for a secret until all sources are weighed: the files of those that are not heard stay closed."""
+    """A placeholder for a secret until all sources are combined: files that a stronger source overrides stay closed."""
 
     path: str
+    keys: Keys
+    """The setting that names the file."""
 
     def read(self) -> str:
-        """Read the secret.
-
-        Raises:
-            UnreadableFile: if that cannot be done; the text names the path.
-        """
+        """Read the secret; raises UnreadableFile with the path in its text."""
         try:
             return read_secret(self.path)
         except UnreadableFile as error:
-            # Whoever writes the secret itself into the wrong setting shall not find it in the log.
+            # Somebody may have put the secret itself here: show nothing but what is clearly a path.
             shown = f"{self.path}: " if self.path.startswith("/") else ""
             raise UnreadableFile(f"{shown}{error}") from None
 
@@ -77,58 +76,64 @@ def read_secret(path: str | Path) -> str:
     return secret
 
 
-def find_secret_files(tree: Tree, annotation: Any, findings: list[str], keys: Keys = ()) -> Tree:
-    """Put a SecretFile in the place of each secret whose `<name>_file` a source gives; both at once is a finding."""
-    fields = fields_of(annotation)
-    forms = {name: secret_form(field.annotation) for name, field in fields.items()}
-    named = {f"{name}_file": (name, form) for name, form in forms.items() if form and f"{name}_file" not in fields}
-    found: Tree = {}
-    for key, node in tree.items():
-        place = (*keys, key)
-        if key not in named:
-            found[key] = _find_below(node, below(annotation, key), findings, place)
-            continue
-        name, form = named[key]
-        files = _files(node, form)
-        if name in tree:
-            findings.append(_finding(place, f"{name} is given too; give one of them", node))
-        elif files is None:
-            findings.append(_finding(place, "must be the path of a file", node))
-        else:
-            found[name] = files
-    return found
+def find_secret_files(source: SourceValues, annotation: Any, findings: list[str]) -> SourceValues:
+    """Replace each `<name>_file` of a source with a SecretFile as `<name>`. Setting both is a finding."""
+    finder = _Finder(source, findings)
+    values = finder.find_in_table(source.values, annotation, ())
+    return replace(source, values=values, renamed=finder.renamed)
 
 
-def _find_below(node: SourcedValue | Tree, annotation: Any, findings: list[str], keys: Keys) -> SourcedValue | Tree:
-    if not isinstance(node, SourcedValue):
-        return find_secret_files(node, annotation, findings, keys)
-    if not isinstance(node.value, list | tuple):
-        return node
-    items = []
-    for index, item in enumerate(node.value):
-        place = (*node.keys, index)
-        table = tree_of(item, node.locate, place) if isinstance(item, dict) else None
-        items.append(item if table is None else find_secret_files(table, below(annotation, index), findings, place))
-    return replace(node, value=items)
+class _Finder:
+    def __init__(self, source: SourceValues, findings: list[str]) -> None:
+        self._source = source
+        self._findings = findings
+        self.renamed = dict(source.renamed)
+
+    def find_in_table(self, table: Mapping[str, Any], annotation: Any, keys: Keys) -> dict[str, Any]:
+        fields = fields_of(annotation)
+        forms = {name: secret_form(field.annotation) for name, field in fields.items()}
+        file_keys = {f"{name}_file": (name, form) for name, form in forms.items() if form}
+        found: dict[str, Any] = {}
+        for key, value in table.items():
+            if key not in file_keys or key in fields:
+                found[key] = self._find_in_value(value, below(annotation, key), (*keys, key))
+                continue
+            name, form = file_keys[key]
+            written = self._source.written((*keys, key))
+            files = _files(value, form, written)
+            if name in table:
+                self._report(written, f"{name} is given too; give one of them")
+            elif files is None:
+                self._report(written, "must be the path of a file")
+            else:
+                found[name] = files
+                self.renamed[*keys, name] = written
+        return found
+
+    def _find_in_value(self, value: Any, annotation: Any, keys: Keys) -> Any:
+        match value:
+            case Mapping():
+                return self.find_in_table(value, annotation, keys)
+            case list() | tuple():
+                items = enumerate(value)
+                return [self._find_in_value(item, below(annotation, index), (*keys, index)) for index, item in items]
+        return value
+
+    def _report(self, keys: Keys, problem: str) -> None:
+        self._findings.append(f"Setting {dotted(keys)}: {problem} ({self._source.locate(keys)})")
 
 
-def _files(node: SourcedValue | Tree, form: SecretForm) -> SourcedValue | None:
-    if not isinstance(node, SourcedValue):
-        return None
-    paths = [node.value] if form == "one" else _listed(node.value)
+def _files(value: Any, form: SecretForm, keys: Keys) -> SecretFile | list[SecretFile] | None:
+    paths = [value] if form == "one" else _listed(value)
     if not paths or not all(isinstance(path, str | PathLike) and fspath(path) for path in paths):
         return None
-    files = [SecretFile(fspath(path)) for path in paths]
-    return replace(node, value=files[0] if form == "one" else files)
+    files = [SecretFile(fspath(path), keys) for path in paths]
+    return files[0] if form == "one" else files
 
 
 def _listed(value: Any) -> list[Any]:
-    """Read a path or several; a variable has several as JSON."""
+    """Read one path or several; a variable has several as JSON."""
     if isinstance(value, str) and value.startswith("["):
         with suppress(ValueError):
             value = json.loads(value)
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _finding(keys: Keys, problem: str, node: SourcedValue | Tree) -> str:
-    return f"Setting {'.'.join(map(str, keys))}: {problem} ({next(leaves(node)).origin()})"

@@ -8,7 +8,7 @@ from typing import Any
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.sourced_values import Keys, Origin, Source, file_name
+from axolotl_server.configuration.origins import Keys, Origin, Source, file_name
 
 _PROJECT_TABLE = ("tool", "axolotl")
 

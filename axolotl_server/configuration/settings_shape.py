@@ -52,6 +52,16 @@ def secret_form(annotation: Any) -> SecretForm | None:
     return None
 
 
+def is_table(annotation: Any) -> bool:
+    """Tell whether a setting is a table."""
+    return any(_is_model(one) or get_origin(one) in _TABLES for one in _alternatives(annotation))
+
+
+def is_list(annotation: Any) -> bool:
+    """Tell whether a setting is a list."""
+    return any(get_origin(one) in _LISTS for one in _alternatives(annotation))
+
+
 def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
     """Give the models of a type: its own, and those of its items and values."""
     for one in _alternatives(annotation):

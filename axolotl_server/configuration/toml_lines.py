@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from axolotl_server.configuration.sourced_values import Keys
+from axolotl_server.configuration.origins import Keys
 
 
 def line_of(path: Path, keys: Keys) -> int | None:

@@ -142,5 +142,5 @@ def test_it_starts_quickly(processes: Processes) -> None:
     """With a URL nothing of a server is imported, nor what it stands on."""
     _, url = start(processes)
     modules = set(imported_modules("health", "--url", url))
-    heavy = {"axolotl_core", "axolotl_server", "dependency_injector", "pydantic_settings", "uvicorn"}
+    heavy = {"axolotl_core", "axolotl_server", "dependency_injector", "uvicorn"}
     assert not {name.partition(".")[0] for name in modules} & heavy

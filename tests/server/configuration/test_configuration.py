@@ -82,6 +82,13 @@ def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.param("AXOLOTL_HTTP", '{"port": 7}', "http.port", 7, id="section-as-json"),
         pytest.param("AXOLOTL_HTTP__ALLOWED_HOSTS", '["a"]', "http.allowed_hosts", ("a",), id="list-as-json"),
         pytest.param("AXOLOTL_TOOLS__COERCE_ARGUMENTS", "true", "tools.coerce_arguments", True, id="boolean"),
+        pytest.param(
+            "AXOLOTL_TOOLS__ECHO",
+            '{"enabled": false}',
+            "tools.overrides",
+            {"echo": ToolOverrides(enabled=False)},
+            id="tool",
+        ),
         pytest.param("AXOLOTL_LIMITS__TIMEOUT_SECONDS", "2.5", "limits.timeout_seconds", 2.5, id="number"),
         pytest.param("OTHER_HTTP__PORT", "7", "http.port", 8000, id="other-prefix"),
     ],
@@ -152,10 +159,22 @@ def test_an_unknown_key_is_told_with_the_nearest_right_one(values: dict[str, Any
     assert findings_of(container=values) == [f"{finding} (container)"]
 
 
-def test_an_unknown_key_of_a_section_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A misspelt variable of a known section is told like any other key."""
-    monkeypatch.setenv("AXOLOTL_HTTP__PROT", "1")
-    assert findings_of() == ["Setting http.prot is unknown; did you mean 'port'? (environment AXOLOTL_HTTP__PROT)"]
+@pytest.mark.parametrize(
+    ("variable", "finding"),
+    [
+        pytest.param("AXOLOTL_HTTP__PROT", "Setting http.prot is unknown; did you mean 'port'?", id="key"),
+        pytest.param(
+            "AXOLOTL_TOOLS__NAME_MACHING",
+            "Setting tools.name_maching: must be a table; did you mean 'name_matching'?",
+            id="key-or-tool",
+        ),
+        pytest.param("AXOLOTL_TOOLSETS__BILLING", "Setting toolsets.billing: must be a table", id="no-table"),
+    ],
+)
+def test_an_unknown_key_in_the_environment(variable: str, finding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A misspelled variable of a known section is reported like any other key."""
+    monkeypatch.setenv(variable, "exact")
+    assert findings_of() == [f"{finding} (environment {variable})"]
 
 
 def test_all_wrong_values_are_told_at_once() -> None:
@@ -177,6 +196,7 @@ def test_a_section_that_is_no_table_is_told() -> None:
     ("variable", "value"),
     [
         pytest.param("AXOLOTL_HTTP", '{"port": 7', id="broken-json"),
+        pytest.param("AXOLOTL_HTTP", "canary", id="section-without-json"),
         pytest.param("AXOLOTL_HTTP__ALLOWED_HOSTS", "a,b", id="list-without-json"),
     ],
 )

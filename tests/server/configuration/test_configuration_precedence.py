@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from axolotl_server.configuration.environment import EnvFile
 from axolotl_server.configuration.loading import load_with_origins
+from axolotl_server.configuration.origins import Origin, Source
 from axolotl_server.configuration.settings_file import FileSettings
-from axolotl_server.configuration.sourced_values import Origin, Source
 from axolotl_server.settings.server import ServerSettings
 
 LAYERS = (Source.CONTAINER, Source.FILE, Source.ENV_FILE, Source.ENVIRONMENT, Source.FLAG)
@@ -85,7 +85,7 @@ def test_the_strongest_is_heard(speech: Mapping[Source, SourcedValue]) -> None:
         value = attrgetter(name)(ServerSettings()) if heard is Source.DEFAULT else speech[heard][name]
         held = attrgetter(name)(weighed.settings)
         assert (held.get_secret_value() if name == "audit.key" and held else held) == value
-        assert weighed.origin_of(tuple(name.split("."))).layer is heard
+        assert weighed.origin_of(tuple(name.split("."))).source is heard
 
 
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,10 +14,10 @@ from axolotl_core import ConfigurationError
 from axolotl_server.configuration.effective import MASK, effective_values, masked
 from axolotl_server.configuration.environment import EnvFile
 from axolotl_server.configuration.loading import LoadedSettings, load_settings, load_with_origins
+from axolotl_server.configuration.origins import SourceValues
 from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files, read_secret
 from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.configuration.settings_shape import fields_of, keys_of, secret_form, tables_in
-from axolotl_server.configuration.sourced_values import tree_of
 from axolotl_server.settings.server import ServerSettings
 
 CANARY = "canary-8b1f-and-longer-than-it-must-be"
@@ -221,13 +221,18 @@ def test_secrets_are_found_wherever_they_are(secret: str) -> None:
         "plain_file": secret,
     }
     findings: list[str] = []
-    found: Any = find_secret_files(tree_of(said, lambda keys: pytest.fail("nobody asks")), Section, findings)
-    file = SecretFile(secret)
+    source = SourceValues(said, lambda keys: pytest.fail("nothing is located"))
+    found = find_secret_files(source, Section, findings)
     assert findings == []
-    assert (found["one"].value, found["many"].value) == (file, [file])
-    assert (found["listed"].value[0]["secret"].value, found["listed"].value[1]["secret"].value) == (file, "x")
-    assert (found["named"]["a"]["secret"].value, found["nested"]["secret"].value) == (file, file)
-    assert found["plain_file"].value == secret
+    assert found.values == {
+        "one": SecretFile(secret, ("one_file",)),
+        "many": [SecretFile(secret, ("many_file",))],
+        "listed": [{"name": "a", "secret": SecretFile(secret, ("listed", 0, "secret_file"))}, {"secret": "x"}],
+        "named": {"a": {"secret": SecretFile(secret, ("named", "a", "secret_file"))}},
+        "nested": {"secret": SecretFile(secret, ("nested", "secret_file"))},
+        "plain_file": secret,
+    }
+    assert found.written(("listed", 0, "secret")) == ("listed", 0, "secret_file")
     assert keys_of(Section)[-2:] == ["one_file", "many_file"]
 
 
