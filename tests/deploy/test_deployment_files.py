@@ -176,7 +176,7 @@ class TestCompose:
     def test_no_key_no_start(self) -> None:
         """Compose itself refuses to go on without the hash of a key, and says how to make one."""
         text = self.server["environment"]["AXOLOTL_AUTH__API_KEYS__LOCAL__HASH"]
-        assert re.fullmatch(r"\$\{API_KEY_HASH:\?make one with axolotl auth hash-key local\}", text)
+        assert re.fullmatch(r"\$\{API_KEY_HASH:\?create one with axolotl auth hash-key local\}", text)
         assert check_command(["auth", "hash-key", "local"]) == "auth"
 
     def test_time_to_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
