@@ -24,7 +24,7 @@ async def rename(project: str, name: str, trace: str = "") -> str:
     """Rename a project."""
     PROJECTS.discard(project)
     PROJECTS.add(name)
-    return f"{project} is {name} now"
+    return f"renamed {project} to {name}"
 
 
 # endregion rule

@@ -13,14 +13,14 @@ from axolotl_server import connect
 # region tools
 @tool(annotations=ToolAnnotations(read_only=True))
 async def balance(account: str) -> int:
-    """Say how much there is."""
+    """Return the balance of an account."""
     return 100
 
 
 @tool
 async def transfer(account: str, amount: int, pin: Annotated[str, Sensitive]) -> str:
-    """Move money."""
-    return f"{amount} moved"
+    """Transfer money."""
+    return f"transferred {amount}"
 
 
 # endregion tools

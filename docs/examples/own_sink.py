@@ -8,23 +8,23 @@ from axolotl_server import connect
 
 
 # region sink
-class Watch:
-    """Whoever is on duty."""
+class Alerts:
+    """A service that alerts the person on duty."""
 
-    async def tell(self, text: str) -> None:
+    async def send(self, text: str) -> None:
         print(text)
 
 
 class DeniedCalls(IAuditSink):
-    """Tells the watch of every call that was denied."""
+    """Sends an alert for every denied call."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch = watch
+    def __init__(self, alerts: Alerts) -> None:
+        self._alerts = alerts
 
     def write(self, record: AuditRecord) -> Awaitable[None] | None:
         if record.outcome != "denied":
             return None
-        return self._watch.tell(f"{record.subject} may not call {record.name}: {record.reason}")
+        return self._alerts.send(f"{record.subject} was denied {record.name}: {record.reason}")
 
 
 # endregion sink
@@ -38,8 +38,8 @@ async def open_vault() -> None:
 
 # region container
 class Container(containers.DeclarativeContainer):
-    watch = providers.Singleton(Watch)
-    audit_sinks = providers.List(providers.Singleton(DeniedCalls, watch))
+    alerts = providers.Singleton(Alerts)
+    audit_sinks = providers.List(providers.Singleton(DeniedCalls, alerts))
     tools = providers.List(providers.Object(open_vault))
 
 

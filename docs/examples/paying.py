@@ -8,7 +8,7 @@ PAID: list[int] = []
 # region key
 @tool(idempotency=Idempotency(key="payment_id", window_seconds=3600))
 async def pay(payment_id: str, euros: int) -> str:
-    """Pay; the same payment_id pays once."""
+    """Pay; each payment_id is paid once."""
     PAID.append(euros)
     return f"paid {euros} €"
 
@@ -19,7 +19,7 @@ async def pay(payment_id: str, euros: int) -> str:
 # region digest
 @tool(idempotency=Idempotency(window_seconds=60))
 async def order(article: str, pieces: int) -> dict[str, int]:
-    """Order something; the same order within a minute is the same order."""
+    """Order an article; an identical order within a minute is not repeated."""
     PAID.append(pieces)
     return {"ordered": pieces}
 

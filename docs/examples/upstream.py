@@ -4,7 +4,7 @@ from axolotl_core import Breaker, Retry, ToolAnnotations, ToolError, tool, tools
 
 
 class Bank:
-    """Knows exchange rates, when it answers."""
+    """A service that may be down."""
 
     def __init__(self) -> None:
         self.rates = {"EUR": 1.0, "CHF": 0.93}
@@ -14,7 +14,7 @@ class Bank:
     async def fetch(self, currency: str) -> float | None:
         self.asked += 1
         if self.down:
-            raise ConnectionError("the bank does not answer")
+            raise ConnectionError("the bank is down")
         return self.rates.get(currency)
 
 
@@ -29,10 +29,10 @@ class Exchange:
         breaker=Breaker(failures=2, window_seconds=30, open_seconds=15),
     )
     async def rate(self, currency: str) -> float:
-        """Tell an exchange rate."""
+        """Return an exchange rate."""
         found = await self._bank.fetch(currency)
         if found is None:
-            raise ToolError(f"There is no currency {currency}")
+            raise ToolError(f"Unknown currency: {currency}")
         return found
 
 

@@ -1,4 +1,4 @@
-"""The examples of approval, idempotency and resilience do what their pages say."""
+"""The examples of the pages about approval, idempotency, retries and circuit breakers."""
 
 import importlib
 import tomllib
@@ -15,12 +15,12 @@ from tests.docs.pages import EXAMPLES, read_page
 
 
 def guarded(name: str) -> containers.DynamicContainer:
-    """Give an example's container."""
+    """Return the container of an example."""
     return importlib.import_module(name).Container()  # type: ignore[no-any-return]
 
 
 async def test_approving() -> None:
-    """Both tools ask, one with the words on the page, the other with its own and the arguments it chose."""
+    """Both tools ask: one as shown on the page, one with its own message and selected arguments."""
     asked: list[str] = []
 
     def answer(inquiry: Inquiry) -> Mapping[str, Any]:
@@ -32,7 +32,7 @@ async def test_approving() -> None:
         refused = await client.call("delete", {"project": "atlas", "password": "swordfish"})
         assert refused.text == "The user did not approve this call; it did not run"
         renamed = await client.call("rename", {"project": "atlas", "name": "zenith", "trace": "x"})
-        assert renamed.text == "atlas is zenith now"
+        assert renamed.text == "renamed atlas to zenith"
     assert {"zenith", "borealis"} == example.PROJECTS
     assert f"```text\n{asked[0]}\n```" in read_page("docs/operate/approval.md")
     assert asked[1] == 'Rename this project for everyone?\nTool: rename\nproject: "atlas"\nname: "zenith"'
@@ -57,7 +57,7 @@ async def test_paying() -> None:
 
 
 async def test_upstream() -> None:
-    """A bank that is down is asked thrice a call, and not at all after two calls; a wrong currency harms nothing."""
+    """A bank that is down is tried three times per call until the breaker opens; unknown currencies do not count."""
     container = guarded("upstream")
     bank = container.bank()
     async with connect(container) as client:
@@ -68,14 +68,14 @@ async def test_upstream() -> None:
     bank.down = False
     async with connect(container) as client:
         for _ in range(5):
-            assert (await client.call("rate", {"currency": "XXX"})).text == "There is no currency XXX"
+            assert (await client.call("rate", {"currency": "XXX"})).text == "Unknown currency: XXX"
         assert (await client.call("rate", {"currency": "CHF"})).structured == 0.93
     (tool,) = container.tools()
     assert [*retry_hazards(tool, "loop")] == []
 
 
 def test_settings() -> None:
-    """The settings on the pages are settings."""
+    """The settings on the pages are valid."""
     said = tomllib.loads((EXAMPLES / "resilience.toml").read_text(encoding="utf-8"))
     assert ApprovalSettings(**said["approval"]).required_for == "destructive"
     assert IdempotencySettings(**said["idempotency"]).on_store_failure == "closed"
