@@ -2,42 +2,51 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr
+from pydantic import ConfigDict, Field, PositiveFloat, PositiveInt, SecretStr
 
 from axolotl_core.features.feature import Execution
 from axolotl_core.protocol.messages import LogLevel
-from axolotl_server.settings.section import Section, _lower
+from axolotl_server.settings.section import LOWER_CASE, Section
 
 
-class ToolOverrides(Section):
-    """What an operator says about one tool; it beats what the tool says itself."""
+class LimitOverrides(Section):
+    """Limits of a tool or of a tool set, set by the operator."""
 
     timeout_seconds: PositiveFloat | None = None
-    """The deadline of this tool."""
+    """The deadline of a call. Wins over the deadline in the code of the tool."""
     max_timeout_seconds: PositiveFloat | None = None
-    """How far progress may move its deadline, from the start of the call."""
+    """How far progress may move the deadline, counted from the start of the call."""
     max_concurrency: PositiveInt | None = None
-    """How many of its calls may run at once."""
+    """How many calls may run at once: of the tool, or of all tools in the set together."""
     queue_limit: int | None = Field(None, ge=0)
-    """How many more of them wait for a place."""
+    """How many more calls may wait until others have ended."""
     queue_timeout_seconds: PositiveFloat | None = None
-    """How long they wait."""
+    """How long a call may wait in the queue."""
     pool: str | None = None
-    """The group of threads in which it runs, shared with all that name the same one."""
+    """The group of threads or processes that runs the calls. Tools that name the same group share it."""
     max_result_bytes: PositiveInt | None = None
-    """How large its results may be."""
+    """The maximum size of a result."""
+
+
+class ToolOverrides(LimitOverrides):
+    """Settings of one tool. They win over those of its tool set and over the attributes of the tool."""
+
     execution: Execution | None = None
-    """Where it runs."""
+    """Where the tool runs."""
     coerce_arguments: bool | None = None
-    """Whether its arguments are coerced."""
+    """Whether to coerce its arguments."""
     enabled: bool = True
-    """Whether it is served."""
+    """Whether to serve the tool."""
 
 
-class ToolsSettings(BaseModel):
-    """All tools, and under `tools.<name>` one of them."""
+class ToolsetOverrides(LimitOverrides):
+    """Settings of one tool set: limits that its tools share, and defaults for each of them."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+
+class ToolsSettings(Section):
+    """Settings of all tools, and of one tool under `tools.<name>`."""
+
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, ToolOverrides] = Field(init=False)
 
     name_matching: Literal["fold", "exact"] = "fold"
@@ -46,36 +55,17 @@ class ToolsSettings(BaseModel):
     """Whether `"5"` is accepted for 5, unless the tool or `tools.<name>` says otherwise."""
 
     def overrides_for(self, name: str) -> ToolOverrides:
-        """Find what is said about a tool, whatever the case of its name."""
+        """Return the settings of a tool; the case of its name does not matter."""
         by_fold = {key.casefold(): overrides for key, overrides in self.overrides.items()}
         return by_fold.get(name.casefold(), _NO_OVERRIDES)
 
     @property
     def overrides(self) -> dict[str, ToolOverrides]:
-        """The tools that something is said about."""
+        """The settings of single tools, by name."""
         return self.__pydantic_extra__ or {}
 
 
 _NO_OVERRIDES = ToolOverrides()
-
-
-class ToolsetOverrides(Section):
-    """What an operator says about one tool set: limits that its tools share, and defaults for each of them."""
-
-    timeout_seconds: PositiveFloat | None = None
-    """The deadline of its tools, unless `tools.<name>` has another; it beats the class."""
-    max_timeout_seconds: PositiveFloat | None = None
-    """How far progress may move their deadline."""
-    max_concurrency: PositiveInt | None = None
-    """How many calls of all its tools together run at once."""
-    queue_limit: int | None = Field(None, ge=0)
-    """How many more calls wait for a place in the set."""
-    queue_timeout_seconds: PositiveFloat | None = None
-    """How long they wait."""
-    pool: str | None = None
-    """The group of threads in which they run."""
-    max_result_bytes: PositiveInt | None = None
-    """How large their results may be."""
 
 
 class ApprovalSettings(Section):
@@ -161,7 +151,7 @@ class ProtocolSettings(Section):
     seals, all open; without any, each process makes its own."""
     state_ttl_seconds: PositiveFloat = 600.0
     """How long a client may take from one round of a request to the next."""
-    log_level: Annotated[LogLevel, BeforeValidator(_lower)] = "info"
+    log_level: Annotated[LogLevel, LOWER_CASE] = "info"
     """From which level on a client with a handshake gets log messages before it says what it wants."""
     log_messages_per_second: PositiveFloat = 100.0
     """How many log messages a call may send its client; more are dropped."""

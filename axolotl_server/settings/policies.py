@@ -5,9 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PositiveFloat,
     PositiveInt,
@@ -25,11 +23,7 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class QuotaRuleSettings(_Section):
+class QuotaRuleSettings(Section):
     """One rule: a rate, or a limit for a stretch of the calendar."""
 
     per: tuple[Dimension, ...] = ()
@@ -73,10 +67,10 @@ class QuotaRuleSettings(_Section):
 _RuleName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
-class QuotaSettings(_Section):
+class QuotaSettings(Section):
     """Rates and quotas."""
 
-    rules: dict[_RuleName, QuotaRuleSettings] = {}
+    rules: dict[_RuleName, QuotaRuleSettings] = Field(default_factory=dict)
     """By a name of your choice, which callers are told when they meet the limit."""
     max_entries: PositiveInt = 100_000
     """How many counts are kept in memory; beyond that, those that say least are dropped."""

@@ -1,13 +1,19 @@
-"""Everything an operator can set, in sections; units stand in the names."""
+"""The base class of all sections of the settings."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 
 class Section(BaseModel):
-    """Settings that belong together: read once, and strict about names."""
+    """A table of settings: immutable, and strict about keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True)
 
 
 def _lower(value: object) -> object:
     return value.lower() if isinstance(value, str) else value
+
+
+LOWER_CASE: Final = BeforeValidator(_lower)
+"""Accepts a word in any case."""

@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.calls import (
@@ -18,7 +18,7 @@ from axolotl_server.settings.calls import (
     ToolsSettings,
 )
 from axolotl_server.settings.policies import AuditSettings, AuthorizationSettings, QuotaSettings
-from axolotl_server.settings.section import Section, _lower
+from axolotl_server.settings.section import LOWER_CASE, Section
 from axolotl_server.settings.transports import HealthSettings, HttpSettings, SessionSettings, StdioSettings
 
 
@@ -126,7 +126,7 @@ class ServerSettings(Section):
     log: LogSettings = Field(default_factory=LogSettings)
     telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)] = "info"
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], LOWER_CASE] = "info"
     """The least important messages that are logged, on the standard error stream."""
 
     @model_validator(mode="after")
