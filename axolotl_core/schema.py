@@ -17,7 +17,7 @@ JsonSchema: TypeAlias = dict[str, Any]
 _METHOD_NAMES: dict[Any, str] = {}
 
 
-class _QuietJsonSchema(GenerateJsonSchema):
+class SchemaGenerator(GenerateJsonSchema):
     """Leaves out the titles that only repeat a field's or a class's name: they cost a model tokens."""
 
     def build_schema_type_to_method(self) -> Any:
@@ -66,11 +66,13 @@ def schema_of(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
     return _schema(kind, mode) if _is_hashable(kind) else _describe(TypeAdapter(kind), mode)
 
 
-def schemas_of(adapters: Sequence[TypeAdapter[Any]]) -> tuple[list[JsonSchema], JsonSchema]:
-    """Describe several types as they are read, with definitions that all of them share."""
+def schemas_of(
+    adapters: Sequence[TypeAdapter[Any]], generator: type[GenerateJsonSchema] = SchemaGenerator
+) -> tuple[list[JsonSchema], JsonSchema]:
+    """Describe several types for validation, with shared definitions."""
     mode: JsonSchemaMode = "validation"
     inputs = [(number, mode, adapter) for number, adapter in enumerate(adapters)]
-    schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=_QuietJsonSchema)
+    schemas, shared = TypeAdapter.json_schemas(inputs, schema_generator=generator)
     return [schemas[number, mode] for number, *_ in inputs], shared.get("$defs", {})
 
 
@@ -85,7 +87,7 @@ def _schema(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
 
 
 def _describe(adapter: TypeAdapter[Any], mode: JsonSchemaMode) -> JsonSchema:
-    return _with_own_root(adapter.json_schema(schema_generator=_QuietJsonSchema, mode=mode))
+    return _with_own_root(adapter.json_schema(schema_generator=SchemaGenerator, mode=mode))
 
 
 def _is_hashable(kind: Any) -> bool:

@@ -130,7 +130,7 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
         """
 
         def decorate(completer: CompleterT) -> CompleterT:
-            check_completer(completer, argument, [one.public_name for one in self._signature.parameters])
+            check_completer(completer, argument, [one.public_name for one in self.signature.parameters])
             self.completers[argument] = completer
             return completer
 
@@ -146,7 +146,7 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
     @property
     def arguments_schema(self) -> JsonSchema:
         """The schema of the function's parameters."""
-        return parameters_schema(self._signature.parameters)
+        return parameters_schema(self.signature.parameters)
 
     def completers_for(self, instance: object) -> dict[str, Completer]:
         """Give the completers bound to an object, for a method of it."""

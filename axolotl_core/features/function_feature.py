@@ -277,15 +277,15 @@ class FunctionFeature(IFeature, Generic[P, R]):
         self.function = function
         self._options = options
         self._bound = bound
-        self._signature = Signature.of(function, skip_first=not bound)
+        self.signature = Signature.of(function, skip_first=not bound)
         self.streams = inspect.isasyncgenfunction(function)
         """Whether a call yields its output piece by piece."""
-        returned = self._signature.returned
+        returned = self.signature.returned
         self.returned = buffered_type(returned) if self.streams else returned
         """The type of what a call gives."""
         self._is_async = inspect.iscoroutinefunction(function) or self.streams
         self.name = function.__name__
-        self.description = self._signature.description
+        self.description = self.signature.description
         self.execution = "loop" if self._is_async else "thread"
         self.suspends = self._is_async
         for key, value in options.items():
@@ -317,11 +317,11 @@ class FunctionFeature(IFeature, Generic[P, R]):
             raise ConfigurationError(
                 f"{self.name} is a method: register {self.collector}(instance), not the class's function"
             )
-        return parameters_parser(self._signature.parameters, strict=not coerce)
+        return parameters_parser(self.signature.parameters, strict=not coerce)
 
     async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
         """Call the function."""
-        for name in self._signature.context_parameters:
+        for name in self.signature.context_parameters:
             arguments[name] = context
         result: Any = self.function(**arguments)  # type: ignore[call-arg]
         if self.streams:

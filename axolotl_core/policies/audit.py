@@ -2,9 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
+from pydantic import GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 from axolotl_core.features.feature import Kind
 
@@ -31,7 +33,15 @@ although the code went on, `unknown` an end that the process did not live to see
 
 
 class Sensitive:
-    """Marks an argument that no record may show: `password: Annotated[str, Sensitive]`."""
+    """Marks an argument that must not appear in records: `password: Annotated[str, Sensitive]`.
+
+    In the input schema, the argument is `writeOnly`.
+    """
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, source: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler(source)
+        return {**schema, "writeOnly": True} if handler.mode == "validation" else schema
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -262,8 +262,8 @@ class FunctionResource(CompletableFunction[P, R], IResource):
     def __init__(self, uri: str, function: Callable[P, R], options: ResourceOptions, *, bound: bool = True) -> None:
         super().__init__(function, options, bound=bound)
         self.uri = uri
-        if self._signature.parameters:
-            first = self._signature.parameters[0].name
+        if self.signature.parameters:
+            first = self.signature.parameters[0].name
             raise ConfigurationError(f"@resource({uri!r}): {self.name} takes {first!r}, but the URI has no {{{first}}}")
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionResource[..., R]":

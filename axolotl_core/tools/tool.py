@@ -182,7 +182,7 @@ class FunctionTool(FunctionFeature[P, R], ITool[dict[str, Any], Any]):
     @property
     def input_schema(self) -> JsonSchema:
         """The schema of the function's parameters."""
-        return parameters_schema(self._signature.parameters)
+        return parameters_schema(self.signature.parameters)
 
 
 @overload

@@ -1,212 +1,25 @@
-"""Arguments as a record may show them."""
+"""Redaction of arguments: values that may be sensitive are masked or left out."""
 
-import collections
-import dataclasses
-import inspect
-from collections import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import UnionType
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    Literal,
-    NamedTuple,
-    NotRequired,
-    Required,
-    TypeAlias,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
-)
+from typing import Any, Final
 
 import msgspec
-from pydantic import AliasChoices, AliasPath, BaseModel, JsonValue, RootModel, Secret, SecretBytes, SecretStr
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel, WithJsonSchema
 
-from axolotl_core.features.function_feature import FunctionFeature, Signature
+from axolotl_core.features.function_feature import FunctionFeature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.policies.audit import Sensitive
 from axolotl_core.protocol.wire import decode_exactly
+from axolotl_core.schema import JsonSchema, SchemaGenerator, adapter_of, schemas_of
 from axolotl_server.audit.records import Redact
 
-
-class TypedFields(NamedTuple):
-    """Names with types, a name for every way to write a field; or the one type that a class stands for."""
-
-    named: tuple[tuple[str, Any], ...] = ()
-    root: Any = None
-
-
-def typed_fields(kind: type) -> TypedFields | None:
-    """Read a model, a dataclass, a typed dictionary or a named tuple; None for any other class."""
-    if issubclass(kind, RootModel):
-        return TypedFields(root=_type_of(kind.model_fields["root"]))
-    described = kind.model_fields if issubclass(kind, BaseModel) else getattr(kind, "__pydantic_fields__", None)
-    if described is not None:
-        return TypedFields(tuple(_of_described(described)))
-    if dataclasses.is_dataclass(kind) or is_typeddict(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
-        return TypedFields(tuple(get_type_hints(kind, include_extras=True).items()))
-    return None
-
-
-def _of_described(fields: Mapping[str, FieldInfo]) -> Iterator[tuple[str, Any]]:
-    for name, info in fields.items():
-        kind = _type_of(info)
-        yield name, kind
-        alias = info.validation_alias
-        for choice in alias.choices if isinstance(alias, AliasChoices) else (alias,):
-            if isinstance(choice, AliasPath):
-                # Only a part of what stands there belongs to the field.
-                yield str(choice.path[0]), Annotated[Any, Sensitive]
-            elif choice is not None:
-                yield choice, kind
-
-
-def _type_of(info: FieldInfo) -> Any:
-    """Give the type with the marks that pydantic took off it."""
-    return Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
-
-
 _MASK: Final = "***"
-_ARRAYS: Final = frozenset(
-    (
-        *(list, set, frozenset, tuple, collections.deque, abc.Sequence, abc.MutableSequence),
-        *(abc.Set, abc.MutableSet, abc.Collection, abc.Iterable, abc.Iterator),
-    )
-)
-_OBJECTS: Final = frozenset((dict, abc.Mapping, abc.MutableMapping, collections.OrderedDict, collections.defaultdict))
-
-
-@dataclass(slots=True, eq=False)
-class Shape:
-    """One form that a value may have; the alternatives of a union are several."""
-
-    hidden: bool = False
-    scalar: bool = False
-    fields: "dict[str, Shapes]" = field(default_factory=dict)
-    values: "Shapes" = ()
-    """Of an object with any names."""
-    items: "Shapes" = ()
-    """Of an array."""
-
-
-Shapes: TypeAlias = tuple[Shape, ...]
-
-_HIDDEN: Final[Shapes] = (Shape(hidden=True),)
-_SCALAR: Final[Shapes] = (Shape(scalar=True),)
-
-
-def _anything() -> Shapes:
-    shape = Shape(scalar=True)
-    shape.values = shape.items = (shape,)
-    return (shape,)
-
-
-_ANYTHING: Final = _anything()
-
-
-def shown(value: Any, shapes: Shapes) -> Any:
-    """Copy a JSON value with a mask in the place of everything that may not be shown."""
-    if any(shape.hidden for shape in shapes):
-        return _MASK
-    if isinstance(value, dict):
-        return _shown_object(value, shapes)
-    if isinstance(value, list):
-        items = tuple(inner for shape in shapes for inner in shape.items)
-        return [shown(item, items) for item in value] if items else _MASK
-    return value if any(shape.scalar for shape in shapes) else _MASK
-
-
-def _shown_object(value: Mapping[str, Any], shapes: Shapes) -> Any:
-    if value and not any(shape.fields or shape.values for shape in shapes):
-        return _MASK
-    result: dict[str, Any] = {}
-    for name, inner in value.items():
-        known = tuple(one for shape in shapes for one in (*shape.fields.get(name, ()), *shape.values))
-        if known:
-            result[name] = shown(inner, known)
-    return result
-
-
-class ShapeReader:
-    """Reads types; each model is read once, also where it refers to itself."""
-
-    def __init__(self) -> None:
-        self._known: dict[Any, Shapes] = {}
-
-    def of(self, kind: Any) -> Shapes:
-        """Find the shapes of a type."""
-        if kind is Any or kind is object or kind is JsonValue:
-            return _ANYTHING
-        origin, arguments = get_origin(kind), get_args(kind)
-        if origin is Annotated:
-            return _HIDDEN if _is_marked(arguments[1:]) else self.of(arguments[0])
-        if origin in (Union, UnionType):
-            return tuple(self._of_each(arguments))
-        if origin in (Required, NotRequired):
-            return self.of(arguments[0])
-        if origin is Literal or kind is None:
-            return _SCALAR
-        if (origin or kind) in _ARRAYS:
-            return (Shape(items=tuple(self._of_each(arguments or (Any,)))),)
-        if (origin or kind) in _OBJECTS:
-            return self._of_mapping(arguments)
-        return self._of_named(kind, origin)
-
-    def of_fields(self, fields: Mapping[str, Any]) -> Shapes:
-        """Find the shapes of an object with these names and types."""
-        return (Shape(fields={name: self.of(kind) for name, kind in fields.items()}),)
-
-    def _of_each(self, kinds: tuple[Any, ...]) -> Iterator[Shape]:
-        for kind in kinds:
-            if kind is not ...:
-                yield from self.of(kind)
-
-    def _of_mapping(self, arguments: tuple[Any, ...]) -> Shapes:
-        names, values = arguments or (str, Any)
-        return _HIDDEN if any(shape.hidden for shape in self.of(names)) else (Shape(values=self.of(values)),)
-
-    def _of_named(self, kind: Any, origin: Any) -> Shapes:
-        """Look behind the name of a type."""
-        meant = getattr(kind, "__supertype__", None) or getattr(kind, "__value__", None)
-        if meant is not None:
-            return self._of_alias(kind, meant)
-        named = kind if inspect.isclass(kind) else origin
-        if not inspect.isclass(named) or issubclass(named, SecretStr | SecretBytes | Secret):
-            return _HIDDEN
-        return self._known[named] if named in self._known else self._of_class(named)
-
-    def _of_alias(self, alias: Any, meant: Any) -> Shapes:
-        if alias not in self._known:
-            self._known[alias] = _HIDDEN  # what an alias finds inside of itself stays hidden
-            self._known[alias] = self.of(meant)
-        return self._known[alias]
-
-    def _of_class(self, named: type) -> Shapes:
-        fields = typed_fields(named)
-        if fields is None:
-            return _SCALAR
-        if fields.root is not None:
-            return self._of_alias(named, fields.root)
-        shape = Shape()
-        self._known[named] = (shape,)
-        for name, kind in fields.named:
-            shape.fields[name] = (*shape.fields.get(name, ()), *self.of(kind))
-        if issubclass(named, tuple):
-            shape.items = tuple(one for inner in shape.fields.values() for one in inner)
-        return (shape,)
-
-
-def _is_marked(extras: tuple[Any, ...]) -> bool:
-    return any(extra is Sensitive or isinstance(extra, Sensitive) for extra in extras)
-
-
-_MOST_BYTES: Final = 16 * 1024
-"""Larger arguments are not shown at all: a record is no place for them."""
+_MAX_BYTES: Final = 16 * 1024
+"""Larger arguments are not shown at all, to keep records small."""
+_HIDDEN: Final[JsonSchema] = {"writeOnly": True}
+_SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
+_ANYTHING: Final[JsonSchema] = {"type": ["null", *_SCALARS], "items": {}, "additionalProperties": {}}
 
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -216,28 +29,169 @@ def nothing_shown(spec: FeatureSpec) -> None:
 
 
 def redactor(spec: FeatureSpec) -> Redact | None:
-    """Compile what writes the arguments of a feature; None for those whose arguments have no types, as raw schemas."""
-    shapes = _shapes_of(spec.feature)
-    if shapes is None:
+    """Compile the redaction of a feature's arguments; None if they have no types, as with a raw schema."""
+    schema = _schema_of(spec.feature)
+    if schema is None:
         return None
+    shape = _Compiler(schema["$defs"]).shape_of([schema])
 
     def redact(raw: bytes) -> msgspec.Raw | None:
-        if len(raw) > _MOST_BYTES:
+        if len(raw) > _MAX_BYTES:
             return None
         try:
-            return msgspec.Raw(_encode(shown(decode_exactly(raw), shapes)))
+            return msgspec.Raw(_encode(_shown(decode_exactly(raw), shape)))
         except (ValueError, RecursionError):
             return None
 
     return redact
 
 
-def _shapes_of(feature: Any) -> Shapes | None:
-    reader = ShapeReader()
+def _schema_of(feature: Any) -> JsonSchema | None:
     if isinstance(feature, FunctionFeature):
-        parameters = Signature.of(feature.function, skip_first=False).parameters
-        return reader.of_fields({parameter.public_name: parameter.annotation for parameter in parameters})
+        parameters = feature.signature.parameters
+        schemas, definitions = schemas_of([one.adapter for one in parameters], _RedactionSchema)
+        properties = {one.public_name: schema for one, schema in zip(parameters, schemas, strict=True)}
+        return {"properties": properties, "$defs": definitions}
     model = getattr(feature, "input_model", None)
     if isinstance(model, type) and issubclass(model, BaseModel):
-        return reader.of(model)
+        [schema], definitions = schemas_of([adapter_of(model)], _RedactionSchema)
+        return {**schema, "$defs": definitions}
     return None
+
+
+@dataclass(slots=True, eq=False)
+class _Shape:
+    """The forms that a value may have: as a scalar, an object or an array."""
+
+    hidden: bool = False
+    null: bool = False
+    scalar: bool = False
+    fields: "dict[str, _Shape]" = field(default_factory=dict)
+    values: "_Shape | None" = None
+    """The values of an object with arbitrary names."""
+    items: "_Shape | None" = None
+
+
+def _shown(value: Any, shape: _Shape) -> Any:
+    """Copy a JSON value. Mask values that are hidden or have another form, and leave out unknown names."""
+    if shape.hidden:
+        return _MASK
+    if isinstance(value, dict):
+        if value and not shape.fields and shape.values is None:
+            return _MASK
+        known = {name: shape.fields.get(name, shape.values) for name in value}
+        return {name: _shown(value[name], inner) for name, inner in known.items() if inner is not None}
+    if isinstance(value, list):
+        return _MASK if shape.items is None else [_shown(item, shape.items) for item in value]
+    return value if (shape.null if value is None else shape.scalar) else _MASK
+
+
+class _Compiler:
+    """Turns JSON Schemas into shapes."""
+
+    def __init__(self, definitions: JsonSchema) -> None:
+        self._definitions = definitions
+        self._known: dict[frozenset[int], _Shape] = {}
+
+    def shape_of(self, schemas: Iterable[JsonSchema]) -> _Shape:
+        """Compile the shape of values that match one of the schemas."""
+        forms = {id(form): form for schema in schemas for form in self._forms(schema)}
+        key = frozenset(forms)
+        if key not in self._known:
+            self._known[key] = _Shape()
+            self._fill(self._known[key], list(forms.values()))
+        return self._known[key]
+
+    def _fill(self, shape: _Shape, forms: Sequence[JsonSchema]) -> None:
+        shape.hidden = any("writeOnly" in form for form in forms)
+        kinds = {kind for form in forms for kind in _kinds(form)}
+        shape.null, shape.scalar = "null" in kinds, not _SCALARS.isdisjoint(kinds)
+        values = [form["additionalProperties"] for form in forms if _is_mapping(form)]
+        items = [item for form in forms for item in _items(form)]
+        shape.values = self.shape_of(values) if values else None
+        shape.items = self.shape_of(items) if items else None
+        for name in {name: None for form in forms for name in form.get("properties", ())}:
+            fields = [form["properties"][name] for form in forms if name in form.get("properties", ())]
+            shape.fields[name] = self.shape_of([*fields, *values])
+
+    def _forms(self, schema: JsonSchema) -> Iterator[JsonSchema]:
+        """Follow references and take unions apart. A schema without constraints admits anything."""
+        if not schema.keys() - {"title", "description", "default"}:
+            yield _ANYTHING
+        if "$ref" in schema:
+            yield from self._forms(self._definitions[schema["$ref"].removeprefix("#/$defs/")])
+        for one in (*schema.get("anyOf", ()), *schema.get("oneOf", ())):
+            yield from self._forms(one)
+        names = self._forms(schema["propertyNames"]) if "propertyNames" in schema else ()
+        yield _HIDDEN if any("writeOnly" in name for name in names) else schema
+
+
+def _is_mapping(form: JsonSchema) -> bool:
+    return "additionalProperties" in form and "properties" not in form
+
+
+def _items(form: JsonSchema) -> Iterator[JsonSchema]:
+    yield from form.get("prefixItems", ())
+    if isinstance(form.get("items"), dict):
+        yield form["items"]
+
+
+def _kinds(form: JsonSchema) -> Sequence[str]:
+    kinds: str | Sequence[str] = form.get("type", "string" if "enum" in form or "const" in form else ())
+    return [kinds] if isinstance(kinds, str) else kinds
+
+
+class _RedactionSchema(SchemaGenerator):
+    """JSON Schema in which no mark is lost: types are hidden if their schema may differ from what they accept."""
+
+    def generate_inner(self, schema: Any) -> JsonSchema:
+        metadata: Mapping[str, Any] = schema.get("metadata", {})
+        kept = {name: metadata[name] for name in _HOOKS if name in metadata}
+        result = super().generate_inner({**schema, "metadata": kept})
+        if not _is_opaque(schema) and not any(_is_custom(hook) for hooks in kept.values() for hook in hooks):
+            return result
+        if "ref" in schema:
+            self.resolve_ref_schema(result).update(_HIDDEN)
+        return {**result, **_HIDDEN}
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> JsonSchema:
+        return dict(_HIDDEN)
+
+    def chain_schema(self, schema: Any) -> JsonSchema:
+        is_one_type = all(step["type"].startswith("function-") for step in schema["steps"][1:])
+        return super().chain_schema(schema) if is_one_type else dict(_HIDDEN)
+
+    def dict_schema(self, schema: Any) -> JsonSchema:
+        parts = {"propertyNames": "keys_schema", "additionalProperties": "values_schema"}
+        return {key: self.generate_inner(schema[part]) if part in schema else {} for key, part in parts.items()}
+
+    def _update_class_schema(self, json_schema: JsonSchema, *_: Any) -> None:
+        return  # in particular, it does not apply `json_schema_extra`
+
+    def _named_required_fields_schema(self, named_required_fields: Any) -> JsonSchema:
+        result = super()._named_required_fields_schema(named_required_fields)
+        for *_, one in named_required_fields:
+            alias = one.get("validation_alias")
+            for path in alias if isinstance(alias, list) and isinstance(alias[0], list) else [alias]:
+                if isinstance(path, list) and len(path) > 1:
+                    result["properties"][path[0]] = dict(_HIDDEN)
+        return result
+
+
+_HOOKS: Final = ("pydantic_js_functions", "pydantic_js_annotation_functions")
+
+
+def _is_opaque(schema: Mapping[str, Any]) -> bool:
+    """Whether a type is a secret of pydantic's, or accepts something other than its fields or items."""
+    serializer = schema.get("serialization", {}).get("function")
+    is_secret = getattr(serializer, "__name__", "").startswith("_serialize_secret")
+    return is_secret or schema["type"] in ("json", "is-subclass") or "json_schema_input_schema" in schema
+
+
+def _is_custom(hook: Any) -> bool:
+    """Whether a hook that writes a JSON Schema comes from the author of a type."""
+    owner = getattr(hook, "__self__", None)
+    if isinstance(owner, WithJsonSchema):
+        return True
+    is_mark = owner is Sensitive or isinstance(owner, Sensitive)
+    return not is_mark and str(getattr(hook, "__module__", None)).partition(".")[0] != "pydantic"

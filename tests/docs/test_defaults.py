@@ -24,7 +24,7 @@ SETTINGS: Final = {one.name: one.default for one in all_settings()}
 UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, "MiB": 1024.0**2}
 
 FIGURES: Final = {
-    "docs/operate/audit.md": [f"larger than {redaction._MOST_BYTES // 1024} KiB"],
+    "docs/operate/audit.md": [f"larger than {redaction._MAX_BYTES // 1024} KiB"],
     "docs/operate/authentication.md": [
         f"for {auth_assembly._SIGNATURE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",
         f"for {auth_assembly._INTROSPECTION_SECONDS:g} seconds (`auth.token_cache_seconds`)",

@@ -51,8 +51,8 @@ def test_depth_is_no_danger() -> None:
     assert canonical_json(raw) == raw
 
 
-def test_the_mark_changes_nothing_else() -> None:
-    """A sensitive field is validated, published and read like any other."""
+def test_the_mark_is_published_for_input_only() -> None:
+    """A sensitive field is `writeOnly` in schemas for validation, and otherwise like any other field."""
 
     class Marked(BaseModel):
         password: Annotated[str, Sensitive]
@@ -62,8 +62,11 @@ def test_the_mark_changes_nothing_else() -> None:
         password: str
         pin: int
 
-    marked = {**Marked.model_json_schema(), "title": "Plain"}
-    assert marked == Plain.model_json_schema()
+    marked, plain = Marked.model_json_schema(), Plain.model_json_schema()
+    assert [field.pop("writeOnly") for field in marked["properties"].values()] == [True, True]
+    assert {**marked, "title": "Plain"} == plain
+    written = Marked.model_json_schema(mode="serialization")
+    assert {**written, "title": "Plain"} == Plain.model_json_schema(mode="serialization")
     assert Marked(password="a", pin=1).password == "a"
 
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Optional, TypedDict, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, Optional, TypeVar
 
 import pytest
 from hypothesis import given
@@ -14,14 +14,23 @@ from pydantic import (
     AliasChoices,
     AliasPath,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
+    Json,
     JsonValue,
+    PlainValidator,
     RootModel,
+    Secret,
+    SecretBytes,
     SecretStr,
+    WithJsonSchema,
     model_validator,
 )
 from pydantic.dataclasses import dataclass as pydantic_dataclass
+from pydantic.experimental.pipeline import validate_as
+from typing_extensions import TypedDict
 
 from axolotl_core import ITool, SchemaTool, ToolContext, prompt, tool, tools_of
 from axolotl_core.features.feature import IFeature
@@ -98,6 +107,42 @@ class Welcoming(BaseModel):
     known: str
 
 
+class Drawn(Login):
+    """Its own schema describes no secret."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, source: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        return {"type": "object", "properties": {"user": {"type": "string"}, "password": {"type": "string"}}}
+
+
+class Embellished(Login):
+    model_config = ConfigDict(json_schema_extra={"properties": {"password": {"type": "string"}}})
+
+
+class Piped(BaseModel):
+    login: Annotated[Login, validate_as(str).transform(json.loads).validate_as(Login)]
+
+
+class Within(BaseModel):
+    model_config = ConfigDict(populate_by_name=True)
+    user: dict[str, str]
+    password: Token = Field(default="", validation_alias=AliasPath("user", "password"))
+
+
+class Grove(BaseModel):
+    """Each level can be read in two ways, which must not double the work."""
+
+    name: str
+    children: "list[Grove] | tuple[Grove, ...]" = []
+
+
+def deep(levels: int) -> Any:
+    children: list[Any] = []
+    for _ in range(levels):
+        children = [{"name": "a", "children": children}]
+    return children
+
+
 class Parsed(BaseModel):
     user: str
     password: Token
@@ -149,6 +194,8 @@ def redacted(feature: IFeature, arguments: Any) -> Any:
         (Annotated[str, Field(min_length=1), Sensitive], SECRET, "***"),
         (Annotated[Token, Field(min_length=1)], SECRET, "***"),
         (SecretStr, SECRET, "***"),
+        (Secret[int], 1234, "***"),
+        (SecretBytes, SECRET, "***"),
         (Optional[Token], SECRET, "***"),  # noqa: UP045 - it is another type than the one below
         (Token | None, SECRET, "***"),
         (int | Token, SECRET, "***"),
@@ -166,7 +213,7 @@ def redacted(feature: IFeature, arguments: Any) -> Any:
         (Login | int, LOGIN, MASKED),
         (Login | Options, {"user": "u", "token": SECRET, "x": SECRET}, {"user": "u", "token": "***"}),
         (Login | dict[str, str], LOGIN, MASKED),
-        (Pair, {"name": "n", "token": SECRET}, {"name": "n", "token": "***"}),
+        (Pair, {"name": "n", "token": SECRET}, "***"),
         (Pair, ["n", SECRET], ["***", "***"]),
         (Options, {"size": 1, "token": SECRET}, {"size": 1, "token": "***"}),
         (Plain, {"name": "n", "token": SECRET}, {"name": "n", "token": "***"}),
@@ -179,10 +226,11 @@ def redacted(feature: IFeature, arguments: Any) -> Any:
             {"name": "a", "children": [{"name": "b", "token": SECRET}]},
             {"name": "a", "children": [{"name": "b", "token": "***"}]},
         ),
-        (Aliased, {"one": SECRET, "deux": "2", "deep": {"down": SECRET}}, {"one": "***", "deux": "2", "deep": "***"}),
-        (Aliased, {"first": SECRET, "two": "2"}, {"first": "***", "two": "2"}),
+        (Aliased, {"one": SECRET, "deux": "2", "deep": {"down": SECRET}}, {"one": "***", "deep": "***"}),
+        (Aliased, {"first": SECRET, "two": "2"}, {"two": "2"}),
         (Welcoming, {"known": "k", SECRET: SECRET}, {"known": "k"}),
         (Parsed, f"u:{SECRET}", "***"),
+        (Parsed | None, f"u:{SECRET}", "***"),
         (UserId, "u", "u"),
         (Colour, "red", "red"),
         (Literal["a", 1], "a", "a"),
@@ -191,6 +239,19 @@ def redacted(feature: IFeature, arguments: Any) -> Any:
         (dict, {"a": 1}, {"a": 1}),
         (list, [1], [1]),
         (float | None, None, None),
+        (Annotated[Token, WithJsonSchema({"type": "string"})], SECRET, "***"),
+        (Annotated[SecretStr, WithJsonSchema({"type": "string"})], SECRET, "***"),
+        (Annotated[list[Login], WithJsonSchema({"type": "array", "items": {}})], [LOGIN], "***"),
+        (list[Drawn], [{"user": "u", "password": SECRET}], ["***"]),
+        (Embellished, LOGIN, MASKED),
+        (Annotated[Login, BeforeValidator(json.loads, json_schema_input_type=str)], json.dumps(LOGIN), "***"),
+        (Annotated[Login, PlainValidator(Login.model_validate)], LOGIN, "***"),
+        (Piped, {"login": json.dumps(LOGIN)}, {"login": "***"}),
+        (Json[Login], json.dumps(LOGIN), "***"),
+        (dict[Annotated[str, Field(pattern="^a")], Token], {"a": SECRET}, {"a": "***"}),
+        (dict[Annotated[int, Sensitive], int], {"1234": 1}, "***"),
+        (Within, {"user": {"password": SECRET}}, {"user": "***"}),
+        (Node | Grove, {"name": "a", "children": deep(100)}, {"name": "a", "children": deep(100)}),
     ],
 )
 def test_types(kind: Any, value: Any, expected: Any) -> None:

@@ -57,7 +57,7 @@ def test_sensitive_values_are_hidden() -> None:
     """What no record may show is not shown here, also deep inside."""
     shown = message({"target": "Ada", "token": "swordfish", "login": {"password": "swordfish", "pin": "swordfish"}})
     assert "swordfish" not in shown
-    assert shown.splitlines()[2:] == ['target: "Ada"', 'token: "***"', 'login: {"password":"***","pin":"***"}']
+    assert shown.splitlines()[2:] == ['target: "Ada"', "token: (hidden)", 'login: {"password":"***","pin":"***"}']
 
 
 def test_only_the_arguments_that_matter() -> None:
