@@ -21,7 +21,7 @@ from axolotl_cli.commands.install import install, manifest
 from axolotl_cli.commands.list import inspect, list_offer
 from axolotl_cli.commands.policy import policy
 from axolotl_cli.commands.serve import serve
-from axolotl_cli.exit import ExitCode, leave
+from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.text import report_findings
 
 
@@ -106,8 +106,4 @@ def _forgive_unwritable_characters() -> None:
 def main() -> None:
     """Run the command that the process was started with."""
     _forgive_unwritable_characters()
-    try:
-        app()
-    except SystemExit as end:
-        leave(end.code)
-        raise
+    run_and_exit(app)

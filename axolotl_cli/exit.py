@@ -63,6 +63,16 @@ def leave(code: int | str | None) -> None:
         os._exit(code if isinstance(code, int) else int(code is not None))
 
 
+def run_and_exit(main: Callable[[], object]) -> None:
+    """Run the work of the process, and then end the process even if something is stuck."""
+    try:
+        main()
+    except SystemExit as end:
+        leave(end.code)
+        raise
+    leave(0)
+
+
 def guard_ending() -> Callable[[float], None]:
     """Give a function that has the process ended after so many seconds, whatever it does, unless it ends by itself.
 

@@ -75,32 +75,39 @@ async def _end_tasks() -> bool:
 
 
 @asynccontextmanager
-async def serving(host: ServerHost, draining_seconds: Callable[[ServerSettings], float]) -> AsyncIterator[None]:
-    """Start a server for the block and stop it after; signals are heard until it has stopped.
+async def serving(
+    host: ServerHost,
+    drain_seconds: Callable[[ServerSettings], float],
+    check: Callable[[ServerHost], object] | None = None,
+) -> AsyncIterator[None]:
+    """Start a server, make it ready to serve for the block, and stop it afterwards; handle signals until then.
 
-    However stuck the server is, a signal ends the process in the time that calls and closing have together.
-
-    Raises:
-        ConfigurationError: if the server cannot start.
+    However stuck the server is, after a signal the process ends within the time that calls and closing have together.
     """
     await host.start()
-    patience = draining_seconds(host.settings) + host.settings.limits.close_seconds
+    shutdown_seconds = drain_seconds(host.settings) + host.settings.limits.close_seconds
     end_within = guard_ending()
 
-    def hear(times: int) -> None:
+    def on_signal(times: int) -> None:
         if times > 1:
             hasten()
-        end_within(_HASTY_SECONDS if times > 1 else patience)
+        end_within(_HASTY_SECONDS if times > 1 else shutdown_seconds)
 
-    with host.ending.listening(hear):
+    with host.ending.listening(on_signal):
         try:
+            set_log_level(host.settings.log_level, host.settings.log)
+            if host.audit is not None:
+                host.audit.trail.open()
+            if check is not None:
+                check(host)
+            tune_garbage_collector()
             yield
         finally:
             await host.stop()
 
 
-def settle() -> None:
-    """Spare the garbage collector what the start has made, and have it look less often at calls without cycles."""
+def tune_garbage_collector() -> None:
+    """Exempt the objects of the start from garbage collection, and collect less often: calls make few cycles."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import uvloop
 
-from axolotl_cli.runtime import settle
+from axolotl_cli.runtime import tune_garbage_collector
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
 from benchmarks import wire
@@ -117,7 +117,7 @@ def _served(variant: Variant) -> Iterator[_Load]:
         stack.callback(lambda: runner.run(host.stop()))
         load = _Load(variant, host, runner.get_loop())
         load.measure()
-        settle()
+        tune_garbage_collector()
         yield load
 
 

@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 import typer
 
 from axolotl_cli.serving.address import url_of
+from axolotl_cli.serving.supervisor import WorkerLog
+from axolotl_cli.serving.worker_process import WorkerProcess
 from axolotl_cli.text import counted, counts_in, enumeration, escape_controls, one_line
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
 def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
     """Name the server, where it is and all that it offers, with a digest of each list."""
-    http = host.settings.http
     lists: dict[str, list[FeatureSpec]] = {
         "tools": [binding.spec for binding in host.catalogue.bindings()],
         "prompts": [binding.spec for binding in host.prompts.bindings()],
@@ -32,11 +33,10 @@ def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
     }
     return {
         "name": host.settings.server.name,
-        "url": url_of(http, listener),
+        "url": url_of(host.settings.http, listener),
         "counts": counts_in(host),
         "offer": sorted(f"{spec.kind} {spec.name}" for specs in lists.values() for spec in specs),
         "lists": {kind: _digest(specs) for kind, specs in lists.items() if kind in host.roles.offers},
-        "moved": http.port not in (0, listener.getsockname()[1]),
     }
 
 
@@ -54,51 +54,51 @@ _MOST_NAMED: Final = 5
 _ERROR: Final = typer.style("Error:", fg="red", bold=True)
 
 
-class DevReport:
-    """Writes to the standard error stream."""
+class DevReport(WorkerLog):
+    """Prints what happens to the code and its server."""
 
     def __init__(self, directories: Sequence[Path]) -> None:
         self._directories = directories
         self._offer: set[str] | None = None
 
-    def serves(self, said: Mapping[str, Any], seconds: float) -> None:
-        """Say where the server is, or later what became different."""
-        before, self._offer = self._offer, set(said["offer"])
-        counts = enumeration(counted(said["counts"]))
+    def started(self, worker: WorkerProcess) -> None:
+        """Print nothing: the worker does not serve alone yet."""
+
+    def serving(self, workers: Sequence[WorkerProcess], seconds: float, *, is_reload: bool) -> None:
+        description = workers[0].description
+        before, self._offer = self._offer, set(description["offer"])
+        counts = enumeration(counted(description["counts"]))
         if before is None:
-            self._greet(said, counts)
+            self._greet(description, counts)
             return
         what = enumeration(
             [*_named("new", self._offer - before), *_named("gone", before - self._offer)] or ["the same offer"]
         )
         _say(typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(what)}")
-        if said["moved"]:
+        if description["address_changed"]:
             _say("The address changed in the settings: start axolotl dev again to take it")
 
-    def changed(self, files: Sequence[str]) -> None:
-        """Say which files changed."""
+    def reloading(self, files: Sequence[str]) -> None:
         names = [os.path.relpath(file) for file in files]
         more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
         _say(typer.style(f"changed: {one_line(', '.join(names[:_MOST_NAMED]))}{more}", dim=True))
 
-    def failed(self, problem: str, *, serving: bool) -> None:
-        """Say why the newest code does not start."""
-        _say(f"{_ERROR} {escape_controls(problem)}")
+    def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
+        _say(f"{_ERROR} {escape_controls(worker.problem)}")
         _say(
             "The code from before goes on serving; mend it and save."
-            if serving
+            if is_serving
             else "Mend it and save: I start again then."
         )
 
-    def ended(self, how: str) -> None:
-        """Say that the server ended without being told to."""
-        _say(f"{_ERROR} The server ended by itself, {how}. Save a file to start it again.")
+    def ended(self, worker: WorkerProcess) -> None:
+        _say(f"{_ERROR} The server ended by itself, {worker.ending}. Save a file to start it again.")
 
-    def _greet(self, said: Mapping[str, Any], counts: str) -> None:
-        url = urlsplit(said["url"])
+    def _greet(self, description: Mapping[str, Any], counts: str) -> None:
+        url = urlsplit(description["url"])
         console = f"{url.scheme}://{url.netloc}/console"
         watched = ", ".join(os.path.relpath(one) for one in self._directories)
-        _say(f"{typer.style(said['name'], bold=True)} serves {counts} at {_link(said['url'])}")
+        _say(f"{typer.style(description['name'], bold=True)} serves {counts} at {_link(description['url'])}")
         _say(f"Look at it: {_link(console)}")
         _say(f"Changes in {one_line(watched)} are taken over as they are saved.")
         _say("\nPress Ctrl-C to stop.")
@@ -153,14 +153,11 @@ _OUTCOME_WIDTH: Final = 17
 _NAME_WIDTH: Final = 24
 
 
-class CallLog:
-    """Writes to the standard error stream; what the console's page asks for itself is left out."""
-
-    def hear(self, record: "CallRecord") -> None:
-        """Write a request that has ended."""
-        if record.outcome is None or (record.kind is None and (record.client or "").startswith(_OWN_PAGE)):
-            return
-        typer.echo(line_for(record), err=True)
+def print_call(record: "CallRecord") -> None:
+    """Print a request that has ended, unless the console's own page sent it."""
+    if record.outcome is None or (record.kind is None and (record.client or "").startswith(_OWN_PAGE)):
+        return
+    typer.echo(line_for(record), err=True)
 
 
 def line_for(record: "CallRecord") -> str:

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.runtime import run, serving, settle
+from axolotl_cli.logs import start_logging
+from axolotl_cli.runtime import run, serving
 from axolotl_cli.serving.address import listen, url_of
 from axolotl_cli.serving.banner import invite
 from axolotl_cli.target import resolve_target
@@ -15,36 +16,38 @@ from axolotl_server.host import ServerHost
 from axolotl_server.http.assembly import prepare
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.sessions.sessions import load_stores
+from axolotl_server.settings.server import ServerSettings
 
 
 def serve_over_http(
     target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None
 ) -> None:
-    """Serve any number of clients at a URL.
-
-    Raises:
-        ConfigurationError: if the server cannot start, or cannot have its address.
-    """
-    choice = resolve_target(target, toolsets, flags, env_file)
-    early = choice.settings
+    """Serve any number of clients at a URL."""
+    chosen = resolve_target(target, toolsets, flags, env_file)
+    early = chosen.settings
     start_logging(early.log_level, early.log)
     if early.http.workers > 1:
         from axolotl_cli.serving.supervisor import serve_by_workers
 
-        serve_by_workers(choice, target, env_file)
+        serve_by_workers(chosen, target, env_file)
     else:
         load_stores(early.sessions)
-        run(_serve(choice.load()))
+        run(_serve(chosen.load()))
+
+
+def started(host: ServerHost) -> AbstractAsyncContextManager[None]:
+    """Start a server and check that it may be served at its address; stop it after the block."""
+    return serving(host, drain_seconds, prepare)
+
+
+def drain_seconds(settings: ServerSettings) -> float:
+    """Return how long calls may go on after the server was told to stop."""
+    return settings.http.drain_delay_seconds + settings.http.drain_seconds
 
 
 async def _serve(host: ServerHost) -> None:
-    async with serving(host, lambda settings: settings.http.drain_delay_seconds + settings.http.drain_seconds):
-        set_log_level(host.settings.log_level, host.settings.log)
-        if host.audit is not None:
-            host.audit.trail.open()
-        prepare(host)
+    async with started(host):
         _check_workers(host)
-        settle()
         with listen(host.settings.http) as listener:
             invite(host, url_of(host.settings.http, listener))
             await serve_http(host, listener)
@@ -52,9 +55,9 @@ async def _serve(host: ServerHost) -> None:
 
 
 def _check_workers(host: ServerHost) -> None:
-    """Refuse a number of workers that was said too late: the container is started by each of them."""
+    """Refuse a number of workers that comes from the container, which each worker starts for itself."""
     if host.settings.http.workers > 1:
         raise ConfigurationError(
-            "The container cannot say how many workers start it: say http.workers with --workers, the environment or "
-            "the settings file"
+            "The container cannot set http.workers, because every worker starts it: set it with --workers, in the "
+            "environment or in the settings file"
         )

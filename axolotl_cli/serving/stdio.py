@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.runtime import run, serving, settle
+from axolotl_cli.logs import start_logging
+from axolotl_cli.runtime import run, serving
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import counted, counts_in, enumeration
 from axolotl_core.errors import ConfigurationError
@@ -45,10 +45,6 @@ def _require_open_streams() -> None:
 
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:
     async with serving(host, lambda settings: settings.stdio.drain_seconds):
-        set_log_level(host.settings.log_level, host.settings.log)
-        if host.audit is not None:
-            host.audit.trail.open()
-        settle()
         _greet_a_person(host, streams)
         await serve_stdio(host.handler, host.settings, streams, host.ending)
 

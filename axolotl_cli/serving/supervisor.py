@@ -1,4 +1,4 @@
-"""Serving over HTTP by several processes."""
+"""The supervisor of worker processes, for `axolotl serve --workers` and `axolotl dev`."""
 
 import asyncio
 import logging
@@ -6,14 +6,17 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Awaitable, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import typer
 
 from axolotl_cli.exit import ExitCode
-from axolotl_cli.serving.worker_process import WorkerProcess
+from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.http_server.fair_acceptor import ConnectionBoard
@@ -21,48 +24,102 @@ from axolotl_server.http_server.fair_acceptor import ConnectionBoard
 _log: Final = logging.getLogger("axolotl")
 
 _FAILED: Final = 1
-"""The exit code where workers do not start, or do not stop, for a reason that is none of the configuration."""
-_MOST_FAILURES: Final = 3
-"""How many workers in a row may die before they serve until that is hopeless."""
+"""The exit code if workers do not start, or do not stop, although the configuration is valid."""
+_MAX_FAILURES: Final = 3
+"""How many workers in a row may end before they serve."""
 _SHORT_LIFE_SECONDS: Final = 1.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 5.0
-_AT_ONCE: Final = 3
-"""How often somebody who wants everything to end at once has to say so."""
+_PINGS_PER_TIMEOUT: Final = 5
+_KILL_AFTER_STOPS: Final = 3
 _MARGIN_SECONDS: Final = 5.0
-_HASTY_SECONDS: Final = 5.0
+_HURRY_SECONDS: Final = 5.0
+_HAND_OVER_SECONDS: Final = 3.0
+_DEV_START_SECONDS: Final = 60.0
+_DEV_STOP_SECONDS: Final = 3.0
+
+
+class WorkerLog:
+    """Logs what happens to workers."""
+
+    def reloading(self, files: Sequence[str]) -> None:
+        _log.info("reloading: each worker is replaced by a new one")
+
+    def started(self, worker: WorkerProcess) -> None:
+        _log.info("worker %d (process %d) serves", worker.number, worker.pid)
+        if worker.description["address_changed"]:
+            _log.warning("the address in the settings changed: start the server again to listen there")
+
+    def serving(self, workers: Sequence[WorkerProcess], seconds: float, *, is_reload: bool) -> None:
+        pids = ", ".join(str(worker.pid) for worker in workers)
+        if is_reload:
+            _log.info("reloaded: %s", pids)
+        else:
+            _log.info("%d workers serve: %s", len(workers), pids)
+
+    def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
+        _log.error("worker %d (process %d) ended %s before it served", worker.number, worker.pid, worker.ending)
+        if is_reload:
+            _log.error("the reload has failed: workers that were not replaced go on serving")
+
+    def ended(self, worker: WorkerProcess) -> None:
+        _log.error("worker %d (process %d) ended %s: starting another", worker.number, worker.pid, worker.ending)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """The place of one worker, which a new one takes when the worker ends or the code is reloaded."""
+
+    worker: WorkerProcess | None = None
+    pause_seconds: float = 0.0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def lengthen_pause(self) -> None:
+        self.pause_seconds = min(max(2 * self.pause_seconds, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
 
 
 class Supervisor:
-    """Holds the listening socket and serves nobody itself, so that nothing a client sends can harm it.
+    """Keeps a number of workers running; holds the listening socket but serves no client itself.
 
-    Each worker is a fresh interpreter. So a worker shares nothing with another that it should not, and one that is
-    started later runs the code and the settings of then: that is what a reload is.
+    Each worker is a new interpreter. So workers share nothing by accident, and a worker that is started later runs the
+    code and the settings of that time: that is a reload.
     """
 
-    def __init__(self, order: Mapping[str, Any], count: int) -> None:
-        """Serve what the order says, by so many workers."""
-        # What one worker seals another has to open; settings with keys of their own are used instead.
+    def __init__(
+        self,
+        order: WorkerOrder,
+        count: int,
+        reloads: AsyncIterator[Sequence[str]],
+        report: WorkerLog,
+        *,
+        restart: bool = True,
+    ) -> None:
+        """Take an order for all workers.
+
+        Each item of `reloads` names the files that changed, if that is known, and causes a reload. Without `restart`,
+        a worker that ends or fails to start is replaced at the next reload only.
+        """
         self._board, descriptor = ConnectionBoard.make()
-        self._order = {**order, "state_key": secrets.token_urlsafe(32), "descriptors": [descriptor]}
-        self._count = count
+        self._order = replace(order, state_key=secrets.token_urlsafe(32), board=descriptor)
+        self._reloads = reloads
+        self._report = report
+        self._restart = restart
         self._listener: socket.socket | None = None
-        self._places: list[WorkerProcess | None] = [None] * count
-        """Who serves; a worker that retires has lost its place."""
+        self._slots = [_Slot() for _ in range(count)]
         self._living: set[WorkerProcess] = set()
-        self._changing = [asyncio.Lock() for _ in range(count)]
+        """All workers that run, including those that no longer have a slot."""
+        self._tasks: set[asyncio.Task[None]] = set()
         self._failures = 0
         self._stopping = asyncio.Event()
         self._stops = 0
         self._code = 0
-        self._reload_wanted = asyncio.Event()
+        self._reload_requested = asyncio.Event()
 
     async def run(self) -> int:
-        """Serve until the process is told to stop, or workers cannot be started; gives the exit code."""
+        """Serve until the process is stopped, or workers cannot be started; return the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self.stop)
-        loop.add_signal_handler(signal.SIGHUP, self._reload_wanted.set)
         try:
             await self._serve()
         finally:
@@ -73,137 +130,186 @@ class Supervisor:
         return self._code
 
     def stop(self) -> None:
-        """End all workers: told once in order, twice in haste, three times at once."""
+        """Shut all workers down gracefully; called twice, in a hurry; three times, kill them."""
         self._stops += 1
         self._stopping.set()
         for worker in tuple(self._living):
             if self._stops == 1:
                 worker.stop()
-            elif self._stops < _AT_ONCE:
+            elif self._stops < _KILL_AFTER_STOPS:
                 worker.terminate()
             else:
                 worker.kill()
 
     async def _serve(self) -> None:
-        """Fill the first place alone: what is wrong with the configuration is then said once."""
-        await self._fill(0)
-        await asyncio.gather(*(self._fill(place) for place in range(1, self._count)))
-        if self._stopping.is_set():
-            return
-        _log.info("%d workers serve: %s", self._count, ", ".join(str(one.pid) for one in self._places if one))
-        keeping = [asyncio.ensure_future(self._keep(place)) for place in range(self._count)]
-        reloading = asyncio.ensure_future(self._keep_reloading())
+        """Start the first worker alone, so that errors in the configuration are reported once."""
+        self._run_in_background(self._collect_reloads())
+        began = time.monotonic()
+        await self._start_in_slot(self._slots[0])
+        await asyncio.gather(*map(self._start_in_slot, self._slots[1:]))
+        self._report_serving(began, is_reload=False)
+        self._run_in_background(self._keep_reloading())
         await self._stopping.wait()
-        for task in (*keeping, reloading):
+        tasks = tuple(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.wait((*keeping, reloading))
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _keep(self, place: int) -> None:
-        """Replace whoever dies in a place; the more briefly they live, the later."""
-        pause = 0.0
+    def _run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _report_serving(self, began: float, *, is_reload: bool) -> None:
+        workers = [slot.worker for slot in self._slots if slot.worker is not None]
+        if workers and not self._stopping.is_set():
+            self._report.serving(workers, time.monotonic() - began, is_reload=is_reload)
+
+    async def _start_in_slot(self, slot: _Slot) -> None:
+        """Start workers until one serves, or there is no hope."""
         while not self._stopping.is_set():
-            worker = self._places[place]
-            assert worker is not None
-            await asyncio.wait((worker.gone,))
-            pause = 0.0 if worker.served_seconds >= _SHORT_LIFE_SECONDS else _longer(pause)
-            async with self._changing[place]:
-                if self._places[place] is worker:  # a reload may have replaced it
-                    await self._replace(place, worker, pause)
-
-    async def _replace(self, place: int, worker: WorkerProcess, pause: float) -> None:
-        if self._stopping.is_set():
-            return
-        _log.error("worker %d (process %d) ended %s: starting another", worker.number, worker.pid, worker.ending)
-        await self._fill(place, pause)
-
-    async def _fill(self, place: int, pause: float = 0.0) -> None:
-        """Start workers until one serves, or that is hopeless."""
-        while not self._stopping.is_set():
-            await self._unless_stopping(asyncio.sleep(pause))
-            worker = await self._started()
+            await self._wait_unless_interrupted(asyncio.sleep(slot.pause_seconds))
+            worker = await self._start()
             if worker is not None:
-                self._places[place], self._failures = worker, 0
+                self._put(slot, worker)
+            if worker is not None or not self._restart:
                 return
-            pause = _longer(pause)
+            slot.lengthen_pause()
 
-    async def _started(self) -> WorkerProcess | None:
-        """Start a worker and wait until it serves; None if it does not."""
+    async def _start(self, *, is_reload: bool = False) -> WorkerProcess | None:
+        """Start a worker and wait until it serves; return None if it does not."""
         if self._stopping.is_set():
             return None
         worker = await WorkerProcess.start(self._free_number(), self._order, self._listener)
         self._living.add(worker)
-        worker.gone.add_done_callback(lambda _: self._bury(worker))
-        await self._unless_stopping(worker.ready)
-        if worker.listener is not None:
-            self._listener = worker.listener
-        if worker.ready.done() and worker.ready.result():
-            _log.info("worker %d (process %d) serves", worker.number, worker.pid)
-            if worker.has_moved:
-                _log.warning("the address in the settings changed: start the server again to listen there")
+        worker.gone.add_done_callback(lambda _: self._remove(worker))
+        await self._wait_unless_interrupted(worker.ready, None if self._restart else _DEV_START_SECONDS)
+        self._listener = worker.listener or self._listener
+        if worker.serves:
+            self._failures = 0
+            self._report.started(worker)
             return worker
-        await self._unless_stopping(worker.gone)
-        self._fail(worker)
+        if self._stopping.is_set():
+            return None
+        is_interrupted = self._is_interrupted()
+        if not worker.ready.done():
+            worker.problem = f"It did not start within {_DEV_START_SECONDS:g} seconds"
+            worker.kill()
+        await self._wait_unless_interrupted(worker.gone)
+        if not is_interrupted and not self._stopping.is_set():
+            self._fail(worker, is_reload)
         return None
 
-    def _bury(self, worker: WorkerProcess) -> None:
+    def _put(self, slot: _Slot, worker: WorkerProcess) -> None:
+        slot.worker = worker
+        self._run_in_background(self._watch(slot, worker))
+
+    def _remove(self, worker: WorkerProcess) -> None:
         self._living.discard(worker)
         self._board.leave(worker.number)
 
-    def _fail(self, worker: WorkerProcess) -> None:
-        """Note that a worker died before it served, and give up where nothing else can be hoped for."""
-        if self._stopping.is_set():
-            return
+    def _fail(self, worker: WorkerProcess, is_reload: bool) -> None:
+        """Report that a worker did not start, and give up if no worker serves and none will."""
         self._failures += 1
-        _log.error("worker %d (process %d) ended %s before it served", worker.number, worker.pid, worker.ending)
-        hopeless = self._failures >= _MOST_FAILURES or worker.code == ExitCode.NOT_CONFIGURED
-        if hopeless and not any(one is not None and one.serves for one in self._places):
-            self._code = ExitCode.NOT_CONFIGURED if worker.code == ExitCode.NOT_CONFIGURED else _FAILED
+        serving = [slot.worker for slot in self._slots if slot.worker is not None and slot.worker.serves]
+        self._report.failed(worker, is_reload=is_reload, is_serving=bool(serving))
+        for other in serving:
+            other.show_problem(worker.problem)
+        is_misconfigured = worker.code == ExitCode.NOT_CONFIGURED
+        if self._restart and not serving and (is_misconfigured or self._failures >= _MAX_FAILURES):
+            self._code = ExitCode.NOT_CONFIGURED if is_misconfigured else _FAILED
             _log.critical("no worker serves, and none can be started: giving up")
             self._stopping.set()
 
+    async def _watch(self, slot: _Slot, worker: WorkerProcess) -> None:
+        """Wait until a worker ends; replace it, after a pause that grows if workers end quickly."""
+        checking = asyncio.ensure_future(self._kill_when_stuck(worker))
+        try:
+            await asyncio.wait((worker.gone,))
+        finally:
+            checking.cancel()
+        async with slot.lock:
+            if slot.worker is not worker or self._stopping.is_set():  # a reload has replaced it
+                return
+            slot.worker = None
+            self._report.ended(worker)
+            if self._restart:
+                if worker.served_seconds >= _SHORT_LIFE_SECONDS:
+                    slot.pause_seconds = 0.0
+                else:
+                    slot.lengthen_pause()
+                await self._start_in_slot(slot)
+
+    async def _kill_when_stuck(self, worker: WorkerProcess) -> None:
+        """Kill a worker whose event loop answers no ping for too long.
+
+        Several pings in a row must be missed: one is also missed if this process itself was paused.
+        """
+        timeout, missed = worker.timeout_seconds, 0
+        while timeout is not None and missed < _PINGS_PER_TIMEOUT:
+            worker.ping()
+            await asyncio.sleep(timeout / _PINGS_PER_TIMEOUT)
+            missed = 0 if worker.has_answered else missed + 1
+        if timeout is not None:
+            _log.error(
+                "worker %d (process %d) has not responded for %g seconds and is killed",
+                worker.number,
+                worker.pid,
+                timeout,
+            )
+            worker.kill()
+
+    async def _collect_reloads(self) -> None:
+        async for files in self._reloads:
+            self._report.reloading(files)
+            self._reload_requested.set()
+
     async def _keep_reloading(self) -> None:
         while True:
-            await self._reload_wanted.wait()
-            self._reload_wanted.clear()
-            _log.info("reloading: each worker is replaced by a new one")
-            if await self._reload():
-                _log.info("reloaded: %s", ", ".join(str(one.pid) for one in self._places if one))
+            await self._reload_requested.wait()
+            self._reload_requested.clear()
+            await self._reload()
 
-    async def _reload(self) -> bool:
-        """Replace one worker after the other, each when its successor serves; answers False if one does not."""
-        for place in range(self._count):
-            async with self._changing[place]:
-                worker = await self._started()
+    async def _reload(self) -> None:
+        """Replace one worker after the other, each when its successor serves, until one does not start."""
+        began = time.monotonic()
+        for slot in self._slots:
+            async with slot.lock:
+                worker = await self._start(is_reload=True)
                 if worker is None:
-                    if not self._stopping.is_set():
-                        _log.error("the reload has failed: workers that were not replaced go on serving")
-                    return False
-                self._failures = 0
-                before, self._places[place] = self._places[place], worker
+                    return
+                before = slot.worker
+                self._put(slot, worker)
                 if before is not None:
-                    self._retire(before)
-        return True
+                    await self._retire(before, worker)
+        self._report_serving(began, is_reload=True)
 
-    def _retire(self, worker: WorkerProcess) -> None:
-        """Have a worker end when its clients have gone; one that never ends is ended."""
-        worker.retire()
+    async def _retire(self, worker: WorkerProcess, successor: WorkerProcess) -> None:
+        """End a worker when its clients have moved; wait until its successor answers all new requests."""
+        old, new = worker.description.get("lists", {}), successor.description.get("lists", {})
+        worker.retire([kind for kind in new if old.get(kind) != new[kind]])
         loop = asyncio.get_running_loop()
-        due = loop.call_later(worker.patience_seconds + _MARGIN_SECONDS, worker.kill)
-        worker.gone.add_done_callback(lambda _: due.cancel())
+        killing = loop.call_later(worker.shutdown_seconds + _MARGIN_SECONDS, worker.kill)
+        worker.gone.add_done_callback(lambda _: killing.cancel())
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_HAND_OVER_SECONDS):
+                await worker.handed_over.wait()
 
     async def _end_all(self) -> None:
-        """Wait for all workers to end; those that take longer than they said are ended."""
+        """Wait until all workers have ended; kill those that take longer than they may."""
         if not self._stops:
             for worker in tuple(self._living):
                 worker.stop()
-        patience = max((worker.patience_seconds for worker in self._living), default=0.0) + _MARGIN_SECONDS
         loop = asyncio.get_running_loop()
-        due = loop.time() + patience
+        if not self._restart:
+            loop.call_later(_DEV_STOP_SECONDS, self.stop)
+        seconds = max((worker.shutdown_seconds for worker in self._living), default=0.0)
+        deadline = loop.time() + seconds + _MARGIN_SECONDS
         living = tuple(self._living)
-        while self._living and loop.time() < due:
+        while self._living and loop.time() < deadline:
             await asyncio.wait([worker.gone for worker in self._living], timeout=0.5)
             if self._stops > 1:
-                due = min(due, loop.time() + _HASTY_SECONDS)
+                deadline = min(deadline, loop.time() + _HURRY_SECONDS)
         for worker in tuple(self._living):
             _log.error("worker %d (process %d) does not end and is killed", worker.number, worker.pid)
             worker.kill()
@@ -215,38 +321,44 @@ class Supervisor:
         taken = {worker.number for worker in self._living}
         return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
-    async def _unless_stopping(self, what: Awaitable[object]) -> None:
-        """Wait for something, or for the wish to stop."""
-        waiting, stopping = asyncio.ensure_future(what), asyncio.ensure_future(self._stopping.wait())
-        await asyncio.wait((waiting, stopping), return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
+    def _is_interrupted(self) -> bool:
+        """Tell whether a start is pointless: the process stops or, in development, the code has changed again."""
+        return self._stopping.is_set() or (not self._restart and self._reload_requested.is_set())
+
+    async def _wait_unless_interrupted(self, work: Awaitable[object], seconds: float | None = None) -> None:
+        events = [self._stopping] if self._restart else [self._stopping, self._reload_requested]
+        interruptions = [asyncio.ensure_future(event.wait()) for event in events]
+        waiting = asyncio.ensure_future(work)
+        await asyncio.wait((waiting, *interruptions), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for interruption in interruptions:
+            interruption.cancel()
 
 
-def _longer(pause: float) -> float:
-    return min(max(2 * pause, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
+async def _hangups() -> AsyncIterator[Sequence[str]]:
+    """Yield once for each SIGHUP."""
+    received = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, received.set)
+    while True:
+        await received.wait()
+        received.clear()
+        yield ()
 
 
-def serve_by_workers(choice: ChosenTarget, target: str | None, env_file: Path | None) -> None:
-    """Have as many processes serve as the settings say, until this one is told to stop.
-
-    Raises:
-        ConfigurationError: on a system where processes cannot share a socket.
-        typer.Exit: if workers could not be started, or did not end in order.
-    """
+def serve_by_workers(chosen: ChosenTarget, target: str | None, env_file: Path | None) -> None:
+    """Serve with as many processes as the settings say, until this one is stopped."""
     if sys.platform == "win32":
-        raise ConfigurationError("Several workers need a system where processes can share a socket: say --workers 1")
-    count = choice.settings.http.workers
-    flags = {**choice.flags, "http": {**choice.flags.get("http", {}), "workers": count}}
-    order = {
-        "target": target,
-        "toolsets": list(choice.toolsets),
-        "flags": flags,
-        "env_file": None if env_file is None else str(env_file.absolute()),
-    }
+        raise ConfigurationError("Several workers need a system where processes can share a socket: use --workers 1")
+    count = chosen.settings.http.workers
+    order = WorkerOrder(
+        target,
+        chosen.toolsets,
+        {**chosen.flags, "http": {**chosen.flags.get("http", {}), "workers": count}},
+        None if env_file is None else str(env_file.absolute()),
+    )
     code = asyncio.run(_supervise(order, count))
     if code:
         raise typer.Exit(code)
 
 
-async def _supervise(order: Mapping[str, object], count: int) -> int:
-    return await Supervisor(order, count).run()
+async def _supervise(order: WorkerOrder, count: int) -> int:
+    return await Supervisor(order, count, _hangups(), WorkerLog()).run()

@@ -1,122 +1,157 @@
-"""One of several processes that serve an address, as the supervisor starts it."""
+"""The program of a worker process, which its supervisor starts with `python -m`."""
 
 import json
 import logging
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
-from axolotl_cli.exit import ExitCode, leave
-from axolotl_cli.logs import set_log_level, start_logging
-from axolotl_cli.runtime import run, serving, settle
+from axolotl_cli.exit import ExitCode, run_and_exit
+from axolotl_cli.logs import start_logging
+from axolotl_cli.runtime import run
 from axolotl_cli.serving.address import listen, url_of
-from axolotl_cli.serving.banner import invite
-from axolotl_cli.serving.worker_process import Channel
+from axolotl_cli.serving.http import drain_seconds, started
+from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.worker_settings import cautions, for_worker
-from axolotl_server.http.assembly import prepare
 from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http_server.serve import serve_http
+from axolotl_server.methods.subscriptions import Listable
 from axolotl_server.sessions.sessions import load_stores
 from axolotl_server.settings.server import ServerSettings
 
-_LONGEST_ORDER: Final = 2**20
 _log: Final = logging.getLogger("axolotl")
 
 
 def main(arguments: list[str]) -> None:
-    """Serve; the arguments are the descriptors of the channel, and of the listening socket where there is one."""
-    control = socket.socket(fileno=int(arguments[0]))
+    """Serve; the arguments are the descriptors of the channel and of the listening socket, if there is one."""
+    end = socket.socket(fileno=int(arguments[0]))
     listener = socket.socket(fileno=int(arguments[1])) if len(arguments) > 1 else None
-    order = read_order(control)
+    order = WorkerOrder.receive(end)
     try:
-        choice = resolve_target(order["target"], order["toolsets"], order["flags"], _path(order["env_file"]))
-        early = choice.settings
+        env_file = None if order.env_file is None else Path(order.env_file)
+        target = resolve_target(order.target, order.toolsets, order.flags, env_file)
+        early = target.settings
         start_logging(early.log_level, early.log)
         load_stores(early.sessions)
-        adapt = partial(for_worker, number=order["number"], state_key=order["state_key"])
-        place = BoardPlace(ConnectionBoard(*order["descriptors"]), order["number"])
-        run(_serve(choice.load(adapt), control, listener, place))
+        run(_Worker(order, target.load(partial(_adapt, order))).serve(end, listener))
     except Exception as error:
-        if not report_findings(error):
-            raise
-        raise SystemExit(ExitCode.NOT_CONFIGURED) from None
+        _fail(error, end, order)
 
 
-def read_order(control: socket.socket) -> Mapping[str, Any]:
-    """Read what is to be served; nothing else is said on the channel before this process speaks."""
-    data = b""
-    while not data.endswith(b"\n") and len(data) < _LONGEST_ORDER:
-        piece = control.recv(_LONGEST_ORDER)
-        if not piece:
-            raise SystemExit(0)
-        data += piece
-    order: Mapping[str, Any] = json.loads(data)
-    return order
+def _fail(error: Exception, end: socket.socket, order: WorkerOrder) -> NoReturn:
+    """Tell the supervisor why the worker cannot start; in development the supervisor prints it."""
+    from axolotl_cli.development.report import explain
+
+    end.setblocking(True)
+    end.sendall(json.dumps({"type": "failed", "problem": explain(error)}).encode() + b"\n")
+    if not order.is_development and not report_findings(error):
+        raise error
+    raise SystemExit(ExitCode.NOT_CONFIGURED) from None
 
 
-def _path(text: str | None) -> Path | None:
-    return None if text is None else Path(text)
+def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
+    """Adapt the settings to one worker of several; in development its audit logs have a name of their own too."""
+    if order.is_development:
+        paths = {name: getattr(settings.audit, name) for name in ("jsonl_path", "sqlite_path")}
+        own = {name: path.with_name(f"{path.stem}-dev-{{worker}}{path.suffix}") for name, path in paths.items() if path}
+        settings = settings.model_copy(update={"audit": settings.audit.model_copy(update=own)})
+    return for_worker(settings, order.number, order.state_key)
 
 
-async def _serve(host: ServerHost, control: socket.socket, listener: socket.socket | None, place: BoardPlace) -> None:
-    async with serving(host, draining_seconds):
-        set_log_level(host.settings.log_level, host.settings.log)
-        if host.audit is not None:
-            host.audit.trail.open()
-        prepare(host)
-        settle()
-        is_first = listener is None
-        listener = listener or listen(host.settings.http)
-        with listener:
-            channel = Channel(control, partial(_obey, host), host.ending.set)
-            report = partial(_report, host, channel, listener, is_first=is_first)
-            await serve_http(host, listener, on_serving=report, place=place)
+class _Worker:
+    """Serves, reports to the supervisor and does what it asks for."""
+
+    def __init__(self, order: WorkerOrder, host: ServerHost) -> None:
+        self._order = order
+        self._host = host
+        self._changed_lists: Sequence[Listable] = ()
+
+    async def serve(self, end: socket.socket, inherited: socket.socket | None) -> None:
+        async with started(self._host):
+            with inherited or listen(self._host.settings.http) as listener:
+                self._channel = Channel(end, self._receive, self._host.ending.set)
+                if self._order.is_development:
+                    self._print_calls()
+                await serve_http(
+                    self._host,
+                    listener,
+                    on_hand_over=self._hand_over if self._order.is_development else None,
+                    on_serving=partial(self._report, listener, inherited is None),
+                    place=BoardPlace(ConnectionBoard(self._order.board), self._order.number),
+                )
+
+    def _print_calls(self) -> None:
+        from axolotl_cli.development.report import print_call
+
+        if self._host.console is not None and self._host.settings.log.format != "json":
+            self._host.console.journal.listen(print_call)
+
+    def _report(self, listener: socket.socket, is_first: bool) -> None:
+        """Report that the worker serves; the first one sends the socket that it opened."""
+        if is_first:
+            self._channel.send({"type": "listening"}, listener)
+            if not self._order.is_development:
+                self._introduce(listener)
+        self._channel.send({"type": "ready", **self._description(listener)})
+
+    def _introduce(self, listener: socket.socket) -> None:
+        from axolotl_cli.serving.banner import invite
+
+        for caution in cautions(self._host.settings, self._host.roles):
+            _log.warning("%s", caution)
+        invite(self._host, url_of(self._host.settings.http, listener))
+
+    def _description(self, listener: socket.socket) -> dict[str, Any]:
+        settings = self._host.settings
+        http = settings.http
+        description = {
+            "shutdown_seconds": drain_seconds(settings) + http.drain_seconds + settings.limits.close_seconds,
+            "address_changed": http.port not in (0, listener.getsockname()[1]),
+        }
+        if not self._order.is_development:
+            return {**description, "timeout_seconds": http.worker_timeout_seconds}
+        from axolotl_cli.development.report import describe_offer
+
+        # A debugger may stop the process for any time, so that nothing waits for its pings.
+        return {**description, "timeout_seconds": None, **describe_offer(self._host, listener)}
+
+    def _receive(self, message: Mapping[str, Any], attached: socket.socket | None) -> None:
+        match message["type"]:
+            case "ping":
+                self._channel.send({"type": "pong"})
+            case "problem":
+                if self._host.console is not None:
+                    self._host.console.tell_problem(message["problem"])
+            case "retire":
+                self._retire(message["changed_lists"])
+            case "stop":
+                self._stop()
+
+    def _retire(self, changed_lists: Sequence[Listable]) -> None:
+        if self._order.is_development:
+            _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message
+            self._changed_lists = changed_lists
+        else:
+            self._host.ending.replaced = True
+            self._channel.send({"type": "handed_over"})
+        self._stop()
+
+    def _stop(self) -> None:
+        self._host.ending.source = self._host.ending.source or "its supervisor"
+        self._host.ending.set()
+
+    def _hand_over(self) -> None:
+        """Notify listening clients of the lists that newer code changed: their next requests reach that code."""
+        for kind in self._changed_lists:
+            self._host.handler.subscriptions.list_changed(kind)
+        self._channel.send({"type": "handed_over"})
 
 
-def draining_seconds(settings: ServerSettings) -> float:
-    """Say how long calls may go on after the process was told to end."""
-    return settings.http.drain_delay_seconds + settings.http.drain_seconds
-
-
-def _report(host: ServerHost, channel: Channel, listener: socket.socket, *, is_first: bool) -> None:
-    """Tell the supervisor that clients are served; the first worker hands it the address that it took."""
-    if is_first:
-        channel.say({"type": "listening"}, listener)
-        _introduce(host, listener)
-    channel.say({"type": "ready", **_description(host.settings, listener)})
-
-
-def _introduce(host: ServerHost, listener: socket.socket) -> None:
-    """Say what the server is, and what its workers do not share, once for all of them."""
-    for caution in cautions(host.settings, host.roles):
-        _log.warning("%s", caution)
-    invite(host, url_of(host.settings.http, listener))
-
-
-def _obey(host: ServerHost, message: Mapping[str, Any], handed: socket.socket | None) -> None:
-    host.ending.source = host.ending.source or "its supervisor"
-    host.ending.replaced = host.ending.replaced or message["type"] == "retire"
-    host.ending.set()
-
-
-def _description(settings: ServerSettings, listener: socket.socket) -> dict[str, Any]:
-    http = settings.http
-    return {
-        "patience_seconds": draining_seconds(settings) + http.drain_seconds + settings.limits.close_seconds,
-        "moved": http.port not in (0, listener.getsockname()[1]),
-    }
-
-
-if __name__ == "__main__":  # a process that runs tools imports this module too
-    try:
-        main(sys.argv[1:])
-    except SystemExit as end:
-        leave(end.code)
-        raise
-    leave(0)
+if __name__ == "__main__":  # tool processes import this module too
+    run_and_exit(lambda: main(sys.argv[1:]))

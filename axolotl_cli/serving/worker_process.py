@@ -1,4 +1,4 @@
-"""A worker, as the supervisor sees it."""
+"""A worker process as its supervisor sees it, and the messages between them."""
 
 import asyncio
 import json
@@ -8,127 +8,165 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Self, TypeAlias
 
-Hear: TypeAlias = Callable[[Mapping[str, Any], socket.socket | None], object]
-"""Takes a message, and the socket that came along with it."""
+Receive: TypeAlias = Callable[[Mapping[str, Any], socket.socket | None], object]
+"""Takes a message, and the socket that was sent with it."""
 
-_PIECE_BYTES: Final = 65536
+_CHUNK_BYTES: Final = 65536
+_ORDER_BYTES: Final = 2**20
+_SEND_SECONDS: Final = 1.0
+_SHUTDOWN_SECONDS: Final = 60.0
+"""How long a worker that never became ready may take to shut down."""
 
 
 class Channel:
-    """One end of a pair of connected sockets, in the running loop."""
+    """One end of a socket pair that carries messages, in the running event loop."""
 
-    def __init__(self, end: socket.socket, hear: Hear, closed: Callable[[], object]) -> None:
+    def __init__(self, end: socket.socket, receive: Receive, on_close: Callable[[], object]) -> None:
         self._end = end
-        self._hear = hear
-        self._closed = closed
-        self._rest = b""
-        self._handed: list[int] = []
+        self._receive = receive
+        self._on_close = on_close
+        self._buffer = b""
+        self._descriptors: list[int] = []
         self._loop = asyncio.get_running_loop()
-        end.setblocking(False)
+        end.settimeout(_SEND_SECONDS)
         self._loop.add_reader(end, self._read)
 
-    def say(self, message: Mapping[str, Any], handed: socket.socket | None = None) -> None:
-        """Send a message; a process that has gone hears nothing."""
+    def send(self, message: Mapping[str, Any], attached: socket.socket | None = None) -> None:
+        """Send a message; nothing happens if the other process has ended."""
         data = json.dumps(message).encode() + b"\n"
         with suppress(OSError):
-            if handed is None:
+            if attached is None:
                 self._end.sendall(data)
             else:
-                socket.send_fds(self._end, [data], [handed.fileno()])
+                socket.send_fds(self._end, [data], [attached.fileno()])
 
     def close(self) -> None:
-        """Say and hear nothing more."""
+        """Stop sending and receiving."""
         if self._end.fileno() >= 0:
             self._loop.remove_reader(self._end)
             self._end.close()
 
     def _read(self) -> None:
         try:
-            data, handed, _, _ = socket.recv_fds(self._end, _PIECE_BYTES, 1)
+            data, descriptors, _, _ = socket.recv_fds(self._end, _CHUNK_BYTES, 1)
         except BlockingIOError:
             return
         except OSError:
-            data, handed = b"", []
-        self._handed += handed
+            data, descriptors = b"", []
+        self._descriptors += descriptors
         if not data:
             self.close()
-            self._closed()
+            self._on_close()
             return
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
-            handed_now = socket.socket(fileno=self._handed.pop(0)) if self._handed else None
-            self._hear(json.loads(line), handed_now)
+            attached = socket.socket(fileno=self._descriptors.pop(0)) if self._descriptors else None
+            self._receive(json.loads(line), attached)
 
 
-_PATIENCE_SECONDS: Final = 60.0
-"""How long a worker that never said what it needs may take to end."""
+@dataclass(frozen=True, slots=True)
+class WorkerOrder:
+    """The first message to a worker: what to serve, and how."""
+
+    target: str | None
+    toolsets: Sequence[str]
+    flags: Mapping[str, Any]
+    env_file: str | None
+    is_development: bool = False
+    """Whether to print calls, to describe the features, and to let newer code take over at once."""
+    state_key: str = ""
+    """The key with which all workers seal the state of questions, unless the settings have keys."""
+    board: int = -1
+    """The descriptor of the connection board, which the worker inherits."""
+    number: int = 0
+    """The number of the worker among those that run."""
+
+    @classmethod
+    def receive(cls, end: socket.socket) -> Self:
+        """Read the order from the channel, which carries nothing else before the worker is ready."""
+        data = b""
+        while not data.endswith(b"\n") and len(data) < _ORDER_BYTES:
+            chunk = end.recv(_ORDER_BYTES)
+            if not chunk:
+                raise SystemExit(0)
+            data += chunk
+        return cls(**json.loads(data))
 
 
 class WorkerProcess:
-    """A process with an interpreter of its own, which serves the listening socket that it is given."""
-
-    program: ClassVar[Sequence[str]] = ("-m", "axolotl_cli.serving.worker")
-    """What the interpreter runs."""
+    """A process with its own interpreter, which serves the listening socket that it is given."""
 
     def __init__(self, number: int, process: asyncio.subprocess.Process, end: socket.socket) -> None:
         self.number = number
-        """Its own among those that live."""
         self.ready: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        """Whether it serves; False if it ended before."""
+        """Done when it serves (True), or ended before it did (False)."""
         self.gone = asyncio.ensure_future(process.wait())
+        self.handed_over = asyncio.Event()
+        """Set when new requests no longer reach it."""
         self.listener: socket.socket | None = None
-        """What it took to listen at, where it was given nothing."""
-        self.patience_seconds = _PATIENCE_SECONDS
-        """How long it may take to end."""
-        self.has_moved = False
-        """Whether its settings name another address than the one it serves."""
+        """The socket that it opened, if it was not given one."""
+        self.description: Mapping[str, Any] = {}
+        """The content of its `ready` message."""
+        self.problem = "The process ended before it was ready to serve"
+        """Why it does not serve, if it does not."""
+        self.has_answered = False
+        """Whether it has answered the last ping."""
         self._process = process
-        self._ready_since: float | None = None
-        self._gone_since: float | None = None
-        self._channel = Channel(end, self._hear, self._leave)
-        self.gone.add_done_callback(lambda _: self._leave())
+        self._ready_at: float | None = None
+        self._gone_at: float | None = None
+        self._channel = Channel(end, self._receive, self._close)
+        self.gone.add_done_callback(lambda _: self._close())
 
     @classmethod
-    async def start(cls, number: int, order: Mapping[str, Any], listener: socket.socket | None = None) -> Self:
-        """Start one; without a socket it takes the address itself and hands it over.
-
-        It inherits the `descriptors` that its order names.
-        """
+    async def start(cls, number: int, order: WorkerOrder, listener: socket.socket | None = None) -> Self:
+        """Start a worker; without a socket it opens one and sends it back."""
         ours, theirs = socket.socketpair()
         descriptors = [theirs.fileno(), *([] if listener is None else [listener.fileno()])]
+        # A file that changes twice within a second would leave bytecode of its first state: development writes none.
+        options = ["-B"] if order.is_development else []
         with theirs:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
-                *cls.program,
+                *options,
+                "-m",
+                "axolotl_cli.serving.worker",
                 *map(str, descriptors),
                 stdin=asyncio.subprocess.DEVNULL,
-                pass_fds=[*descriptors, *order.get("descriptors", ())],
-                process_group=0,  # the terminal's Ctrl-C is for the supervisor, which ends workers in order
+                pass_fds=[*descriptors, order.board],
+                process_group=0,  # Ctrl-C in the terminal is for the supervisor, which shuts workers down gracefully
             )
         worker = cls(number, process, ours)
-        worker._channel.say({**order, "number": number})
+        worker._channel.send(asdict(replace(order, number=number)))
         return worker
 
     @property
     def pid(self) -> int:
-        """The id of the process."""
         return self._process.pid
 
     @property
     def serves(self) -> bool:
-        """Whether it takes calls."""
-        return self._ready_since is not None and not self.gone.done()
+        return self._ready_at is not None and not self.gone.done()
 
     @property
     def served_seconds(self) -> float:
-        """How long it has served."""
-        return 0.0 if self._ready_since is None else (self._gone_since or time.monotonic()) - self._ready_since
+        return 0.0 if self._ready_at is None else (self._gone_at or time.monotonic()) - self._ready_at
+
+    @property
+    def shutdown_seconds(self) -> float:
+        """How long it may take to shut down."""
+        return float(self.description.get("shutdown_seconds", _SHUTDOWN_SECONDS))
+
+    @property
+    def timeout_seconds(self) -> float | None:
+        """How long it may leave pings unanswered; None for any time."""
+        return self.description.get("timeout_seconds")
 
     @property
     def code(self) -> int | None:
-        """How it ended: its exit code, or the negative number of the signal that ended it."""
+        """Its exit code, or the negative number of the signal that ended it."""
         return self._process.returncode
 
     @property
@@ -141,40 +179,56 @@ class WorkerProcess:
             return f"by {signal.Signals(-code).name}"
         return f"by signal {-code}"
 
-    def retire(self) -> None:
-        """Have it leave new connections to others, and end when its clients have gone there."""
-        self._channel.say({"type": "retire"})
+    def ping(self) -> None:
+        """Ask for a sign of life from its event loop."""
+        self.has_answered = False
+        self._channel.send({"type": "ping"})
+
+    def show_problem(self, problem: str) -> None:
+        """Show on its console that newer code does not start."""
+        self._channel.send({"type": "problem", "problem": problem})
+
+    def retire(self, changed_lists: Sequence[str]) -> None:
+        """Leave new connections to another worker, and end when its clients have moved there."""
+        self._channel.send({"type": "retire", "changed_lists": changed_lists})
 
     def stop(self) -> None:
-        """Have it end in order.
+        """Shut down gracefully.
 
-        It is told so, not signalled: who stops a server may signal all its processes, and twice means haste.
+        This is a message and not a signal: whoever stops a server may signal all its processes, and a second signal
+        means to hurry.
         """
         if self.serves:
-            self._channel.say({"type": "stop"})
+            self._channel.send({"type": "stop"})
         else:
             self.terminate()
 
     def terminate(self) -> None:
-        """Have it end; if it was told before, in haste."""
+        """Shut down, in a hurry if it was stopped before."""
         with suppress(ProcessLookupError):
             self._process.terminate()
 
     def kill(self) -> None:
-        """End it."""
         with suppress(ProcessLookupError):
             self._process.kill()
 
-    def _hear(self, message: Mapping[str, Any], handed: socket.socket | None) -> None:
-        if message["type"] == "listening":
-            self.listener = handed
-        elif message["type"] == "ready" and not self.ready.done():
-            self._ready_since = time.monotonic()
-            self.patience_seconds, self.has_moved = message["patience_seconds"], message["moved"]
-            self.ready.set_result(True)
+    def _receive(self, message: Mapping[str, Any], attached: socket.socket | None) -> None:
+        match message["type"]:
+            case "pong":
+                self.has_answered = True
+            case "listening":
+                self.listener = attached
+            case "ready" if not self.ready.done():
+                self.description, self._ready_at = message, time.monotonic()
+                self.ready.set_result(True)
+            case "failed":
+                self.problem = message["problem"]
+            case "handed_over":
+                self.handed_over.set()
 
-    def _leave(self) -> None:
+    def _close(self) -> None:
         self._channel.close()
-        self._gone_since = self._gone_since or time.monotonic()
+        self._gone_at = self._gone_at or time.monotonic()
+        self.handed_over.set()
         if not self.ready.done():
             self.ready.set_result(False)

@@ -80,6 +80,8 @@ class HttpSettings(Section):
     """How often an idle event stream gets a comment, so that proxies keep it open."""
     workers: PositiveInt = 1
     """How many processes serve the address; said by a flag, the environment or the file, never by the container."""
+    worker_timeout_seconds: PositiveFloat | None = 30.0
+    """When a worker whose event loop does not respond is killed and replaced; null waits forever."""
     drain_delay_seconds: float = Field(0.0, ge=0)
     """How long calls are still taken after the server was told to stop, while it says that it is not ready."""
     drain_seconds: float = Field(25.0, ge=0)

@@ -1,12 +1,14 @@
 """`axolotl serve --workers`: how it begins, what it refuses, and how it ends."""
 
 import json
+import os
 import re
 import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.cli.conftest import CommandLine
@@ -41,7 +43,7 @@ def test_what_is_wrong_is_said_once(processes: Processes, target: str, path: str
         pytest.param(("serve", "-w", "2"), "--workers without --transport http would do nothing", id="stdio"),
         pytest.param((*TWO, SAMPLE), "sse_path needs workers = 1", id="sse"),
         pytest.param(("serve", "-t", "http", "-w", "0"), "'--workers'", id="none"),
-        pytest.param(("serve", "-t", "http", EAGER), "The container cannot say how many workers", id="role"),
+        pytest.param(("serve", "-t", "http", EAGER), "The container cannot set http.workers", id="role"),
     ],
 )
 def test_what_cannot_be(
@@ -82,4 +84,42 @@ def test_a_life(processes: Processes, pipe: Path, tmp_path: Path) -> None:
         server.read_until("still running: 1")
         server.signal(signal.SIGTERM)
         assert "shutting down" in json.dumps(running.result()["result"])
+    assert server.end()[0] == 0
+
+
+BLOCKING = """
+import time
+from dependency_injector import containers, providers
+from axolotl_core import tool
+
+@tool
+async def block(seconds: float) -> str:
+    time.sleep(seconds)
+    return "done"
+
+class Container(containers.DeclarativeContainer):
+    tools = providers.List(providers.Object(block))
+"""
+
+
+@pytest.mark.parametrize("how", ["a blocked event loop", "a stopped process"])
+def test_a_stuck_worker_is_replaced(processes: Processes, tmp_path: Path, how: str) -> None:
+    """A worker that responds to no ping is killed and replaced; one that is busy for a shorter time is not."""
+    (tmp_path / "blocking.py").write_text(BLOCKING, encoding="utf-8")
+    server = processes.start(*TWO, "blocking.py", directory=tmp_path, AXOLOTL_HTTP__WORKER_TIMEOUT_SECONDS="3")
+    found = re.search(r" at (http://\S+)", server.read_until(READY))
+    assert found
+    pids = re.findall(r"(\d+)", server.read_until("2 workers serve").rpartition("serve:")[2])
+    assert call(found[1], "block", seconds=1)["result"]["content"][0]["text"] == "done"
+    if how == "a stopped process":
+        os.kill(int(pids[0]), signal.SIGSTOP)
+    else:
+        with pytest.raises(httpx.HTTPError):
+            call(found[1], "block", seconds=600)
+    log = server.read_until(" serves")
+    assert re.search(r"worker \d \(process \d+\) has not responded for 3 seconds and is killed", log)
+    assert "ended by SIGKILL: starting another" in log
+    assert log.count("is killed") == 1
+    assert call(found[1], "block", seconds=0)["result"]["content"][0]["text"] == "done"
+    server.signal(signal.SIGTERM)
     assert server.end()[0] == 0
