@@ -72,7 +72,7 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _Made:
         if settings.issuers:
             return _signatures(settings)
     except ImportError as error:
-        if error.name not in ("jwt", "httpx"):
+        if error.name not in ("jwt", "httpx2"):
             raise
         which = "auth.issuers" if settings.introspection_url is None else "auth.introspection_url"
         raise ConfigurationError(f"Setting {which} {_EXTRA}") from None

@@ -10,7 +10,7 @@ import msgspec
 from axolotl_server.urls import check_url, is_loopback
 
 if TYPE_CHECKING:
-    from httpx import AsyncClient
+    from httpx2 import AsyncClient
 
 
 class Unavailable(Exception):
@@ -25,8 +25,8 @@ class HttpFetcher:
 
     def __init__(self, timeout_seconds: float, max_bytes: int, *, max_connections: int = 4) -> None:
         """Set the limits; raises ModuleNotFoundError if the HTTP library is not installed."""
-        if find_spec("httpx") is None:
-            raise ModuleNotFoundError("No module named 'httpx'", name="httpx")
+        if find_spec("httpx2") is None:
+            raise ModuleNotFoundError("No module named 'httpx2'", name="httpx2")
         self._timeout_seconds = timeout_seconds
         self._max_bytes = max_bytes
         self._max_connections = max_connections
@@ -53,7 +53,7 @@ class HttpFetcher:
         async with self._loading:
             if self._clients is None:
                 self._clients = await asyncio.to_thread(self._make_clients)
-        import httpx  # loaded by now
+        import httpx2  # loaded by now
 
         local, remote = self._clients
         place = _without_secrets(url)
@@ -65,7 +65,7 @@ class HttpFetcher:
             return msgspec.json.decode(body, type=dict[str, Any])
         except TimeoutError:
             raise Unavailable(f"{place} gave no answer within {self._timeout_seconds:g} seconds") from None
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise Unavailable(f"{place} cannot be reached ({type(error).__name__})") from None
         except msgspec.DecodeError:
             raise Unavailable(f"{place} answered with something that is not a JSON object") from None
@@ -86,13 +86,13 @@ class HttpFetcher:
             return bytes(body)
 
     def _make_clients(self) -> "tuple[AsyncClient, AsyncClient]":
-        import httpx
+        import httpx2
 
-        limits = httpx.Limits(max_connections=self._max_connections, max_keepalive_connections=self._max_connections)
-        context = httpx.create_ssl_context()
+        limits = httpx2.Limits(max_connections=self._max_connections, max_keepalive_connections=self._max_connections)
+        context = httpx2.create_ssl_context()
 
-        def make(*, trust_env: bool) -> httpx.AsyncClient:
-            return httpx.AsyncClient(
+        def make(*, trust_env: bool) -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(
                 verify=context,
                 timeout=None,  # one deadline for the whole request instead
                 limits=limits,

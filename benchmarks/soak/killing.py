@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 from benchmarks.soak.fleet import Fleet
 from benchmarks.wire import LEGACY, MODERN
@@ -86,17 +86,17 @@ class _Caller:
 
     async def run(self, keys: Iterator[int]) -> None:
         """Call until there are no keys left."""
-        limits = httpx.Limits(max_keepalive_connections=1 if self._keeps_connection else 0)
-        async with httpx.AsyncClient(limits=limits, timeout=_PATIENCE_SECONDS, verify=False) as client:
+        limits = httpx2.Limits(max_keepalive_connections=1 if self._keeps_connection else 0)
+        async with httpx2.AsyncClient(limits=limits, timeout=_PATIENCE_SECONDS, verify=False) as client:
             for key in keys:
                 await self._call(client, f"key-{key}", random.choice(_TOOLS))
 
-    async def _call(self, client: httpx.AsyncClient, key: str, tool: str) -> None:
+    async def _call(self, client: httpx2.AsyncClient, key: str, tool: str) -> None:
         try:
             if self._wants_session and self._session is None:
                 self._session = await self._begin(client)
             reply = await self._send(client, key, tool)
-        except httpx.TransportError as error:
+        except httpx2.TransportError as error:
             self._outcome.broken[key] = type(error).__name__
             return
         answer = reply.json() if reply.status_code == 200 else {}
@@ -106,14 +106,14 @@ class _Caller:
         else:
             self._outcome.wrong[key] = f"{reply.status_code} {reply.text[:200]}"
 
-    async def _send(self, client: httpx.AsyncClient, key: str, tool: str) -> httpx.Response:
+    async def _send(self, client: httpx2.AsyncClient, key: str, tool: str) -> httpx2.Response:
         params: dict[str, Any] = {"name": tool, "arguments": {"key": key}}
         if self._session is not None:
             return await self._post(client, self._session, "tools/call", params)
         mirrored = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
         return await self._post(client, mirrored, "tools/call", {**params, "_meta": _META})
 
-    async def _begin(self, client: httpx.AsyncClient) -> dict[str, str]:
+    async def _begin(self, client: httpx2.AsyncClient) -> dict[str, str]:
         """Shake hands, again if a worker was killed in the middle of it."""
         hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
         while True:
@@ -122,17 +122,17 @@ class _Caller:
                 session = {"Mcp-Session-Id": reply.headers["mcp-session-id"], "MCP-Protocol-Version": LEGACY}
                 await self._post(client, session, "notifications/initialized", None, identifier=None)
                 return session
-            except httpx.TransportError:
+            except httpx2.TransportError:
                 continue
 
     async def _post(
         self,
-        client: httpx.AsyncClient,
+        client: httpx2.AsyncClient,
         headers: Mapping[str, str],
         method: str,
         params: Mapping[str, Any] | None,
         identifier: int | None = 1,
-    ) -> httpx.Response:
+    ) -> httpx2.Response:
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if identifier is not None:
             message |= {"id": identifier, "params": params}

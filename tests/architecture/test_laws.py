@@ -41,7 +41,6 @@ LIBRARIES: Final = {
     ],
     "docstring_parser": ["axolotl_core/features/"],
     "dotenv": ["axolotl_server/configuration/"],
-    "httpx": ["axolotl_server/authentication/"],
     "httpx2": ["axolotl_server/authentication/"],
     "jsonschema_rs": ["axolotl_core/tools/"],
     "jwt": ["axolotl_server/authentication/"],

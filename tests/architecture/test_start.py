@@ -11,7 +11,7 @@ from tests.architecture.sources import ROOT
 SERVE: Final = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", "serve", "axolotl_examples.starter:Container"]
 IMPORTED: Final = re.compile(r"\| +([a-z_0-9A-Z.]+)$", re.MULTILINE)
 RARE: Final = {
-    "httpx", "httpx2", "jwt", "opentelemetry", "prometheus_client", "redis",
+    "httpx2", "jwt", "opentelemetry", "prometheus_client", "redis",
     "rich", "sqlite3",
 }  # fmt: skip
 

@@ -4,7 +4,7 @@ import json
 from hashlib import sha256
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from dependency_injector import providers
 
@@ -66,7 +66,7 @@ async def test_a_call_by_keyboard(page: Page) -> None:
 async def test_the_call_is_listed(page: Page, kitchen: ConsoleServer) -> None:
     """A call of another client appears in the list of calls with its outcome, and in the chart of its tool."""
     before = await page.evaluate("document.querySelectorAll('#calls tr[data-kind=tool]').length")
-    async with httpx.AsyncClient() as other:
+    async with httpx2.AsyncClient() as other:
         await other.post(f"{kitchen.url}/mcp", content=call("complain"), headers=mirrored(name="complain"))
     await page.until(f"document.querySelectorAll('#calls tr[data-kind=tool]').length > {before}")
     row = await page.until("document.querySelector('#calls tr[data-kind=tool]')?.innerText")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
@@ -45,12 +45,12 @@ def started() -> Iterator[Started]:
 
 def test_the_compose_file_serves(started: Started) -> None:
     """Two workers share a session, strangers are sent away, the health check is content, and SIGTERM ends it well."""
-    with httpx.Client(base_url=started.url, headers=HEADERS) as stranger:
+    with httpx2.Client(base_url=started.url, headers=HEADERS) as stranger:
         assert stranger.post("/mcp", json={}).status_code == 401
         assert stranger.get("/readyz").status_code == 200
     session: dict[str, str] = {}
     for number in range(12):  # each over a connection of its own, which any of the workers may take
-        with httpx.Client(base_url=started.url, headers={**HEADERS, "authorization": f"Bearer {KEY}"}) as client:
+        with httpx2.Client(base_url=started.url, headers={**HEADERS, "authorization": f"Bearer {KEY}"}) as client:
             if not session:
                 reply = client.post("/mcp", json=_initialize())
                 session = {"mcp-session-id": reply.headers["mcp-session-id"]}

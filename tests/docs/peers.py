@@ -7,7 +7,7 @@ import warnings
 from importlib.metadata import version
 from typing import Any, Final
 
-import httpx
+import httpx2
 from pydantic import BaseModel
 
 _MODERN: Final = "2026-07-28"
@@ -46,7 +46,7 @@ def define_tools(server: Any, context: Any) -> Any:
 
 async def try_out(app: Any) -> dict[str, bool]:
     """Ask a server over its ASGI application."""
-    http = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=_ROOT)
+    http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=_ROOT)
     async with app.router.lifespan_context(app), http as client:
         return {
             "handshake": (await _initialize(client)).status_code == 200,
@@ -61,20 +61,20 @@ async def try_out(app: Any) -> dict[str, bool]:
         }
 
 
-async def _initialize(client: httpx.AsyncClient, **headers: str) -> httpx.Response:
+async def _initialize(client: httpx2.AsyncClient, **headers: str) -> httpx2.Response:
     params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "docs", "version": "1"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     return await client.post("/mcp", headers={**_HEADERS, **headers}, json=message)
 
 
-async def _call(client: httpx.AsyncClient, name: str, arguments: dict[str, Any]) -> str:
+async def _call(client: httpx2.AsyncClient, name: str, arguments: dict[str, Any]) -> str:
     headers = {"mcp-protocol-version": _MODERN, "mcp-method": "tools/call", "mcp-name": name}
     params = {"name": name, "arguments": arguments, "_meta": _META}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return (await client.post("/mcp", headers=_HEADERS | headers, json=message)).text
 
 
-async def _fails(client: httpx.AsyncClient, name: str, arguments: dict[str, Any]) -> bool:
+async def _fails(client: httpx2.AsyncClient, name: str, arguments: dict[str, Any]) -> bool:
     answer = await _call(client, name, arguments)
     return '"isError":true' in answer or '"error":' in answer
 

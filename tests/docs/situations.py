@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-import httpx
+import httpx2
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
@@ -102,7 +102,7 @@ class Container(containers.DeclarativeContainer):
 class Client:
     """Sends requests as a client of one revision does."""
 
-    http: httpx.AsyncClient
+    http: httpx2.AsyncClient
     revision: Revision
     gate: Gate
     session: dict[str, str] = field(default_factory=dict)
@@ -129,11 +129,11 @@ class Client:
             "mcp-protocol-version": self.revision.name,
         }
 
-    async def call(self, name: str, arguments: Any = None) -> httpx.Response:
+    async def call(self, name: str, arguments: Any = None) -> httpx2.Response:
         """Call a tool."""
         return await self.request("tools/call", {"name": name, "arguments": arguments or {}})
 
-    async def request(self, method: str, params: Mapping[str, Any], **changes: Any) -> httpx.Response:
+    async def request(self, method: str, params: Mapping[str, Any], **changes: Any) -> httpx2.Response:
         """Send a request as it should be, save for the `changes` of its headers."""
         headers = dict(self.session)
         if self.revision.stateless:
@@ -146,37 +146,37 @@ class Client:
         changed = {name.replace("_", "-"): value for name, value in changes.items()}
         return await self.http.post("/mcp", headers=_HEADERS | headers | changed, json=message)
 
-    async def post(self, message: Any, **changes: Any) -> httpx.Response:
+    async def post(self, message: Any, **changes: Any) -> httpx2.Response:
         """Send a message as it is."""
         content = message if isinstance(message, bytes) else json.dumps(message).encode()
         changed = {name.replace("_", "-"): value for name, value in changes.items()}
         return await self.http.post("/mcp", headers=_HEADERS | self.session | changed, content=content)
 
-    async def get(self, number: str) -> httpx.Response:
+    async def get(self, number: str) -> httpx2.Response:
         """Have the prompt rendered that fails as its number says."""
         return await self.request("prompts/get", {"name": "letter", "arguments": {"number": number}})
 
-    async def read(self, uri: str) -> httpx.Response:
+    async def read(self, uri: str) -> httpx2.Response:
         """Read a resource."""
         return await self.request("resources/read", {"uri": uri})
 
-    async def complete(self, argument: str) -> httpx.Response:
+    async def complete(self, argument: str) -> httpx2.Response:
         """Have an argument of the prompt completed."""
         reference = {"type": "ref/prompt", "name": "letter"}
         params = {"ref": reference, "argument": {"name": argument, "value": ""}}
         return await self.request("completion/complete", params)
 
-    async def log_from(self, level: str) -> httpx.Response:
+    async def log_from(self, level: str) -> httpx2.Response:
         """Say from which level on log messages are wanted."""
         if self.revision.stateless:
             return await self.request("tools/list", {"_meta": {LOG_LEVEL_KEY: level}})
         return await self.request("logging/setLevel", {"level": level})
 
 
-Try: TypeAlias = Callable[[Client], Awaitable[httpx.Response | None]]
+Try: TypeAlias = Callable[[Client], Awaitable[httpx2.Response | None]]
 
 
-async def _unready(client: Client) -> httpx.Response | None:
+async def _unready(client: Client) -> httpx2.Response | None:
     if client.revision.stateless:
         return None
     await client.begin()
@@ -185,7 +185,7 @@ async def _unready(client: Client) -> httpx.Response | None:
     return reply
 
 
-async def _busy(client: Client) -> httpx.Response:
+async def _busy(client: Client) -> httpx2.Response:
     first = asyncio.ensure_future(client.call("lonely"))
     await client.gate.entered.wait()
     second = await client.request("tools/call", {"name": "lonely"})
@@ -195,7 +195,7 @@ async def _busy(client: Client) -> httpx.Response:
 
 
 def _only(stateless: bool, attempt: Try) -> Try:
-    async def attempt_if_it_exists(client: Client) -> httpx.Response | None:
+    async def attempt_if_it_exists(client: Client) -> httpx2.Response | None:
         return await attempt(client) if client.revision.stateless is stateless else None
 
     return attempt_if_it_exists
@@ -284,14 +284,14 @@ async def _outcomes(revision: Revision) -> list[str]:
     flags = {"limits": {"max_message_bytes": 1000}}
     container = Container()
     async with ServerHost(container, flags=flags) as host:
-        transport = httpx.ASGITransport(HttpApp(host.handler, host.settings))
-        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        transport = httpx2.ASGITransport(HttpApp(host.handler, host.settings))
+        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
             client = Client(http, revision, container.gate())
             await client.open()
             return [_outcome(await attempt(client)) for attempt in SITUATIONS.values()]
 
 
-def _outcome(reply: httpx.Response | None) -> str:
+def _outcome(reply: httpx2.Response | None) -> str:
     if reply is None:
         return "–"
     body = reply.json()

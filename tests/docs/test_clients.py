@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_examples.starter import Container
@@ -63,8 +63,8 @@ async def test_call_to_try() -> None:
     words = shlex.split(shown.partition("Try it:")[2].partition("Press")[0].replace("\\\n", " "))
     headers = dict(words[index + 1].split(": ", 1) for index, word in enumerate(words) if word == "-H")
     async with ServerHost(Container()) as host:
-        transport = httpx.ASGITransport(HttpApp(host.handler, host.settings))
-        async with httpx.AsyncClient(transport=transport) as client:
+        transport = httpx2.ASGITransport(HttpApp(host.handler, host.settings))
+        async with httpx2.AsyncClient(transport=transport) as client:
             answer = await client.post(words[1], headers=headers, content=words[words.index("-d") + 1])
     assert answer.status_code == 200
     assert _without_version(answer.json()) == _without_version(json.loads(reply.text))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import CancelReason, ConfigurationError
@@ -256,7 +256,7 @@ def test_own_process() -> None:
         started = next(line for line in process.stderr if "running on" in line)
         url = re.search(r"http://[\d.]+:\d+", started)
         assert url is not None
-        reply = httpx.get(f"{url[0]}/")
+        reply = httpx2.get(f"{url[0]}/")
         process.send_signal(signal.SIGINT)
         process.stderr.read()
     assert reply.status_code == 404

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import ToolContext, tool
@@ -116,8 +116,8 @@ async def memory_wire(tools: list[Any]) -> AsyncIterator[tuple[ServerHost, Wire]
 @asynccontextmanager
 async def http_wire(tools: list[Any]) -> AsyncIterator[tuple[ServerHost, Wire]]:
     """Speak to a server over HTTP."""
-    limits = httpx.Limits(max_connections=None)
-    async with serving(container_of(*tools), SETTINGS) as server, httpx.AsyncClient(limits=limits, timeout=60) as http:
+    limits = httpx2.Limits(max_connections=None)
+    async with serving(container_of(*tools), SETTINGS) as server, httpx2.AsyncClient(limits=limits, timeout=60) as http:
         yield server.host, HttpWire(http, server.url, legacy=False)
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -82,7 +82,7 @@ async def _stop_both(hasty: Server, patient: Server) -> tuple[float, list[Any]]:
 
 
 async def _stop_while_busy(server: Server, url: str, signals: int) -> tuple[float, list[Any]]:
-    async with httpx.AsyncClient(timeout=60) as http:
+    async with httpx2.AsyncClient(timeout=60) as http:
         wire = HttpWire(http, url, legacy=False)
         calls = [wire.begin(name)[1] for name in STUCK]
         while (await wire.call("census"))["structuredContent"]["inflight"] < len(STUCK):

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 from dependency_injector import containers
 
 from axolotl_server import ServerHost
@@ -110,7 +110,7 @@ class StreamWire(Wire):
 class HttpWire(Wire):
     """A request for each call."""
 
-    def __init__(self, http: httpx.AsyncClient, url: str, *, legacy: bool) -> None:
+    def __init__(self, http: httpx2.AsyncClient, url: str, *, legacy: bool) -> None:
         super().__init__(legacy=legacy)
         self._http = http
         self._url = url
@@ -146,7 +146,7 @@ class HttpWire(Wire):
         answers = [self.note(reply) for reply in replies if "id" in reply]
         return answers[0] if answers else None
 
-    async def _post(self, body: bytes, headers: Any) -> httpx.Response:
+    async def _post(self, body: bytes, headers: Any) -> httpx2.Response:
         return await self._http.post(self._url, content=body, headers={**headers, **self._session})
 
 
@@ -199,8 +199,8 @@ async def _by_stdio(target: str, servers: StdioServers, legacy: bool) -> AsyncIt
 
 @asynccontextmanager
 async def _by_http(container: type[containers.DeclarativeContainer], legacy: bool) -> AsyncIterator[Wire]:
-    limits = httpx.Limits(max_connections=None)
-    async with serving(container()) as server, httpx.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as http:
+    limits = httpx2.Limits(max_connections=None)
+    async with serving(container()) as server, httpx2.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as http:
         wire = HttpWire(http, server.url, legacy=legacy)
         await wire.open()
         yield wire

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 
 from axolotl_core.protocol.versions import Revision
 from axolotl_server import ServerHost
@@ -133,7 +133,7 @@ class HttpPlayer(Player):
     """Plays against a server that listens: keeps the session of a handshake, mirrors what a stateless request says."""
 
     def __init__(self, url: str, revision: Revision) -> None:
-        self._client = httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)
+        self._client = httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)
         self._url = url
         self._revision = revision
         self._session: dict[str, str] = {}
@@ -218,12 +218,12 @@ class HttpPlayer(Player):
             self._inbox.put_nowait(received)
             return None
 
-    async def _read_events(self, response: httpx.Response) -> None:
+    async def _read_events(self, response: httpx2.Response) -> None:
         async for line in response.aiter_lines():
             if line.startswith("data: "):
                 self._inbox.put_nowait(Received(_decoded(line[6:]), response.status_code))
 
-    def _keep_session(self, response: httpx.Response, message: Any) -> None:
+    def _keep_session(self, response: httpx2.Response, message: Any) -> None:
         begun = response.headers.get("mcp-session-id")
         if begun is not None:
             assert message["method"] == "initialize", "only a handshake begins a session"

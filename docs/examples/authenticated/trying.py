@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
@@ -24,11 +24,11 @@ def sign(**changes: Any) -> str:
     return jwt.encode({**claims, "scope": "ledger:read", **changes}, KEY, "ES256", {"kid": "key-1"})
 
 
-def reaching(app: HttpApp) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app))
+def reaching(app: HttpApp) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=httpx2.ASGITransport(app))
 
 
-async def call(client: httpx.AsyncClient, tool: str, token: str | None) -> None:
+async def call(client: httpx2.AsyncClient, tool: str, token: str | None) -> None:
     version = LATEST_STATELESS_REVISION.name
     meta = {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: {}}
     params = {"name": tool, "arguments": {"amount": 5} if tool == "book" else {}, "_meta": meta}

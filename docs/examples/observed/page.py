@@ -1,7 +1,7 @@
 import asyncio
 import sys
 
-import httpx
+import httpx2
 from till import Container
 
 from axolotl_server import InProcessClient, ServerHost, make_app
@@ -14,8 +14,8 @@ async def main(wanted: str) -> None:
         client = InProcessClient(host.handler)
         for cents in (250, 990, "all"):
             await client.call("charge", {"customer": "Ada", "cents": cents})
-        served = httpx.ASGITransport(make_app(host))
-        async with httpx.AsyncClient(transport=served, base_url="http://localhost") as http:
+        served = httpx2.ASGITransport(make_app(host))
+        async with httpx2.AsyncClient(transport=served, base_url="http://localhost") as http:
             page = (await http.get("/metrics")).text
     print(*(line for line in page.splitlines() if line.startswith(wanted)), sep="\n")
 

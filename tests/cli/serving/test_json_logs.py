@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from tests.support.processes import Processes
@@ -79,8 +79,8 @@ def test_over_http(processes: Processes, target: str) -> None:
     url = ready["message"].rpartition(" ")[2]
     assert (ready["level"], ready["logger"]) == ("info", "axolotl")
     headers = {"Authorization": f"Bearer {SECRET}", "Cookie": SECRET, "X-Api-Key": SECRET}
-    httpx.post(url, content=SECRET, headers={**headers, "Content-Type": "application/json"})
-    httpx.get(f"{url}/{SECRET}", headers=headers)
+    httpx2.post(url, content=SECRET, headers={**headers, "Content-Type": "application/json"})
+    httpx2.get(f"{url}/{SECRET}", headers=headers)
     _say_nonsense(url)
     rest = server.read_until("uvicorn.error")
     assert "Invalid HTTP request" in lines(rest)[-1]["message"]
@@ -99,7 +99,7 @@ def test_commands_speak_to_people(processes: Processes, target: str) -> None:
 
 
 def _say_nonsense(url: str) -> None:
-    address = httpx.URL(url)
+    address = httpx2.URL(url)
     assert address.port is not None
     with socket.create_connection((address.host, address.port)) as connection:
         connection.sendall(b"NONSENSE\r\n\r\n")

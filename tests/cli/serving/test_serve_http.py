@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_cli.serving.address import is_everywhere, listen, url_of
@@ -37,13 +37,13 @@ def command_in(invitation: str) -> str:
     return invitation[invitation.index("curl ") : invitation.index(READY)]
 
 
-def paste(invitation: str) -> httpx.Response:
+def paste(invitation: str) -> httpx2.Response:
     """Do what the printed curl command does."""
     _, url, *options = shlex.split(command_in(invitation).replace("\\\n", " "))
     pairs = list(zip(options[::2], options[1::2], strict=True))
     headers = dict(value.split(": ", 1) for flag, value in pairs if flag == "-H")
     [body] = [value for flag, value in pairs if flag == "-d"]
-    return httpx.post(url, headers=headers, content=body)
+    return httpx2.post(url, headers=headers, content=body)
 
 
 def call(url: str, tool: str, **arguments: Any) -> Any:
@@ -52,7 +52,7 @@ def call(url: str, tool: str, **arguments: Any) -> Any:
     params = {"name": tool, "arguments": arguments, "_meta": meta}
     headers = {"MCP-Protocol-Version": version, "Mcp-Method": "tools/call", "Mcp-Name": tool}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    response = httpx.post(url, json=message, headers=headers, timeout=20)
+    response = httpx2.post(url, json=message, headers=headers, timeout=20)
     return response.json()
 
 

@@ -8,7 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from tests.cli.conftest import CommandLine
@@ -114,7 +114,7 @@ def test_a_stuck_worker_is_replaced(processes: Processes, tmp_path: Path, how: s
     if how == "a stopped process":
         os.kill(int(pids[0]), signal.SIGSTOP)
     else:
-        with pytest.raises(httpx.HTTPError):
+        with pytest.raises(httpx2.HTTPError):
             call(found[1], "block", seconds=600)
     log = server.read_until(" serves")
     assert re.search(r"worker \d \(process \d+\) has not responded for 3 seconds and is killed", log)

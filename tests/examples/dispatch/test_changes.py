@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, LATEST_HANDSHAKE_REVISION, Revision
@@ -55,7 +55,7 @@ async def test_on_stdio(revision: Revision, servers: Servers) -> None:
 @asynccontextmanager
 async def listening(server: HttpServer) -> AsyncIterator[AsyncIterator[Any]]:
     """Begin a session and open its stream."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
         begun = await http.post(server.url, content=message("initialize", INITIALIZE), headers=JSON_HEADERS)
         session = {
             "Mcp-Session-Id": begun.headers["mcp-session-id"],

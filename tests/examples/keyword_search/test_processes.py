@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import psutil
 import pytest
 
@@ -62,7 +62,7 @@ def post(url: str, **meta: Any) -> list[Any]:
     version = LATEST_STATELESS_REVISION.name
     meta = {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: {}, **meta}
     params = {"name": "keyword_search", "arguments": ARGUMENTS, "_meta": meta}
-    response = httpx.post(
+    response = httpx2.post(
         url,
         json={"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params},
         headers={

@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-import httpx
+import httpx2
 
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
@@ -59,7 +59,7 @@ def call(url: str, **arguments: Any) -> Any:
         "Mcp-Name": "get_sources",
     }
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    return httpx.post(url, json=message, headers=headers, timeout=20).json()["result"]
+    return httpx2.post(url, json=message, headers=headers, timeout=20).json()["result"]
 
 
 def text_of(result: Any) -> str:

@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import ILayer, Invoke, Principal, ToolCall, ToolContext, tool
@@ -107,7 +107,7 @@ async def _use(server: Any, tokens: list[str]) -> Any:
         yield _body(discover(server, bearer(token), method="GET"))
         yield _body(asked(server, "resources/read", {"uri": "vault://gold"}, "vault://gold", [bearer(token)]))
         yield _body(discover(server, bearer(token), bearer(token)))
-    async with httpx.AsyncClient() as http:
+    async with httpx2.AsyncClient() as http:
         holder = Holder(http, server)
         await holder.begin(tokens[0])
         await holder.send(tokens[0], call("whoami", legacy=True))

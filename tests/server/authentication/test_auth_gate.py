@@ -248,9 +248,9 @@ async def _endpoint(reader: asyncio.StreamReader) -> str:
     ("missing", "auth", "setting"),
     [
         ("jwt", {"issuers": ["https://id.example.com"], "resource": RESOURCE}, "auth.issuers"),
-        ("httpx", {"issuers": ["https://id.example.com"], "resource": RESOURCE}, "auth.issuers"),
+        ("httpx2", {"issuers": ["https://id.example.com"], "resource": RESOURCE}, "auth.issuers"),
         (
-            "httpx",
+            "httpx2",
             {
                 "introspection_url": "https://id.example.com/introspect",
                 "authorization_servers": ["https://id.example.com"],

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import Principal
@@ -16,7 +16,7 @@ from tests.support.servers.authenticated_server import gated
 
 @asynccontextmanager
 async def session(**auth: Any) -> AsyncIterator[tuple[Authority, Holder]]:
-    async with authority() as issuer, gated(issuer.settings(**auth)) as server, httpx.AsyncClient() as http:
+    async with authority() as issuer, gated(issuer.settings(**auth)) as server, httpx2.AsyncClient() as http:
         yield issuer, Holder(http, server)
 
 
@@ -59,7 +59,7 @@ async def test_the_same_name_of_another_issuer() -> None:
             metadata = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"}
             issuer.say("/.well-known/oauth-authorization-server", metadata)
         auth = {"resource": RESOURCE, "issuers": [one.url, other.url]}
-        async with gated(auth) as server, httpx.AsyncClient() as http:
+        async with gated(auth) as server, httpx2.AsyncClient() as http:
             holder = Holder(http, server)
             await holder.begin(one.token())
             assert (await holder.send(other.token(), call("whoami", legacy=True))).status_code == 404

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import Principal
@@ -88,7 +88,7 @@ async def test_a_session() -> None:
     """A client with a handshake is told in the same way, also where its replies are streams."""
     async with authority() as issuer:
         sections: Any = {"authorization": FORBIDDEN, "sessions": {"stream_replies": True}}
-        async with gated(issuer.settings(), **sections) as server, httpx.AsyncClient() as http:
+        async with gated(issuer.settings(), **sections) as server, httpx2.AsyncClient() as http:
             holder = Holder(http, server)
             await holder.begin(issuer.token())
             reply = await holder.send(issuer.token(), call("pay", legacy=True))
@@ -104,7 +104,7 @@ async def test_a_batch() -> None:
     async with (
         authority() as issuer,
         gated(issuer.settings(), authorization=FORBIDDEN) as server,
-        httpx.AsyncClient() as http,
+        httpx2.AsyncClient() as http,
     ):
         holder = Holder(http, server)
         await holder.begin(issuer.token(), "2025-03-26")

@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from dependency_injector import providers
@@ -116,7 +116,7 @@ async def test_an_error_has_its_status(stuck: Stuck) -> None:
 async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
     """A client with a handshake is answered likewise, on a stream where the server streams replies."""
     settings = {"sessions": {"stream_replies": streams}}
-    async with serving(container_of(stuck, Echo()), settings) as server, httpx.AsyncClient() as http:
+    async with serving(container_of(stuck, Echo()), settings) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
         reply = await client.post(call("stuck", id=1, legacy=True))
@@ -132,7 +132,7 @@ async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
 async def test_a_cancelled_call_of_a_session(stuck: Stuck) -> None:
     """A cancelled request is told that it is, whatever its code does."""
     stuck.timeout_seconds = 30
-    async with serving(container_of(stuck)) as server, httpx.AsyncClient() as http:
+    async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
         running = asyncio.ensure_future(client.post(call("stuck", id=5, legacy=True)))
@@ -147,7 +147,7 @@ async def test_a_cancelled_call_of_a_session(stuck: Stuck) -> None:
 async def test_a_session_that_ends(stuck: Stuck) -> None:
     """The end of a session stops what runs in it, and does not wait for what does not stop."""
     stuck.timeout_seconds = 30
-    async with serving(container_of(stuck)) as server, httpx.AsyncClient() as http:
+    async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
         running = asyncio.ensure_future(client.post(call("stuck", id=5, legacy=True)))
@@ -161,7 +161,7 @@ async def test_a_session_that_ends(stuck: Stuck) -> None:
 async def test_a_task_of_a_session(stuck: Stuck) -> None:
     """A task that a client asked for has its result in time."""
     stuck.task_support = "required"
-    async with serving(container_of(stuck)) as server, httpx.AsyncClient() as http:
+    async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
         params = {"name": "stuck", "arguments": {}, "task": {"ttl": 60_000}}
@@ -178,7 +178,7 @@ async def test_the_transport_with_two_endpoints(stuck: Stuck) -> None:
     """The oldest clients are answered on their stream."""
     async with (
         serving(container_of(stuck, Echo()), {"http": {"sse_path": "/sse"}}) as server,
-        httpx.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
+        httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,
         http.stream("GET", "/sse", headers={"Accept": "text/event-stream"}) as stream,
     ):
         lines = stream.aiter_lines()

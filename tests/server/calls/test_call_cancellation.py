@@ -5,7 +5,7 @@ import json
 import threading
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
@@ -219,7 +219,7 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> N
     """To the revisions with a handshake a lost connection means nothing: the tool goes on to its end."""
     probe, other = Probe(progress=streaming), Probe()
     other.name = "other"
-    async with serving(container_of(probe, other), QUICK_WATCH) as server, httpx.AsyncClient(verify=False) as http:
+    async with serving(container_of(probe, other), QUICK_WATCH) as server, httpx2.AsyncClient(verify=False) as http:
         reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
         headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
         await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)
@@ -244,7 +244,7 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> N
 async def test_a_session_cancels_its_call_by_a_notification() -> None:
     """The request whose call was cancelled is told so: a client over HTTP waits for a response."""
     probe = Probe()
-    async with serving(container_of(probe)) as server, httpx.AsyncClient(verify=False) as http:
+    async with serving(container_of(probe)) as server, httpx2.AsyncClient(verify=False) as http:
         reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
         headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
         await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)

@@ -5,7 +5,7 @@ import json
 from contextlib import AsyncExitStack
 from typing import Annotated, Any
 
-import httpx
+import httpx2
 import pytest
 from dependency_injector import containers, providers
 
@@ -62,7 +62,7 @@ async def calls(reader: EventReader, count: int) -> list[dict[str, Any]]:
     return ended
 
 
-async def use(server: ConsoleServer, client: httpx.AsyncClient, name: str, arguments: dict[str, Any]) -> Any:
+async def use(server: ConsoleServer, client: httpx2.AsyncClient, name: str, arguments: dict[str, Any]) -> Any:
     """Call a tool as some client does."""
     body = call(name, arguments)
     return (await client.post(f"{server.url}/mcp", content=body, headers=mirrored(name=name))).json()
@@ -144,7 +144,7 @@ async def test_foreign_pages_get_no_data(path: str, headers: dict[str, str]) -> 
 
 async def test_files() -> None:
     """The page and its files come with a policy that lets nothing else run, frame or keep them."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         for path in FILES:
             reply = await client.get(server.url + path)
             assert reply.status_code == 200
@@ -164,7 +164,7 @@ async def test_files() -> None:
 async def test_gate() -> None:
     """Where callers must say who they are, whoever looks must too; the files themselves hold nothing."""
     settings = {"auth": {"api_keys": {"ann": {"hash": "sha256:" + "0" * 64}}}}
-    async with serving_console(Container(), settings) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container(), settings) as server, httpx2.AsyncClient() as client:
         assert (await client.get(f"{server.url}/console")).status_code == 200
         for path in DATA:
             assert (await client.get(server.url + path, headers=PAGE)).status_code == 401
@@ -172,7 +172,7 @@ async def test_gate() -> None:
 
 async def test_state() -> None:
     """The state says what holds for each tool, and how to speak to the server."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         state = (await client.get(f"{server.url}/console/state", headers=PAGE)).json()
     assert state["tools"]["greet"]["limits"]["timeout_seconds"] == 7
     assert state["tools"]["greet"]["limits"]["max_concurrency"] == 3
@@ -184,7 +184,7 @@ async def test_state() -> None:
 
 async def test_sessions() -> None:
     """Sessions are shown with their clients, and without the ids that would let others take them over."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as http:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as http:
         client = Client(http, f"{server.url}/mcp")
         await client.begin()
         reply = await http.get(f"{server.url}/console/state", headers=PAGE)
@@ -199,8 +199,8 @@ async def test_calls_are_told() -> None:
     """A page hears of calls by all clients: what, by whom, how it ended; not with which arguments."""
     async with (
         serving_console(Container()) as server,
-        httpx.AsyncClient() as client,
-        httpx.AsyncClient() as other,
+        httpx2.AsyncClient() as client,
+        httpx2.AsyncClient() as other,
         server.listening(client) as reader,
     ):
         hello = (await reader.take()).message
@@ -226,7 +226,7 @@ async def test_calls_are_told() -> None:
 
 async def test_later_pages_hear_what_went_before() -> None:
     """The latest calls are kept for a page that opens later, and no more of them than the settings say."""
-    async with serving_console(Container(), recent_calls=5) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container(), recent_calls=5) as server, httpx2.AsyncClient() as client:
         for number in range(12):
             await use(server, client, "greet", {"name": str(number)})
         async with server.listening(client) as reader:
@@ -238,7 +238,7 @@ async def test_later_pages_hear_what_went_before() -> None:
 
 async def test_arguments_if_wanted() -> None:
     """Arguments are shown where the settings ask for them, without what is sensitive."""
-    async with serving_console(Container(), show_arguments=True) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container(), show_arguments=True) as server, httpx2.AsyncClient() as client:
         await use(server, client, "greet", {"name": "Ada", "password": "hunter2"})
         await use(server, client, "greet", {"name": "x" * 5000})
         async with server.listening(client) as reader:
@@ -250,11 +250,11 @@ async def test_arguments_if_wanted() -> None:
 
 async def test_running_and_cancelled() -> None:
     """A call is told when it begins, and how it ended when its client left."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         async with server.listening(client) as reader:
             await reader.take()
             body = call("wait")
-            async with httpx.AsyncClient() as other:
+            async with httpx2.AsyncClient() as other:
                 waiting = asyncio.ensure_future(
                     other.post(f"{server.url}/mcp", content=body, headers=mirrored(name="wait"))
                 )
@@ -269,7 +269,7 @@ async def test_running_and_cancelled() -> None:
 
 async def test_other_requests() -> None:
     """Lists and mistakes are told too, by their method."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
             "io.modelcontextprotocol/clientCapabilities": {},
@@ -287,7 +287,7 @@ async def test_other_requests() -> None:
 
 async def test_problems_are_told() -> None:
     """That newer code does not start is told to open pages, to later ones, and taken back."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         assert server.host.console is not None
         async with server.listening(client) as reader:
             await reader.take()
@@ -301,7 +301,7 @@ async def test_problems_are_told() -> None:
 
 async def test_pages_are_counted() -> None:
     """More pages than there is room for are sent away, and leave nothing behind."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         async with AsyncExitStack() as stack:
             readers = [await stack.enter_async_context(server.listening(client)) for _ in range(16)]
             assert [(await one.take()).message["type"] for one in readers] == ["hello"] * 16
@@ -314,8 +314,8 @@ async def test_a_flood_is_bundled() -> None:
     """A page that hears of many calls gets few messages, and every call once at least."""
     async with (
         serving_console(Container()) as server,
-        httpx.AsyncClient() as client,
-        httpx.AsyncClient() as other,
+        httpx2.AsyncClient() as client,
+        httpx2.AsyncClient() as other,
         server.listening(client) as reader,
     ):
         await reader.take()
@@ -331,7 +331,7 @@ async def test_a_flood_is_bundled() -> None:
 
 async def test_drain_ends_the_streams() -> None:
     """A server that stops does not wait for pages that listen."""
-    async with serving_console(Container()) as server, httpx.AsyncClient() as client:
+    async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         async with server.listening(client) as reader:
             await reader.take()
             server.app.sessions.end_streams()

@@ -5,7 +5,7 @@ import base64
 import threading
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pydantic import BaseModel
 
@@ -242,7 +242,7 @@ async def test_prompts_and_tools_share_no_names() -> None:
 
     async with (
         serving(container_with((both_tool,), (both_prompt,))) as server,
-        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+        httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
     ):
         said = await http.post(server.url, content=get("both"), headers=mirrored("prompts/get", "both"))
         assert text_of(said.json()) == "prompt"

@@ -5,7 +5,7 @@ import base64
 import threading
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import CancelReason, IResource, ResourceRegistry, ToolContext, resource
@@ -164,7 +164,7 @@ async def test_what_is_missing_is_told_by_the_body() -> None:
     """Over HTTP a resource that is not there is no missing endpoint."""
     async with (
         serving(container_with(resources=(hat,))) as server,
-        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+        httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
     ):
         reply = await http.post(server.url, content=read("none://x"), headers=mirrored("resources/read", "none://x"))
         assert (reply.status_code, reply.json()["error"]["code"]) == (200, -32602)

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -123,7 +123,7 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
     return Papers(tmp_path_factory.mktemp("papers"))
 
 
-async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) -> httpx.Response:
+async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) -> httpx2.Response:
     """Serve with TLS for one request."""
     async with ServerHost(container(), flags={"http": http}) as host:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -134,7 +134,7 @@ async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) 
         if client is not None:
             context.load_cert_chain(papers.path(client))
         try:
-            async with httpx.AsyncClient(verify=context, trust_env=False) as http_client:
+            async with httpx2.AsyncClient(verify=context, trust_env=False) as http_client:
                 url = f"https://127.0.0.1:{listener.getsockname()[1]}/mcp"
                 return await http_client.post(url, content=DISCOVER, headers=mirrored("server/discover"))
         finally:
@@ -153,7 +153,7 @@ async def test_certificates_of_clients(papers: Papers) -> None:
     """Where clients need a certificate, those without one, or with another's, do not get through."""
     http = {"tls_certificate": papers.path("server"), "tls_client_ca": papers.path("authority")}
     assert (await exchange(papers, http, "client")).status_code == 200
-    with pytest.raises(httpx.TransportError):
+    with pytest.raises(httpx2.TransportError):
         await exchange(papers, http, None)
 
 

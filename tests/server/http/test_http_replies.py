@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from pydantic import BaseModel
@@ -58,20 +58,20 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
-def events(reply: httpx.Response) -> list[Any]:
+def events(reply: httpx2.Response) -> list[Any]:
     assert reply.headers["content-type"] == "text/event-stream"
     blocks = reply.text.split("\n\n")
     assert blocks.pop() == ""
     return [json.loads(block.removeprefix("event: message\ndata: ")) for block in blocks]
 
 
-async def test_a_reply_alone_is_json(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_reply_alone_is_json(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Without anything to say before it a reply is plain JSON with a length, whatever the client would take."""
     reply = await http.post(server.url, content=call("echo"), headers=mirrored(name="echo"))
     assert reply.headers["content-type"] == "application/json"
@@ -79,13 +79,13 @@ async def test_a_reply_alone_is_json(server: HttpServer, http: httpx.AsyncClient
     assert "transfer-encoding" not in reply.headers
 
 
-async def test_a_report_nobody_asked_for_changes_nothing(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_report_nobody_asked_for_changes_nothing(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A tool that reports to a client which gave no token answers with JSON."""
     reply = await http.post(server.url, content=call("climb", {"steps": 3}), headers=mirrored(name="climb"))
     assert reply.headers["content-type"] == "application/json"
 
 
-async def test_a_report_makes_a_stream(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_report_makes_a_stream(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """The reports come first, then the reply, then the stream ends; nothing keeps it in a cache or a proxy."""
     body = call("climb", {"steps": 3}, id="me", token="tok")
     reply = await http.post(server.url, content=body, headers=mirrored(name="climb"))
@@ -99,14 +99,14 @@ async def test_a_report_makes_a_stream(server: HttpServer, http: httpx.AsyncClie
     assert "id:" not in reply.text.replace('"id":', "")
 
 
-async def test_a_client_that_takes_no_stream_gets_none(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_client_that_takes_no_stream_gets_none(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Reports are left out for a client that accepts JSON only."""
     headers = {**mirrored(name="climb"), "Accept": "application/json"}
     reply = await http.post(server.url, content=call("climb", {"steps": 3}, token=1), headers=headers)
     assert reply.json()["result"]["content"][0]["text"] == "there"
 
 
-async def test_a_failure_in_a_stream_is_its_last_event(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_failure_in_a_stream_is_its_last_event(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """What goes wrong after the first report is told in the stream, without its text."""
     body = call("stumble", {"steps": 1}, token=1)
     reply = await http.post(server.url, content=body, headers=mirrored(name="stumble"))
@@ -115,7 +115,7 @@ async def test_a_failure_in_a_stream_is_its_last_event(server: HttpServer, http:
     assert "swordfish" not in reply.text
 
 
-async def test_many_reports_are_rationed(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_many_reports_are_rationed(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A flood of reports does not pile up: the newest are kept, and the reply is always among them."""
     body = call("climb", {"steps": 5000}, token=1)
     *reports, last = events(await http.post(server.url, content=body, headers=mirrored(name="climb")))
@@ -126,7 +126,7 @@ async def test_many_reports_are_rationed(server: HttpServer, http: httpx.AsyncCl
     assert "result" in last
 
 
-async def test_a_report_after_the_reply_is_dropped(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_report_after_the_reply_is_dropped(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A tool that reports when its call is over is not heard."""
     for _ in range(20):
         body = call("late", {"steps": 1}, token=1)
@@ -134,14 +134,14 @@ async def test_a_report_after_the_reply_is_dropped(server: HttpServer, http: htt
         assert reply.json()["result"]["content"][0]["text"] == "early"
 
 
-async def test_notifications_have_no_reply(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_notifications_have_no_reply(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A notification is accepted with an empty body."""
     body = message("notifications/whatever", {"_meta": META}, id=None)
     reply = await http.post(server.url, content=body, headers=mirrored("notifications/whatever"))
     assert (reply.status_code, reply.content) == (202, b"")
 
 
-async def test_a_refusal_is_an_error_without_an_id(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_refusal_is_an_error_without_an_id(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A request that is refused before it was read gets a JSON-RPC error that belongs to no id."""
     reply = await http.post(server.url, content=b"{}", headers={"Content-Type": "text/plain"})
     assert reply.status_code == 415
@@ -149,7 +149,7 @@ async def test_a_refusal_is_an_error_without_an_id(server: HttpServer, http: htt
     assert reply.json() == {"jsonrpc": "2.0", "error": {"code": -32600, "message": reply.json()["error"]["message"]}}
 
 
-async def test_many_clients_at_once(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_many_clients_at_once(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Clients that use the same ids at the same time each get their own answer."""
     bodies = [call("echo", {"text": str(number)}, id=1) for number in range(100)]
     posts = (http.post(server.url, content=body, headers=mirrored(name="echo")) for body in bodies)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from mcp import Client as OfficialClient
@@ -36,13 +36,13 @@ def at(server: HttpServer, path: str) -> str:
 class SseClient:
     """A client of the first revision."""
 
-    def __init__(self, http: httpx.AsyncClient, server: HttpServer, stream: EventReader, endpoint: str) -> None:
+    def __init__(self, http: httpx2.AsyncClient, server: HttpServer, stream: EventReader, endpoint: str) -> None:
         self._http = http
         self._server = server
         self.stream = stream
         self.endpoint = endpoint
 
-    async def post(self, body: bytes, **headers: str) -> httpx.Response:
+    async def post(self, body: bytes, **headers: str) -> httpx2.Response:
         return await self._http.post(at(self._server, self.endpoint), content=body, headers={**JSON, **headers})
 
     async def say(self, body: bytes) -> None:
@@ -62,7 +62,7 @@ class SseClient:
 
 
 @asynccontextmanager
-async def connected(http: httpx.AsyncClient, server: HttpServer) -> AsyncIterator[SseClient]:
+async def connected(http: httpx2.AsyncClient, server: HttpServer) -> AsyncIterator[SseClient]:
     """Open a stream and learn where to post."""
     async with http.stream("GET", at(server, "/sse"), headers={"Accept": "text/event-stream"}) as response:
         assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
@@ -74,9 +74,9 @@ async def connected(http: httpx.AsyncClient, server: HttpServer) -> AsyncIterato
 
 
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -93,7 +93,7 @@ async def server(probe: Probe) -> AsyncIterator[HttpServer]:
         yield running
 
 
-async def test_a_conversation(server: HttpServer, http: httpx.AsyncClient, probe: Probe) -> None:
+async def test_a_conversation(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
     """The first event says where to post; what is posted is accepted, and answered on the stream."""
     async with connected(http, server) as client:
         assert client.endpoint.startswith("/sse/messages?session=")
@@ -121,7 +121,7 @@ async def test_the_official_client(server: HttpServer) -> None:
         assert result.content[0].text == "hällo"  # type: ignore[union-attr]
 
 
-async def test_both_transports_at_once(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_both_transports_at_once(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """The one endpoint works as ever beside the two, and a session of it is none of theirs."""
     newer = Client(http, server.url)
     await newer.begin()
@@ -134,7 +134,7 @@ async def test_both_transports_at_once(server: HttpServer, http: httpx.AsyncClie
         assert (await http.post(at(server, path), content=message("ping"), headers=JSON)).status_code == 404
 
 
-async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Each client has a place of its own to post to, and gets what it asked for."""
     async with connected(http, server) as one, connected(http, server) as other:
         assert one.endpoint != other.endpoint
@@ -146,7 +146,7 @@ async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx.As
         assert (await other.hear())["result"]["content"][0]["text"] == "other"
 
 
-async def test_it_is_off_unless_it_is_asked_for(http: httpx.AsyncClient) -> None:
+async def test_it_is_off_unless_it_is_asked_for(http: httpx2.AsyncClient) -> None:
     """Without a path there is no such transport."""
     async with serving(container_of(Echo())) as server:
         for path in ("/sse", "/sse/messages?session=x"):
@@ -154,14 +154,14 @@ async def test_it_is_off_unless_it_is_asked_for(http: httpx.AsyncClient) -> None
             assert (await http.post(at(server, path), content=message("ping"), headers=JSON)).status_code == 404
 
 
-async def test_an_unknown_session_is_not_found(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_an_unknown_session_is_not_found(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Who posts without a stream is told that there is none."""
     for query in ("", "?session=", "?session=nobody", "?session=%00", "?token=x", "?session=a&session=b"):
         reply = await http.post(at(server, f"/sse/messages{query}"), content=message("ping"), headers=JSON)
         assert (reply.status_code, reply.json()["error"]["code"]) == (404, -32600)
 
 
-async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """When the stream is closed, its place to post to is gone."""
     async with connected(http, server) as client:
         await client.begin()
@@ -169,7 +169,7 @@ async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx
     assert (await client.post(message("ping"))).status_code == 404
 
 
-async def test_leaving_stops_what_runs(server: HttpServer, http: httpx.AsyncClient, probe: Probe) -> None:
+async def test_leaving_stops_what_runs(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
     """The end of the stream is the end of the connection, and of its calls."""
     async with connected(http, server) as client:
         await client.begin()
@@ -183,7 +183,7 @@ async def test_leaving_stops_what_runs(server: HttpServer, http: httpx.AsyncClie
     assert len(server.host.handler.inflight) == 0
 
 
-async def test_wrong_methods(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_wrong_methods(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Each endpoint has one method; a client that probes the stream's with POST learns to use GET."""
     probing = await http.post(at(server, "/sse"), content=message("initialize", OLD), headers=JSON)
     assert (probing.status_code, probing.headers["allow"]) == (405, "GET")
@@ -191,7 +191,7 @@ async def test_wrong_methods(server: HttpServer, http: httpx.AsyncClient) -> Non
     assert (reading.status_code, reading.headers["allow"]) == (405, "POST")
 
 
-async def test_what_is_checked(http: httpx.AsyncClient) -> None:
+async def test_what_is_checked(http: httpx2.AsyncClient) -> None:
     """Hosts, origins, media types and sizes are checked here too."""
     settings = {**with_sse(), "limits": {"max_message_bytes": 1000}}
     async with serving(container_of(Echo()), settings) as server:
@@ -210,7 +210,7 @@ async def test_what_is_checked(http: httpx.AsyncClient) -> None:
             assert (await client.hear())["id"] == 3
 
 
-async def test_streams_count_as_sessions(http: httpx.AsyncClient) -> None:
+async def test_streams_count_as_sessions(http: httpx2.AsyncClient) -> None:
     """A stream takes the place of a session, until it ends."""
     async with serving(container_of(Echo()), {**with_sse(), "sessions": {"maximum": 2}}) as server:
         newer, latecomer = Client(http, server.url), Client(http, server.url)
@@ -223,7 +223,7 @@ async def test_streams_count_as_sessions(http: httpx.AsyncClient) -> None:
         assert (await latecomer.begin()).status_code == 200
 
 
-async def test_the_end_of_the_server(server: HttpServer, http: httpx.AsyncClient, probe: Probe) -> None:
+async def test_the_end_of_the_server(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
     """When the server stops, a running call is answered before its stream ends; new streams are refused."""
     async with connected(http, server) as client, connected(http, server) as idle:
         await client.begin()
@@ -237,7 +237,7 @@ async def test_the_end_of_the_server(server: HttpServer, http: httpx.AsyncClient
         assert [event.message["id"] for event in await client.stream.rest()] == [7]
 
 
-async def test_an_idle_stream_is_kept_alive(http: httpx.AsyncClient) -> None:
+async def test_an_idle_stream_is_kept_alive(http: httpx2.AsyncClient) -> None:
     """A stream on which nothing happens gets comments."""
     async with (
         serving(container_of(Echo()), with_sse(keep_alive_seconds=0.02)) as server,

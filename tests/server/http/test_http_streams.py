@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from pydantic import BaseModel
@@ -47,14 +47,14 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 @pytest.mark.parametrize(("version", "primed"), ONLY_POLLING)
-async def test_a_stream_of_a_call(server: HttpServer, http: httpx.AsyncClient, version: str, primed: bool) -> None:
+async def test_a_stream_of_a_call(server: HttpServer, http: httpx2.AsyncClient, version: str, primed: bool) -> None:
     """Every event has an id of its own; only a client that knows what to do with it gets one before the first event."""
     client = Client(http, server.url)
     await client.begin(version)
@@ -69,7 +69,7 @@ async def test_a_stream_of_a_call(server: HttpServer, http: httpx.AsyncClient, v
 
 
 @pytest.mark.parametrize(("version", "primed"), ONLY_POLLING)
-async def test_a_stream_for_news(http: httpx.AsyncClient, version: str, primed: bool) -> None:
+async def test_a_stream_for_news(http: httpx2.AsyncClient, version: str, primed: bool) -> None:
     """The same holds for the stream that a client opens itself, which says when to come back as the server ends it."""
     async with serving(container_of(Echo())) as server:
         client = Client(http, server.url)
@@ -84,7 +84,7 @@ async def test_a_stream_for_news(http: httpx.AsyncClient, version: str, primed: 
             assert [event.retry for event in await stream.rest()] == [1000] * primed
 
 
-async def test_ids_are_unique_in_a_session(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_ids_are_unique_in_a_session(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """No two streams share an id, each names its stream, and all are visible ASCII."""
     client = Client(http, server.url)
     await client.begin()
@@ -99,7 +99,7 @@ async def test_ids_are_unique_in_a_session(server: HttpServer, http: httpx.Async
     assert len({stream_ids[0].partition(".")[0] for stream_ids in seen}) == 3
 
 
-async def test_a_stateless_stream_has_no_ids(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_stateless_stream_has_no_ids(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A stateless request gets events without ids, also if it names a session and an event."""
     client = Client(http, server.url)
     await client.begin()
@@ -111,7 +111,7 @@ async def test_a_stateless_stream_has_no_ids(server: HttpServer, http: httpx.Asy
     assert events[-1].message["result"]["content"][0]["text"] == "there"
 
 
-async def test_without_resumption_there_are_no_ids(http: httpx.AsyncClient) -> None:
+async def test_without_resumption_there_are_no_ids(http: httpx2.AsyncClient) -> None:
     """Where nothing is kept, nothing is promised, and who comes back with an id all the same is told so."""
     async with serving(container_of(Climb()), {"sessions": {"resumable": False}}) as server:
         client = Client(http, server.url)
@@ -125,7 +125,7 @@ async def test_without_resumption_there_are_no_ids(http: httpx.AsyncClient) -> N
             assert response.status_code == 400
 
 
-async def test_the_stream_of_a_call_is_kept_alive(http: httpx.AsyncClient) -> None:
+async def test_the_stream_of_a_call_is_kept_alive(http: httpx2.AsyncClient) -> None:
     """A stream of a call on which nothing happens gets comments."""
     probe = Probe(progress=True)
     async with serving(container_of(probe), {"http": {"keep_alive_seconds": 0.02}}) as server:
@@ -140,7 +140,7 @@ async def test_the_stream_of_a_call_is_kept_alive(http: httpx.AsyncClient) -> No
             probe.release.set()
 
 
-async def test_the_end_of_the_server(http: httpx.AsyncClient) -> None:
+async def test_the_end_of_the_server(http: httpx2.AsyncClient) -> None:
     """When the server stops, streams for news end and no new ones open; the stream of a running call ends with it."""
     probe = Probe(progress=True)
     async with serving(container_of(probe)) as server:
@@ -164,7 +164,7 @@ async def test_the_end_of_the_server(http: httpx.AsyncClient) -> None:
                 assert (await resumed.rest())[-1].message["result"]["content"][0]["text"] == "done"
 
 
-async def test_the_end_of_the_server_for_listeners(http: httpx.AsyncClient) -> None:
+async def test_the_end_of_the_server_for_listeners(http: httpx2.AsyncClient) -> None:
     """Whoever subscribed without a session is told that it is over."""
     async with serving(container_of(Echo())) as server:
         wanted = {"notifications": {"toolsListChanged": True}, "_meta": META}
@@ -289,7 +289,7 @@ def stream_tasks() -> set[str]:
     return names & {"EventStream._write", "SessionStream._work", "until_client_leaves", "Session.forget"}
 
 
-async def test_streams_leave_no_task_behind(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_streams_leave_no_task_behind(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """When streams have ended, nothing of them runs on."""
     client = Client(http, server.url)
     await client.begin()

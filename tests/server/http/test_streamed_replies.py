@@ -1,6 +1,6 @@
 """Replies as events, for sessions in which no reply may get lost."""
 
-import httpx
+import httpx2
 
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, mirrored
@@ -12,7 +12,7 @@ STREAMED = {"sessions": {"stream_replies": True}}
 
 async def test_a_reply_can_be_fetched_again() -> None:
     """A session's plain reply is an event with an id, and comes once more to a client that lost it."""
-    async with serving(container_of(Echo()), STREAMED) as server, httpx.AsyncClient(verify=False) as http:
+    async with serving(container_of(Echo()), STREAMED) as server, httpx2.AsyncClient(verify=False) as http:
         client = Client(http, server.url)
         assert (await client.begin()).headers["content-type"] == "application/json"
         async with client.calling(call("echo", {"text": "x"}, id=7, legacy=True)) as reader:
@@ -25,7 +25,7 @@ async def test_a_reply_can_be_fetched_again() -> None:
 
 async def test_other_replies_stay_as_they_are() -> None:
     """The stateless revision has no sessions, and a client that takes no streams gets none."""
-    async with serving(container_of(Echo()), STREAMED) as server, httpx.AsyncClient(verify=False) as http:
+    async with serving(container_of(Echo()), STREAMED) as server, httpx2.AsyncClient(verify=False) as http:
         body = call("echo", {"text": "x"})
         reply = await http.post(server.url, content=body, headers=mirrored(name="echo"))
         assert reply.headers["content-type"] == "application/json"

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 
@@ -39,9 +39,9 @@ TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """A client for sessions."""
-    async with httpx.AsyncClient(timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -93,7 +93,7 @@ async def test_what_does_not_end_is_stopped_and_answered() -> None:
     assert "Traceback" not in log
 
 
-async def test_what_waits_does_not_hold_the_end_up(http: httpx.AsyncClient) -> None:
+async def test_what_waits_does_not_hold_the_end_up(http: httpx2.AsyncClient) -> None:
     """Streams that wait for news are told or ended, and requests that are half sent are given up."""
     async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS=str(LONG)) as server, connection(server.port) as (reader, writer):
         client = Client(http, f"http://127.0.0.1:{server.port}/mcp")
@@ -143,7 +143,7 @@ async def test_a_server_that_stops_is_not_ready_and_takes_no_calls() -> None:
 
 
 async def refuse_streams(port: int) -> None:
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as http:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_SECONDS) as http:
         session = await http.post("/mcp", content=message("initialize", INITIALIZE), headers=JSON_HEADERS)
         assert (session.status_code, session.json()["error"]["data"]) == (503, {"retryAfterMs": 1000})
         wanted = message("subscriptions/listen", {"notifications": {}, "_meta": META})

@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import httpx
 import httpx2
 import pytest
 from mcp import Client as OfficialClient
@@ -63,12 +62,12 @@ class Line(Client):
 async def lines(workers: Fleet) -> AsyncIterator[tuple[Line, Line]]:
     """Connect to both workers; which one a connection reaches is up to chance."""
     found: dict[int, Line] = {}
-    clients: list[httpx.AsyncClient] = []
+    clients: list[httpx2.AsyncClient] = []
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):
             while len(found) < 2:
-                limits = httpx.Limits(max_connections=1)
-                http = httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS, limits=limits)
+                limits = httpx2.Limits(max_connections=1)
+                http = httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS, limits=limits)
                 clients.append(http)
                 line = Line(http, workers.url)
                 reply = await http.post(line.url, content=call("whoami"), headers=mirrored(name="whoami"))
@@ -94,7 +93,7 @@ async def test_connections_are_shared_out(workers: Fleet) -> None:
     met: Counter[str] = Counter()
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(12):
-            http = await stack.enter_async_context(httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS))
+            http = await stack.enter_async_context(httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS))
             reply = await http.post(workers.url, content=call("whoami"), headers=mirrored(name="whoami"))
             met[text_of(reply.json())] += 1
     assert len(met) == 2

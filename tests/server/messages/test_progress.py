@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, ToolContext, tool
@@ -158,7 +158,7 @@ async def test_a_client_that_takes_no_stream_gets_the_reply() -> None:
     probe = Probe(progress=True)
     probe.release.set()
     headers = {**mirrored(name="probe"), "Accept": "application/json"}
-    async with serving(container_with((probe,))) as server, httpx.AsyncClient(verify=False) as http:
+    async with serving(container_with((probe,))) as server, httpx2.AsyncClient(verify=False) as http:
         reply = await http.post(server.url, content=call("probe", token=1), headers=headers, timeout=PATIENCE_SECONDS)
         assert reply.headers["content-type"] == "application/json"
         assert reply.json()["id"] == 1

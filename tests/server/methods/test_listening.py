@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import SchemaTool, ToolContext, ToolRegistry, resource, tool
@@ -61,7 +61,7 @@ def count(server: HttpServer) -> int:
 
 @asynccontextmanager
 async def listening(
-    server: HttpServer, http: httpx.AsyncClient, wanted: Mapping[str, Any] = TOOLS, id: int | str = 1
+    server: HttpServer, http: httpx2.AsyncClient, wanted: Mapping[str, Any] = TOOLS, id: int | str = 1
 ) -> AsyncIterator[EventReader]:
     """Open a listener over HTTP and read its acknowledgement."""
     headers = mirrored("subscriptions/listen")
@@ -75,14 +75,14 @@ async def listening(
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    limits = httpx.Limits(max_connections=None)
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS, limits=limits) as client:
+    limits = httpx2.Limits(max_connections=None)
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS, limits=limits) as client:
         yield client
 
 
-async def test_the_stream_of_a_listener(http: httpx.AsyncClient) -> None:
+async def test_the_stream_of_a_listener(http: httpx2.AsyncClient) -> None:
     """It is not buffered by proxies, its events have no ids, and all of them carry the subscription's id."""
     async with serving(container()) as server, listening(server, http, id="news") as stream:
         assert stream.response.headers["x-accel-buffering"] == "no"
@@ -93,7 +93,7 @@ async def test_the_stream_of_a_listener(http: httpx.AsyncClient) -> None:
         assert event.message["params"] == {"_meta": {ID: "news"}}
 
 
-async def test_listeners_of_other_clients_may_have_the_same_id(http: httpx.AsyncClient) -> None:
+async def test_listeners_of_other_clients_may_have_the_same_id(http: httpx2.AsyncClient) -> None:
     """Over HTTP an id says nothing about who listens: each stream is a subscription of its own."""
     async with serving(container()) as server, AsyncExitStack() as stack:
         wishes: Iterable[Mapping[str, Any]] = (TOOLS, TOOLS, {"resourceSubscriptions": ["docs://note"]})
@@ -104,7 +104,7 @@ async def test_listeners_of_other_clients_may_have_the_same_id(http: httpx.Async
         assert heard == ["notifications/tools/list_changed"] * 2 + ["notifications/resources/updated"]
 
 
-async def test_many_listeners_hear_of_every_change(http: httpx.AsyncClient) -> None:
+async def test_many_listeners_hear_of_every_change(http: httpx2.AsyncClient) -> None:
     """Fifty streams hear each of the changes that a thread makes, in order."""
     async with serving(container()) as server, AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(listening(server, http, id=number)) for number in range(50)]
@@ -115,7 +115,7 @@ async def test_many_listeners_hear_of_every_change(http: httpx.AsyncClient) -> N
                 assert (await stream.take()).message["params"]["_meta"] == {ID: number}
 
 
-async def test_who_leaves_is_forgotten(http: httpx.AsyncClient) -> None:
+async def test_who_leaves_is_forgotten(http: httpx2.AsyncClient) -> None:
     """A client that closes its stream is told no more, and costs nothing."""
     async with serving(container()) as server:
         async with listening(server, http), listening(server, http, id=2):
@@ -127,7 +127,7 @@ async def test_who_leaves_is_forgotten(http: httpx.AsyncClient) -> None:
             assert (await stream.take()).message["method"] == "notifications/tools/list_changed"
 
 
-async def test_a_listener_that_never_reads_holds_nobody_up(http: httpx.AsyncClient) -> None:
+async def test_a_listener_that_never_reads_holds_nobody_up(http: httpx2.AsyncClient) -> None:
     """It loses the oldest news once its backlog is full; everybody else hears all of them at once."""
     far = "docs://" + "x" * 4000
     wanted = {"resourceSubscriptions": [far]}
@@ -157,7 +157,7 @@ async def _deaf_connection(port: int) -> AsyncIterator[socket.socket]:
         yield deaf
 
 
-async def test_the_end_of_the_server_ends_listeners(http: httpx.AsyncClient) -> None:
+async def test_the_end_of_the_server_ends_listeners(http: httpx2.AsyncClient) -> None:
     """A server that stops gives each listener a result and closes its stream."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(serving(container()))
@@ -171,7 +171,7 @@ async def test_the_end_of_the_server_ends_listeners(http: httpx.AsyncClient) -> 
         await until(lambda: count(server) == 0)
 
 
-async def test_a_listener_needs_a_stream(http: httpx.AsyncClient) -> None:
+async def test_a_listener_needs_a_stream(http: httpx2.AsyncClient) -> None:
     """A client that takes no event stream cannot listen."""
     async with serving(container()) as server:
         headers = {**mirrored("subscriptions/listen"), "Accept": "application/json"}
@@ -180,7 +180,7 @@ async def test_a_listener_needs_a_stream(http: httpx.AsyncClient) -> None:
         assert count(server) == 0
 
 
-async def test_only_so_many_may_listen(http: httpx.AsyncClient) -> None:
+async def test_only_so_many_may_listen(http: httpx2.AsyncClient) -> None:
     """Further listeners are refused until one leaves."""
     async with serving(container(), {"subscriptions": {"maximum": 2}}) as server:
         async with listening(server, http), listening(server, http):
@@ -205,7 +205,7 @@ async def test_a_listener_hears_nothing_of_calls() -> None:
         assert await listener.close() == []
 
 
-async def test_a_stateless_client_on_a_session_hears_what_it_asked_for(http: httpx.AsyncClient) -> None:
+async def test_a_stateless_client_on_a_session_hears_what_it_asked_for(http: httpx2.AsyncClient) -> None:
     """A client with a session and a listener hears of a change on each, once."""
     async with serving(container()) as server:
         client = Client(http, server.url)

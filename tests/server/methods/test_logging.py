@@ -4,7 +4,7 @@ import asyncio
 import json
 from typing import Any
 
-import httpx
+import httpx2
 
 from axolotl_core import NoArguments, ToolContext, tool
 from axolotl_core.tools.tool import ITool
@@ -124,7 +124,7 @@ async def test_messages_go_to_the_stream_of_their_call() -> None:
     """Over HTTP a session's stream for news hears nothing of what a call says."""
     async with (
         serving(container_with((speak,))) as server,
-        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+        httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
     ):
         client = Client(http, server.url)
         await client.begin("2025-06-18")
@@ -139,7 +139,7 @@ async def test_messages_go_to_the_stream_of_their_call() -> None:
 async def test_a_stateless_reply_stays_plain_unless_something_is_said() -> None:
     """Only a request that wants log messages gets a stream."""
     body = message("tools/call", {"name": "speak", "_meta": {**META, "io.modelcontextprotocol/logLevel": "error"}})
-    async with serving(container_with((speak,))) as server, httpx.AsyncClient(verify=False) as http:
+    async with serving(container_with((speak,))) as server, httpx2.AsyncClient(verify=False) as http:
         plain = await http.post(server.url, content=call("speak"), headers=mirrored(name="speak"))
         assert plain.headers["content-type"] == "application/json"
         streamed = await http.post(server.url, content=body, headers=mirrored(name="speak"))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -75,7 +75,7 @@ def trace_of(span: ReadableSpan) -> str:
     return format_trace_id(span.context.trace_id)
 
 
-async def post(http: httpx.AsyncClient, server: HttpServer, body: bytes, **headers: str) -> Any:
+async def post(http: httpx2.AsyncClient, server: HttpServer, body: bytes, **headers: str) -> Any:
     reply = await http.post(server.url, content=body, headers={**mirrored(name="echo"), **headers})
     return reply.json()
 
@@ -287,5 +287,5 @@ async def test_a_sampler_sees_what_is_called(telemetry: Telemetry, monkeypatch: 
     assert telemetry.spans == ()
 
 
-def _client() -> httpx.AsyncClient:
-    return httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)
+def _client() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 from axolotl_core import ToolContext, prompt, resource, tool
@@ -63,14 +63,14 @@ def container() -> Any:
 async def test_the_body_comes_before_the_headers(meta: Any, headers: Any, expected: str) -> None:
     """Headers count where the body says nothing that can be used."""
     body = message("tools/call", {"name": "trace", "_meta": {**META, **meta}})
-    async with serving(container()) as server, httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
+    async with serving(container()) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
         reply = await http.post(server.url, content=body, headers={**mirrored(name="trace"), **headers})
         assert text_of(reply.json()) == expected
 
 
 async def test_a_session_carries_traces_too() -> None:
     """Each request of a session has a trace of its own, or none."""
-    async with serving(container()) as server, httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
+    async with serving(container()) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
         client = Client(http, server.url)
         await client.begin()
         traced = await client.post(call("trace", legacy=True), traceparent=HEADER)

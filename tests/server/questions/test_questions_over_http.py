@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pydantic import BaseModel
 
@@ -44,13 +44,13 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 @pytest.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
-async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """The stream for news hears nothing of it, and the answer comes by a request of its own."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
@@ -65,7 +65,7 @@ async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, h
         assert await news.rest() == []
 
 
-async def test_another_session_cannot_answer(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_another_session_cannot_answer(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Its answer is taken and dropped, for in its session nothing was asked."""
     mine, theirs = AbleClient(http, server.url), AbleClient(http, server.url)
     await mine.begin(VERSION, **ABLE)
@@ -79,7 +79,7 @@ async def test_another_session_cannot_answer(server: HttpServer, http: httpx.Asy
         assert text_of((await stream.take()).message) == "Ann"
 
 
-async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """The model is told, and nothing waits."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
@@ -89,7 +89,7 @@ async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http
     assert not server.host.handler.inflight
 
 
-async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A call that waits for an answer ends with its session."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
@@ -102,7 +102,7 @@ async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http:
     assert await client.answer(question) == 404
 
 
-async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A client that lost its connection may still answer, and hears the reply when it comes back."""
     client = AbleClient(http, server.url)
     await client.begin("2025-11-25", **ABLE)
@@ -115,7 +115,7 @@ async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx.Asy
         assert text_of((await rest.take()).message) == "Ann"
 
 
-async def test_many_sessions_are_asked_at_once(server: HttpServer, http: httpx.AsyncClient) -> None:
+async def test_many_sessions_are_asked_at_once(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Each has questions of its own, under the same ids."""
     clients = [AbleClient(http, server.url) for _ in range(10)]
     for client in clients:

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pydantic import BaseModel
 
@@ -195,9 +195,9 @@ async def test_nothing_is_kept_of_a_round() -> None:
 async def test_statuses_over_http() -> None:
     """A round is a plain reply, what the client lacks is status 400, a state that is none is told by the body."""
     container = container_with((greet,), resources=(secret,))
-    async with serving(container) as server, httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
+    async with serving(container) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
 
-        async def post(capabilities: Mapping[str, Any], **params: Any) -> httpx.Response:
+        async def post(capabilities: Mapping[str, Any], **params: Any) -> httpx2.Response:
             meta = {**META, CLIENT_CAPABILITIES_KEY: capabilities}
             body = message("tools/call", {"name": "greet", **params, "_meta": meta})
             return await http.post(server.url, content=body, headers=mirrored(name="greet"))
@@ -224,7 +224,7 @@ async def test_a_round_ends_a_stream() -> None:
 
     meta = {**META, CLIENT_CAPABILITIES_KEY: ABLE, "progressToken": 1}
     body = message("tools/call", {"name": "busy", "_meta": meta})
-    async with serving(container_with((busy,))) as server, httpx.AsyncClient(verify=False) as http:
+    async with serving(container_with((busy,))) as server, httpx2.AsyncClient(verify=False) as http:
         reply = await http.post(server.url, content=body, headers=mirrored(name="busy"), timeout=PATIENCE_SECONDS)
     events = [json.loads(line[6:]) for line in reply.text.splitlines() if line.startswith("data: ")]
     assert [event.get("method") for event in events] == ["notifications/progress", None]

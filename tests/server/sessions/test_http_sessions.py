@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 
@@ -26,14 +26,14 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def client(server: HttpServer, http: httpx.AsyncClient) -> Client:
+async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
     """A client that has yet to begin."""
     return Client(http, server.url)
 
@@ -147,7 +147,7 @@ async def test_a_response_is_accepted(client: Client) -> None:
     assert (reply.status_code, reply.content) == (202, b"")
 
 
-async def test_sessions_do_not_see_each_other(client: Client, http: httpx.AsyncClient) -> None:
+async def test_sessions_do_not_see_each_other(client: Client, http: httpx2.AsyncClient) -> None:
     """Each session has the revision it agreed upon."""
     older, newer = Client(http, client.url), Client(http, client.url)
     await older.begin("2025-06-18")
@@ -157,7 +157,7 @@ async def test_sessions_do_not_see_each_other(client: Client, http: httpx.AsyncC
     assert "result" in (await newer.post(wrong)).json()
 
 
-async def test_there_are_only_so_many_sessions(http: httpx.AsyncClient) -> None:
+async def test_there_are_only_so_many_sessions(http: httpx2.AsyncClient) -> None:
     """Beyond the limit a handshake is refused until a session ends."""
     async with serving(container_of(Echo()), {"sessions": {"maximum": 2}}) as server:
         clients = [Client(http, server.url) for _ in range(3)]
@@ -166,7 +166,7 @@ async def test_there_are_only_so_many_sessions(http: httpx.AsyncClient) -> None:
         assert (await clients[2].begin()).status_code == 200
 
 
-async def test_an_idle_session_makes_room(http: httpx.AsyncClient) -> None:
+async def test_an_idle_session_makes_room(http: httpx2.AsyncClient) -> None:
     """A session that nobody used for long is dropped when its place is needed."""
     async with serving(container_of(Echo()), {"sessions": {"maximum": 1, "idle_seconds": 1000}}) as server:
         first, second = Client(http, server.url), Client(http, server.url)
@@ -177,7 +177,7 @@ async def test_an_idle_session_makes_room(http: httpx.AsyncClient) -> None:
         assert (await first.post(message("ping"))).status_code == 404
 
 
-async def test_an_idle_session_expires(http: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_idle_session_expires(http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that nobody uses is dropped after a while, without anybody asking."""
     async with serving(container_of(Echo()), {"sessions": {"idle_seconds": 0.05}}) as server:
         gone = asyncio.Event()
@@ -196,7 +196,7 @@ async def test_an_idle_session_expires(http: httpx.AsyncClient, monkeypatch: pyt
         assert len(server.app.sessions) == 0
 
 
-async def test_a_session_in_use_does_not_expire(http: httpx.AsyncClient) -> None:
+async def test_a_session_in_use_does_not_expire(http: httpx2.AsyncClient) -> None:
     """A running call and an open stream keep a session alive, and its idle time begins when they end."""
     probe = Probe()
     async with serving(container_of(probe), {"sessions": {"idle_seconds": 1000}}) as server:
@@ -218,7 +218,7 @@ async def test_a_session_in_use_does_not_expire(http: httpx.AsyncClient) -> None
         assert (await client.post(message("ping"))).status_code == 200
 
 
-async def test_a_stream_hears_of_new_tools(http: httpx.AsyncClient) -> None:
+async def test_a_stream_hears_of_new_tools(http: httpx2.AsyncClient) -> None:
     """The stream of a ready session is told when tools come and go."""
     async with serving(container_of(Echo())) as server:
         client = Client(http, server.url)
@@ -237,7 +237,7 @@ async def test_a_stream_hears_of_new_tools(http: httpx.AsyncClient) -> None:
             assert "error" in (await client.post(call("echo", legacy=True))).json()
 
 
-async def test_a_stream_hears_of_changes_made_in_threads(http: httpx.AsyncClient) -> None:
+async def test_a_stream_hears_of_changes_made_in_threads(http: httpx2.AsyncClient) -> None:
     """Tools may be registered from any thread."""
     async with serving(container_of(Echo())) as server:
         client = Client(http, server.url)
@@ -247,7 +247,7 @@ async def test_a_stream_hears_of_changes_made_in_threads(http: httpx.AsyncClient
             assert (await event_of(stream.aiter_lines()))["method"] == "notifications/tools/list_changed"
 
 
-async def test_only_ready_sessions_are_told(http: httpx.AsyncClient) -> None:
+async def test_only_ready_sessions_are_told(http: httpx2.AsyncClient) -> None:
     """A session whose handshake was not confirmed hears nothing; the others hear it once."""
     async with serving(container_of(Echo())) as server:
         ready, begun = Client(http, server.url), Client(http, server.url)
@@ -303,7 +303,7 @@ async def test_a_stream_needs_a_session_and_a_taste_for_events(client: Client) -
         assert stream.status_code == 404
 
 
-async def test_an_idle_stream_is_kept_alive(http: httpx.AsyncClient) -> None:
+async def test_an_idle_stream_is_kept_alive(http: httpx2.AsyncClient) -> None:
     """A stream on which nothing happens gets a comment now and then."""
     async with serving(container_of(Echo()), {"http": {"keep_alive_seconds": 0.02}}) as server:
         client = Client(http, server.url)
@@ -318,7 +318,7 @@ async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:
         yield await anext(lines)
 
 
-async def test_ending_a_session_stops_its_calls(http: httpx.AsyncClient) -> None:
+async def test_ending_a_session_stops_its_calls(http: httpx2.AsyncClient) -> None:
     """What runs for a session that ends is stopped, and what runs for others is not."""
     probe = Probe()
     async with serving(container_of(probe)) as server:

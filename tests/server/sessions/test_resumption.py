@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from mcp import Client as OfficialClient
@@ -70,9 +70,9 @@ def said(events: Sequence[Event]) -> list[Any]:
 
 
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -96,7 +96,7 @@ async def server(talker: Talker, store: MemoryEventStore) -> AsyncIterator[HttpS
 
 
 @pytest_asyncio.fixture
-async def client(server: HttpServer, http: httpx.AsyncClient) -> Client:
+async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
     """A client with a session."""
     client = Client(http, server.url)
     await client.begin()
@@ -105,7 +105,7 @@ async def client(server: HttpServer, http: httpx.AsyncClient) -> Client:
 
 @pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
 async def test_a_call_survives_its_connection(
-    server: HttpServer, http: httpx.AsyncClient, talker: Talker, version: str
+    server: HttpServer, http: httpx2.AsyncClient, talker: Talker, version: str
 ) -> None:
     """A client that leaves in the middle of a call finds what was said meanwhile, then the answer, then the end."""
     client = Client(http, server.url)
@@ -294,7 +294,7 @@ async def test_expiry_drops_events(server: HttpServer, client: Client, talker: T
     await until(lambda: not len(store))
 
 
-async def test_a_live_stream_outlives_its_events(http: httpx.AsyncClient, talker: Talker) -> None:
+async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talker: Talker) -> None:
     """A stream whose events were dropped for lack of room can still be resumed: what comes is heard."""
     async with serving(container_of(talker), {"sessions": {"max_events": 1}}) as server:
         client = Client(http, server.url)
@@ -331,7 +331,7 @@ class Shy(ITool[NoArguments, str]):
         return "patience"
 
 
-async def test_a_call_can_hang_up(http: httpx.AsyncClient) -> None:
+async def test_a_call_can_hang_up(http: httpx2.AsyncClient) -> None:
     """The connection ends with an id to come back with and the time to wait; who comes back gets the answer."""
     shy = Shy()
     async with serving(container_of(shy), {"sessions": {"retry_seconds": 0.25}}) as server:
@@ -351,7 +351,7 @@ async def test_a_call_can_hang_up(http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
-async def test_older_clients_are_not_hung_up_on(http: httpx.AsyncClient, version: str) -> None:
+async def test_older_clients_are_not_hung_up_on(http: httpx2.AsyncClient, version: str) -> None:
     """A client that would not come back gets its answer in the ordinary way."""
     shy = Shy()
     shy.again.set()
@@ -362,7 +362,7 @@ async def test_older_clients_are_not_hung_up_on(http: httpx.AsyncClient, version
         assert (await client.post(call("shy", legacy=True))).json()["result"]["content"][0]["text"] == "patience"
 
 
-async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx.AsyncClient) -> None:
+async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx2.AsyncClient) -> None:
     """Nor is one that takes no streams, one without a session, or any where nothing is kept."""
     shy = Shy()
     shy.again.set()
@@ -401,7 +401,7 @@ class Curious(ITool[NoArguments, str]):
         return f"Hello, {(await context.ask(Name, 'Who are you?')).name}!"
 
 
-async def test_a_question_waits_for_its_client(http: httpx.AsyncClient) -> None:
+async def test_a_question_waits_for_its_client(http: httpx2.AsyncClient) -> None:
     """What a call asks its client is asked again of one that comes back, and its answer reaches the call."""
     async with serving(container_of(Curious())) as server:
         client = Client(http, server.url)
@@ -442,7 +442,7 @@ class BrokenStore(IEventStore):
 
 
 async def test_a_broken_store_costs_resumption_only(
-    http: httpx.AsyncClient, talker: Talker, caplog: pytest.LogCaptureFixture
+    http: httpx2.AsyncClient, talker: Talker, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While the store is down calls are answered, on streams without ids; who comes back may try again later."""
     store, shy = BrokenStore(), Shy()
@@ -481,7 +481,7 @@ class SilentStore(MemoryEventStore):
 
 
 async def test_nobody_waits_for_a_silent_store(
-    http: httpx.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
+    http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that does not answer is asked once in a while; everything goes on without it."""
     monkeypatch.setattr(resumption, "_STORE_SECONDS", 0.01)
@@ -519,7 +519,7 @@ class SlowStore(MemoryEventStore):
             await asyncio.sleep(0)
 
 
-async def test_replay_and_presence_do_not_race(http: httpx.AsyncClient, talker: Talker) -> None:
+async def test_replay_and_presence_do_not_race(http: httpx2.AsyncClient, talker: Talker) -> None:
     """However often a client comes back while a tool talks, it hears everything once and in order."""
     async with serving(container_of(talker), UNTHROTTLED, SlowStore(1000, 1_000_000)) as server:
         client = Client(http, server.url)
@@ -547,7 +547,7 @@ async def test_replay_and_presence_do_not_race(http: httpx.AsyncClient, talker: 
     assert said(heard[1:]) == [*range(1, 200), "done "]
 
 
-async def test_a_store_is_told_before_a_session_is_forgotten(http: httpx.AsyncClient, talker: Talker) -> None:
+async def test_a_store_is_told_before_a_session_is_forgotten(http: httpx2.AsyncClient, talker: Talker) -> None:
     """Nothing is appended to a session that was forgotten, however slow the store is."""
     store = SlowStore(1000, 1_000_000)
     async with serving(container_of(talker), UNTHROTTLED, store) as server:

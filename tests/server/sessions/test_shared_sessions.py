@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from pydantic import BaseModel
@@ -145,9 +145,9 @@ async def workers(pair: tuple[Worker, Worker]) -> AsyncIterator[tuple[Worker, Wo
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -172,13 +172,13 @@ class Traveller(Client):
         return reply.json()["result"]
 
 
-async def begun(http: httpx.AsyncClient, worker: Worker, version: str = "2025-11-25") -> Traveller:
+async def begun(http: httpx2.AsyncClient, worker: Worker, version: str = "2025-11-25") -> Traveller:
     client = Traveller(http, worker.server.url)
     await client.begin(version, **ABLE)
     return client
 
 
-def refusal(reply: httpx.Response) -> tuple[int, str]:
+def refusal(reply: httpx2.Response) -> tuple[int, str]:
     return reply.status_code, reply.json()["error"]["message"]
 
 
@@ -194,7 +194,7 @@ async def progress(stream: EventReader) -> int:
     return told
 
 
-async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """What was agreed upon at one process holds at the other, from the first request on."""
     one, other = workers
     client = Traveller(http, one.server.url)
@@ -211,7 +211,7 @@ async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], ht
     assert (restored.client.name, restored.era and restored.era.revision.name) == ("traveller", "2025-06-18")
 
 
-async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """What is deleted at one process is gone at the other, with the calls that run there."""
     one, other = workers
     client = await begun(http, one)
@@ -225,7 +225,7 @@ async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http:
         assert not worker.server.app.sessions.all()
 
 
-async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx.AsyncClient) -> None:
+async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """At every process, a session that is somebody else's is not there."""
     prefix, premises = f"test:{next(_prefixes)}:", Routing(Gate())
     async with working(redis, prefix, premises) as one, working(redis, prefix, premises) as other:
@@ -239,7 +239,7 @@ async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx.AsyncC
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
 async def test_a_question_is_answered_elsewhere(
-    workers: tuple[Worker, Worker], http: httpx.AsyncClient, version: str
+    workers: tuple[Worker, Worker], http: httpx2.AsyncClient, version: str
 ) -> None:
     """An answer reaches the call that asked, wherever it was sent."""
     one, other = workers
@@ -252,7 +252,7 @@ async def test_a_question_is_answered_elsewhere(
         assert text_of((await stream.take()).message) == "Ann"
 
 
-async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """Two processes may ask one client at the same time, and each gets its own answer."""
     one, other = workers
     client = await begun(http, one, "2025-06-18")
@@ -268,7 +268,7 @@ async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker],
         assert text_of((await theirs.take()).message) == "1"
 
 
-async def test_a_call_is_cancelled_elsewhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_a_call_is_cancelled_elsewhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """A cancellation reaches the call, wherever it was sent."""
     one, other = workers
     client = await begun(http, one)
@@ -280,7 +280,7 @@ async def test_a_call_is_cancelled_elsewhere(workers: tuple[Worker, Worker], htt
             await one.talker.stopped.wait()
 
 
-async def test_a_level_holds_everywhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_a_level_holds_everywhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """After `logging/setLevel` at one process the next call at the other speaks at that level."""
     one, other = workers
     client = await begun(http, one, "2025-06-18")
@@ -294,7 +294,7 @@ async def test_a_level_holds_everywhere(workers: tuple[Worker, Worker], http: ht
 
 @pytest.mark.parametrize("ended", [False, True])
 async def test_a_call_is_resumed_elsewhere(
-    workers: tuple[Worker, Worker], http: httpx.AsyncClient, ended: bool
+    workers: tuple[Worker, Worker], http: httpx2.AsyncClient, ended: bool
 ) -> None:
     """A client that comes back at another process hears what it missed, then what is said, then the answer."""
     one, other = workers
@@ -316,7 +316,7 @@ async def test_a_call_is_resumed_elsewhere(
         assert await stream.rest() == []
 
 
-async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """A stream can be taken from one process to the other and back; only the last connection hears it."""
     one, other = workers
     client = await begun(http, one)
@@ -336,7 +336,7 @@ async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http:
                 assert await third.rest() == []
 
 
-async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx.AsyncClient) -> None:
+async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Who follows a call that died with its process is not left waiting."""
     prefix = f"test:{next(_prefixes)}:"
     async with working(redis, prefix) as other:
@@ -352,7 +352,7 @@ async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx.
             assert await stream.rest() == []
 
 
-async def test_an_unknown_event_is_refused_elsewhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_an_unknown_event_is_refused_elsewhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """An id that nobody gave is refused with 400 at every process."""
     client = await begun(http, workers[0])
     for worker in workers:
@@ -362,7 +362,7 @@ async def test_an_unknown_event_is_refused_elsewhere(workers: tuple[Worker, Work
 
 
 async def test_news_reach_the_process_that_a_client_listens_at(
-    workers: tuple[Worker, Worker], http: httpx.AsyncClient
+    workers: tuple[Worker, Worker], http: httpx2.AsyncClient
 ) -> None:
     """What changes at any process is told on the one stream that the client has, wherever it is."""
     one, other = workers
@@ -383,7 +383,7 @@ async def test_news_reach_the_process_that_a_client_listens_at(
 
 
 async def test_what_is_said_to_a_session_reaches_its_stream(
-    workers: tuple[Worker, Worker], http: httpx.AsyncClient
+    workers: tuple[Worker, Worker], http: httpx2.AsyncClient
 ) -> None:
     """What a process has to tell a client unasked goes to the process that it listens at."""
     one, other = workers
@@ -396,7 +396,7 @@ async def test_what_is_said_to_a_session_reaches_its_stream(
         assert (await news.take()).message["method"] == "notifications/said"
 
 
-async def test_the_latest_listener_has_the_news(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_the_latest_listener_has_the_news(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """Who listens at another process is heard out at the first; news come once, and to the latest."""
     one, other = workers
     client = await begun(http, one)
@@ -412,7 +412,7 @@ async def test_the_latest_listener_has_the_news(workers: tuple[Worker, Worker], 
                 assert await second.rest() == []
 
 
-async def test_news_are_resumed_elsewhere(workers: tuple[Worker, Worker], http: httpx.AsyncClient) -> None:
+async def test_news_are_resumed_elsewhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
     """A client that lost its stream for news finds at another process what it missed, and hears on there."""
     one, other = workers
     client = await begun(http, one)
@@ -432,7 +432,7 @@ async def test_news_are_resumed_elsewhere(workers: tuple[Worker, Worker], http: 
 
 
 async def test_listeners_without_a_session_hear_all_processes(
-    workers: tuple[Worker, Worker], http: httpx.AsyncClient
+    workers: tuple[Worker, Worker], http: httpx2.AsyncClient
 ) -> None:
     """A `subscriptions/listen` at one process is told of a resource that changed at another."""
     one, other = workers
@@ -445,7 +445,7 @@ async def test_listeners_without_a_session_hear_all_processes(
         assert (await stream.take()).message["params"]["uri"] == "note://one"
 
 
-async def test_the_maximum_counts_all(redis: RedisServer, http: httpx.AsyncClient) -> None:
+async def test_the_maximum_counts_all(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Beyond `sessions.maximum` a handshake is refused at every process, until a session ends."""
     prefix = f"test:{next(_prefixes)}:"
     async with working(redis, prefix, maximum=2) as one, working(redis, prefix, maximum=2) as other:
@@ -458,7 +458,7 @@ async def test_the_maximum_counts_all(redis: RedisServer, http: httpx.AsyncClien
         assert (await Traveller(http, one.server.url).begin()).status_code == 200
 
 
-async def test_copies_make_room(redis: RedisServer, http: httpx.AsyncClient) -> None:
+async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """A process that holds as many sessions as it may drops those that it used least, and restores them when asked."""
     prefix = f"test:{next(_prefixes)}:"
     async with working(redis, prefix, maximum=3) as one, working(redis, prefix, maximum=3) as other:
@@ -472,7 +472,7 @@ async def test_copies_make_room(redis: RedisServer, http: httpx.AsyncClient) -> 
         assert await fourth.at(other).ask("ping") == {}
 
 
-async def test_without_resumption(redis: RedisServer, http: httpx.AsyncClient) -> None:
+async def test_without_resumption(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Where streams cannot be resumed, news still find the process that a client listens at."""
     prefix = f"test:{next(_prefixes)}:"
     async with working(redis, prefix, resumable=False) as one, working(redis, prefix, resumable=False) as other:
@@ -484,7 +484,7 @@ async def test_without_resumption(redis: RedisServer, http: httpx.AsyncClient) -
             assert (event.id, event.message["method"]) == (None, "notifications/tools/list_changed")
 
 
-async def test_an_outage(http: httpx.AsyncClient) -> None:
+async def test_an_outage(http: httpx2.AsyncClient) -> None:
     """While Redis is away a session is refused with 503 and others are served; when it is back, all goes on."""
     with RedisServer("--appendonly", "yes") as redis:
         async with working(redis, "out:", store_timeout_seconds=0.3) as one, working(redis, "out:") as other:
@@ -509,7 +509,7 @@ async def test_an_outage(http: httpx.AsyncClient) -> None:
                 assert text_of((await stream.take()).message) == "Ann"
 
 
-async def test_a_redis_that_forgot(http: httpx.AsyncClient) -> None:
+async def test_a_redis_that_forgot(http: httpx2.AsyncClient) -> None:
     """If Redis comes back empty, sessions have ended: their calls are stopped, and clients begin anew."""
     with RedisServer() as redis:
         async with working(redis, "forgot:", store_timeout_seconds=0.3) as one:
@@ -526,7 +526,7 @@ async def test_a_redis_that_forgot(http: httpx.AsyncClient) -> None:
             assert (await client.begin()).status_code == 200
 
 
-async def test_workers_that_share_nothing_refuse_the_handshake(http: httpx.AsyncClient) -> None:
+async def test_workers_that_share_nothing_refuse_the_handshake(http: httpx2.AsyncClient) -> None:
     """Several workers without Redis say what to set, in an error that clients show; others are served."""
     async with serving(container_with((mutter,)), {"http": {"workers": 2}}) as server:
         client = Client(http, server.url)
@@ -541,7 +541,7 @@ async def test_workers_that_share_nothing_refuse_the_handshake(http: httpx.Async
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx.AsyncClient, is_shared: bool) -> None:
+async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool) -> None:
     """A session that ended, with its streams, is not kept until a collection of garbage, which comes late or never."""
     shared = {"redis_url": redis.url, "redis_prefix": "gone:", "store_timeout_seconds": PATIENCE_SECONDS}
     talker = Talker()

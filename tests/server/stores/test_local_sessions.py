@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import msgspec
 import pytest
 from dependency_injector import containers, providers
@@ -218,7 +218,7 @@ class Container(containers.DeclarativeContainer):
 async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
     """A client goes on with its session at another server that shares the directory, and when the first has gone."""
     shared = {"sessions": {"directory": str(tmp_path / "shared")}}
-    async with serving(Container(), shared) as later, httpx.AsyncClient() as http:
+    async with serving(Container(), shared) as later, httpx2.AsyncClient() as http:
         async with serving(Container(), shared) as earlier:
             client = Client(http, earlier.url)
             await client.begin()
@@ -231,7 +231,7 @@ async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
 async def test_an_answer_reaches_who_asked(tmp_path: Path) -> None:
     """A question of one process is answered by a request that reaches another."""
     shared = {"sessions": {"directory": str(tmp_path / "shared")}}
-    async with serving(Container(), shared) as one, serving(Container(), shared) as other, httpx.AsyncClient() as http:
+    async with serving(Container(), shared) as one, serving(Container(), shared) as other, httpx2.AsyncClient() as http:
         client = Client(http, one.url)
         await client.begin(elicitation={"form": {}})
         async with client.calling(call("ask", legacy=True)) as events:

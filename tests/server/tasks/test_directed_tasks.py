@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field
@@ -455,16 +455,16 @@ async def server(job: Job) -> AsyncIterator[HttpServer]:
 
 
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 class Poster:
     """A client that knows tasks, over HTTP."""
 
-    def __init__(self, http: httpx.AsyncClient, url: str) -> None:
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
         self._http = http
         self._url = url
 
@@ -482,7 +482,7 @@ class Poster:
 
 
 @pytest_asyncio.fixture
-async def poster(server: HttpServer, http: httpx.AsyncClient) -> Poster:
+async def poster(server: HttpServer, http: httpx2.AsyncClient) -> Poster:
     """A client."""
     return Poster(http, server.url)
 
@@ -513,9 +513,9 @@ async def test_a_task_over_http(poster: Poster, job: Job) -> None:
     assert content_of((await ended(poster, task_id))["result"]) == "done"
 
 
-async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx.AsyncClient, job: Job) -> None:
+async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx2.AsyncClient, job: Job) -> None:
     """A call ends with its connection; a task does not."""
-    async with httpx.AsyncClient(verify=False) as leaving:
+    async with httpx2.AsyncClient(verify=False) as leaving:
         task_id = await begin(Poster(leaving, server.url), "job")
         await job.started.wait()
     (call,) = server.host.handler.inflight
@@ -557,7 +557,7 @@ async def test_the_trace_of_the_headers_is_known(poster: Poster) -> None:
     assert content_of((await ended(poster, reply.json()["result"]["taskId"]))["result"]) == trace
 
 
-async def test_statuses(http: httpx.AsyncClient, server: HttpServer, poster: Poster) -> None:
+async def test_statuses(http: httpx2.AsyncClient, server: HttpServer, poster: Poster) -> None:
     """A missing extension is a bad request, a task that is not there an ordinary error."""
     bodies = {
         "tools/call": poster.written("tools/call", {"name": "must"}, roots={}),
@@ -572,7 +572,7 @@ async def test_statuses(http: httpx.AsyncClient, server: HttpServer, poster: Pos
     assert (await poster.post("tasks/result", {"taskId": "nothing"})).status_code == 404
 
 
-async def test_listening_over_http(http: httpx.AsyncClient, server: HttpServer, poster: Poster, job: Job) -> None:
+async def test_listening_over_http(http: httpx2.AsyncClient, server: HttpServer, poster: Poster, job: Job) -> None:
     """A stream that names a task tells of its end."""
     task_id = await begin(poster, "job")
     body = poster.written("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})

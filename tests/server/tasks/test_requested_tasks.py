@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 
@@ -597,9 +597,9 @@ async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
 
 
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -617,7 +617,7 @@ async def server(herald: Herald, job: Job) -> AsyncIterator[HttpServer]:
 
 
 @pytest_asyncio.fixture
-async def client(server: HttpServer, http: httpx.AsyncClient) -> Client:
+async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
     """A client with a session."""
     client = Client(http, server.url)
     await client.begin()
@@ -721,7 +721,7 @@ async def test_a_lost_stream_can_be_resumed(server: HttpServer, client: Client, 
     assert told[-1]["id"] == 7
 
 
-async def test_another_session_finds_nothing(server: HttpServer, client: Client, http: httpx.AsyncClient) -> None:
+async def test_another_session_finds_nothing(server: HttpServer, client: Client, http: httpx2.AsyncClient) -> None:
     """Without a name, a client is its session: no other may see, fetch, cancel or list its tasks."""
     task_id = await begin(client, "job")
     other = Client(http, server.url)
@@ -750,7 +750,7 @@ async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job
     assert {task.status for task in server.host._server.tasks()._tasks.values()} == {"completed"}
 
 
-async def test_waiting_keeps_a_session_alive(http: httpx.AsyncClient, job: Job) -> None:
+async def test_waiting_keeps_a_session_alive(http: httpx2.AsyncClient, job: Job) -> None:
     """A session is not idle while its client waits for a result, however long that takes."""
     async with serving(container_of(job), {"sessions": {"idle_seconds": 0.5}}) as server:
         client = Client(http, server.url)
@@ -793,7 +793,7 @@ async def test_tasks_over_stdio(tmp_path: Path) -> None:
     assert (tmp_path / "end").read_text() == "shutdown"
 
 
-async def test_a_server_over_http_is_told_to_stop(http: httpx.AsyncClient, tmp_path: Path) -> None:
+async def test_a_server_over_http_is_told_to_stop(http: httpx2.AsyncClient, tmp_path: Path) -> None:
     """Its tasks are stopped after the time for draining, and who waits for one gets what a call would have got."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "axolotl_cli", "serve", TARGET, "--transport", "http", "--port", "0"),

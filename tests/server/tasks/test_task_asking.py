@@ -6,7 +6,7 @@ import threading
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field, field_validator
@@ -236,9 +236,9 @@ async def test_nobody_answers() -> None:
 
 
 @pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx.AsyncClient]:
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
     """What clients speak HTTP with."""
-    async with httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
@@ -250,7 +250,7 @@ async def server() -> AsyncIterator[HttpServer]:
 
 
 @pytest_asyncio.fixture
-async def client(server: HttpServer, http: httpx.AsyncClient) -> Client:
+async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
     """A client with a session, which can be asked."""
     client = Client(http, server.url)
     await client.begin(elicitation={})
@@ -323,7 +323,7 @@ async def test_a_client_that_takes_no_stream_is_asked_later(server: HttpServer, 
     assert text_of((await deaf).json()) == "ordered 3"
 
 
-async def test_a_question_that_nobody_heard_is_forgotten(http: httpx.AsyncClient) -> None:
+async def test_a_question_that_nobody_heard_is_forgotten(http: httpx2.AsyncClient) -> None:
     """A question that was taken back before somebody came is not asked any more."""
     settings = {"limits": {"ask_timeout_seconds": 0.02}}
     job = Job()
@@ -365,7 +365,7 @@ async def test_a_question_is_taken_back_where_it_was_asked(client: Client) -> No
     assert reply["error"]["code"] == -32602
 
 
-async def test_a_question_that_outlives_its_task(http: httpx.AsyncClient) -> None:
+async def test_a_question_that_outlives_its_task(http: httpx2.AsyncClient) -> None:
     """A tool may take its time to stop: its question is taken back in the session, as who heard it was answered."""
     left: list[asyncio.Future[Amount]] = []
     tidied = asyncio.Event()

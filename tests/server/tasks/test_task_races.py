@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from pydantic import BaseModel
 
@@ -323,7 +323,7 @@ async def test_a_finished_task_holds_on_to_no_session() -> None:
     """The session of a task that has ended, and those who waited for it, are garbage when the client has left."""
     async with (
         serving(container_of(*[way(Traveller()) for way in WAYS[:3]])) as server,
-        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+        httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
     ):
         client = Client(http, server.url)
         await client.begin()
@@ -359,7 +359,7 @@ async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:
     job = Job()
     async with (
         serving(container_of(job)) as server,
-        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+        httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
     ):
         client = Client(http, server.url)
         await client.begin()

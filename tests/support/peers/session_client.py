@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, message
 from tests.support.servers.serving import PATIENCE_SECONDS
@@ -39,7 +39,7 @@ class Event:
 class EventReader:
     """Reads the events of a response; comments are left out."""
 
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx2.Response) -> None:
         self.response = response
         self._lines = response.aiter_lines()
 
@@ -74,16 +74,16 @@ class EventReader:
 class Client:
     """A client with a session."""
 
-    def __init__(self, http: httpx.AsyncClient, url: str) -> None:
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
         self.http = http
         self.url = url
         self.headers: dict[str, str] = {}
 
-    async def post(self, body: bytes, **headers: str) -> httpx.Response:
+    async def post(self, body: bytes, **headers: str) -> httpx2.Response:
         """Send a message and read the whole reply."""
         return await self.http.post(self.url, content=body, headers={**JSON_HEADERS, **self.headers, **headers})
 
-    async def begin(self, version: str = "2025-11-25", **capabilities: Any) -> httpx.Response:
+    async def begin(self, version: str = "2025-11-25", **capabilities: Any) -> httpx2.Response:
         """Shake hands."""
         params = {**INITIALIZE, "protocolVersion": version, "capabilities": capabilities}
         reply = await self.post(message("initialize", params))
@@ -92,7 +92,7 @@ class Client:
             assert (await self.post(INITIALIZED)).status_code == 202
         return reply
 
-    async def end(self) -> httpx.Response:
+    async def end(self) -> httpx2.Response:
         """End the session."""
         return await self.http.delete(self.url, headers=self.headers)
 

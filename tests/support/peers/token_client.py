@@ -1,6 +1,6 @@
 """A client with a handshake that comes with a token."""
 
-import httpx
+import httpx2
 
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, message
 from tests.support.servers.authenticated_server import bearer
@@ -10,12 +10,12 @@ from tests.support.servers.serving import HttpServer
 class Holder:
     """A client with a session, whose token changes."""
 
-    def __init__(self, http: httpx.AsyncClient, server: HttpServer) -> None:
+    def __init__(self, http: httpx2.AsyncClient, server: HttpServer) -> None:
         self._http = http
         self._server = server
         self._session: dict[str, str] = {}
 
-    async def send(self, token: str | None, body: bytes | None, method: str = "POST") -> httpx.Response:
+    async def send(self, token: str | None, body: bytes | None, method: str = "POST") -> httpx2.Response:
         """Send a request within the session."""
         headers = {**JSON_HEADERS, **self._session}
         if token is not None:

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import httpx
+import httpx2
 import uvicorn
 from dependency_injector import containers
 
@@ -34,7 +34,7 @@ class ConsoleServer:
         return f"http://127.0.0.1:{self.port}"
 
     @asynccontextmanager
-    async def listening(self, client: httpx.AsyncClient) -> AsyncIterator[EventReader]:
+    async def listening(self, client: httpx2.AsyncClient) -> AsyncIterator[EventReader]:
         """Hear what an open page hears."""
         async with client.stream("GET", f"{self.url}/console/events", headers=PAGE) as response:
             assert response.status_code == 200, response.status_code

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 from dependency_injector import containers
 from opentelemetry import metrics, trace
@@ -42,7 +42,7 @@ class Scraped:
 class Watched:
     """A server over HTTP, and a client that calls it."""
 
-    def __init__(self, server: HttpServer, http: httpx.AsyncClient) -> None:
+    def __init__(self, server: HttpServer, http: httpx2.AsyncClient) -> None:
         self.server = server
         self.http = http
         self.root = server.url.removesuffix("/mcp")
@@ -60,7 +60,7 @@ async def watched(container: containers.Container, **sections: Mapping[str, Any]
     settings: dict[str, Any] = {"metrics": {"enabled": True}, **sections}
     async with (
         gated({}, container, **settings) as server,
-        httpx.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
+        httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
     ):
         yield Watched(server, http)
 
