@@ -1,55 +1,56 @@
-"""Near misses: which name a caller may have meant."""
+"""`INameRule`, and the nearest known name for a misspelled one."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
 
 from axolotl_core.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from axolotl_core.tools.tool import ITool
 
+_MAX_LENGTH: Final = 256
+_MAX_NAMES: Final = 1000
+_MIN_SIMILARITY: Final = 0.7
+
 
 class INameRule(ABC):
-    """A form that every tool's name keeps, such as `namespace.method`.
+    """A rule for tool names, such as `namespace.method`.
 
-    A server does not start with a tool that breaks it, and a caller that asks for such a name is told what is wrong
-    with the name instead of that it was not found.
+    The server does not start if a tool breaks the rule. A caller that uses a name that breaks the rule reads what is
+    wrong with the name, instead of that the tool was not found.
     """
 
     @abstractmethod
     def fault_of(self, name: str) -> str | None:
-        """Say what is wrong with a name, in words for the caller; None where nothing is."""
+        """Describe to the caller what is wrong with a name; None if it is valid."""
 
 
 class DefaultNameRule(INameRule):
-    """Lets every name pass that the protocol lets pass."""
+    """Accepts every name that the protocol allows."""
 
     def fault_of(self, name: str) -> str | None:
-        """Find nothing."""
         return None
 
 
 def check_name(tool: "ITool[Any, Any]", rule: INameRule) -> None:
-    """Look at a tool's name before the tool is served.
+    """Check a tool's name before the tool is served.
 
     Raises:
-        ConfigurationError: if the rule finds a fault in it.
+        ConfigurationError: if the name breaks the rule.
     """
     fault = rule.fault_of(tool.name)
     if fault is not None:
         raise ConfigurationError(f"Tool {tool.name!r} breaks the server's rule for names: {fault}")
 
 
-_NEAR_ENOUGH = 70.0
-
-
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Find the known name most like `name`, None if none is near."""
-    from rapidfuzz import fuzz, process  # only unhappy calls pay for the import
+    """Find the known name most similar to `name`, ignoring case; None if none is similar."""
+    from difflib import get_close_matches  # only failing calls need it
 
-    candidates = list(known)
-    found = process.extract(
-        name, candidates, scorer=fuzz.ratio, processor=str.casefold, limit=1, score_cutoff=_NEAR_ENOUGH
-    )
-    return found[0][0] if found else None
+    if len(name) > _MAX_LENGTH:
+        return None
+    folded = {one.casefold(): one for one in islice(known, _MAX_NAMES)}
+    near = get_close_matches(name.casefold(), folded, n=1, cutoff=_MIN_SIMILARITY)
+    return folded[near[0]] if near else None

@@ -46,7 +46,7 @@ def test_stdio_imports_no_http_and_no_rich() -> None:
     """Serving over stdio loads neither uvicorn nor rich, nor what only some tools need."""
     modules = set(imported_modules("serve", "benchmarks.servers.axolotl_add:Container"))
     assert "axolotl_server.transports.stdio" in modules
-    assert not modules & {"uvicorn", "rich", "rich.console", "jsonschema_rs", "docstring_parser", "rapidfuzz"}
+    assert not modules & {"uvicorn", "rich", "rich.console", "jsonschema_rs", "docstring_parser"}
 
 
 def test_findings_are_lines(cli: CommandLine) -> None:

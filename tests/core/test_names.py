@@ -35,6 +35,14 @@ def test_the_nearest_of_several_is_chosen() -> None:
     assert nearest("read_file", ["read_files", "read_fi", "write_file"]) == "read_files"
 
 
+def test_the_work_is_bounded() -> None:
+    """A long name, or a long list of known names, does not occupy the server."""
+    assert nearest("a" * 300, ["a" * 300]) is None
+    names = [f"tool_number_{number}" for number in range(2000)]
+    assert nearest("tool_number_999x", names) == "tool_number_999"
+    assert nearest("echoo", [*names, "echo"]) is None
+
+
 def test_nothing_is_near_to_nothing() -> None:
     """Where no name is known, none is suggested."""
     assert nearest("echo", iter(())) is None

@@ -153,7 +153,7 @@ async def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_lookup_suggests_nothing() -> None:
     """Code that looks a tool up for nobody in particular is not told of others; without a policy it is."""
-    for said, expected in ((THIRD, "Tool not found: tool_"), ({}, "Tool not found: tool_ (did you mean 'tool_0'?)")):
+    for said, expected in ((THIRD, "Tool not found: tool_"), ({}, "Tool not found: tool_ (did you mean 'tool_9'?)")):
         async with ServerHost(offering(tools=NUMBERED), flags={"authorization": said}) as host:
             with pytest.raises(ToolNotFound) as caught:
                 host.catalogue.by_name["tool_"]

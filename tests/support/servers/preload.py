@@ -9,7 +9,6 @@ for name in (
     "docstring_parser",
     "jsonschema_rs",
     "pytest",
-    "rapidfuzz.process",
     "tests.transcripts.tools",
     "uvloop",
 ):
