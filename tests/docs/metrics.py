@@ -1,12 +1,12 @@
-"""The table of all metrics, made from the code."""
+"""The table of all metrics, generated from the code."""
 
 from axolotl_server.observation.metrics import METRICS, Metric
 from tests.docs.tables import table
 
 
 def metrics_table() -> str:
-    """Write every metric with its name for Prometheus, its labels and its meaning."""
-    columns = ("Name", "For Prometheus", "Type", "Labels", "Meaning")
+    """List every metric with its Prometheus name, labels and meaning."""
+    columns = ("Name", "Prometheus", "Type", "Labels", "Meaning")
     return table(columns, [_row(metric) for metric in METRICS])
 
 

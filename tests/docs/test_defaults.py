@@ -17,6 +17,7 @@ from axolotl_server.authentication import introspection
 from axolotl_server.authorization import authorization
 from axolotl_server.configuration import secret_files
 from axolotl_server.messages.flow_control import MAX_WAITING
+from axolotl_server.observation import metrics, tracebacks
 from tests.docs.pages import page_names, read_page
 from tests.docs.settings_reference import all_settings
 
@@ -32,6 +33,10 @@ FIGURES: Final = {
     ],
     "docs/operate/authorization.md": [f"{authorization._DECIDED_AT_ONCE} at once"],
     "docs/operate/health.md": [f"for {health._STALL_REMEMBERED_SECONDS:g} seconds after the event loop was blocked"],
+    "docs/operate/observability.md": [
+        f"{metrics._MAX_SERIES:,} label combinations",
+        f"one traceback per {tracebacks._SECONDS:g} seconds",
+    ],
     "docs/operate/settings.md": [f"up to {secret_files._MAX_BYTES // 1024} KiB"],
     "docs/operate/transports.md": [
         f"{MAX_DEPTH} levels",

@@ -12,7 +12,7 @@ async def charge(customer: str, cents: int) -> str:
     """Charge a customer."""
     log.info("charging")
     if cents > 100_000:
-        raise ConnectionError("the bank does not answer")
+        raise ConnectionError("the bank is down")
     return "charged"
 
 
