@@ -2,7 +2,11 @@
 
 import re
 from dataclasses import fields
+from typing import Any
 
+from typer.main import get_command
+
+from axolotl_cli.app import app
 from axolotl_core import IFeature, ITool
 from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.hosting.roles import Roles
@@ -83,6 +87,17 @@ def test_reasons() -> None:
     rows = re.findall(r"^\| (`[a-z_`, ]+`) \| [^|]+ \| [^|]+ \|$", read_page("docs/reference/errors.md"), re.MULTILINE)
     explained = {reason for row in rows for reason in re.findall(r"[a-z_]+", row)}
     assert given - explained == set()
+
+
+def test_commands() -> None:
+    """The page about the command line has a section for every command."""
+    root: Any = get_command(app)
+    groups = [("", root), *((f"{name} ", command) for name, command in root.commands.items())]
+    names = {f"{group}{name}" for group, command in groups for name in getattr(command, "commands", ())}
+    names -= {name for name, command in root.commands.items() if hasattr(command, "commands")}
+    titles = set(re.findall(r"^## (.+)$", read_page("docs/operate/cli.md"), re.MULTILINE))
+    assert titles - names == {"Targets", "Exit codes"}
+    assert names - titles == set()
 
 
 def test_benchmarks() -> None:
