@@ -105,3 +105,13 @@ def test_numbers_are_marked(page: str) -> None:
 def test_figures(page: str, figures: list[str]) -> None:
     """Fixed limits are quoted as they are in the code."""
     assert [figure for figure in figures if figure not in _prose(page)] == []
+
+
+@pytest.mark.parametrize("page", page_names())
+def test_settings_exist(page: str) -> None:
+    """A name in backticks that begins with a section is a setting, or a table of settings."""
+    keys = [name.replace("[]", "").split(".") for name in SETTINGS]
+    known = {".".join(one[:count]) for one in keys for count in range(1, len(one) + 1)}
+    sections = {one[0] for one in keys if len(one) > 1}
+    named = re.findall(r"`(([a-z_]+)(?:\.[a-z_<>]+)+)(?<!\.json)(?<!\.lock)`", _prose(page))
+    assert [name for name, section in named if section in sections and name not in known] == []
