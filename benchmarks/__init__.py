@@ -1,1 +1,1 @@
-"""Measure Axolotl against a bare ASGI application and the installed peers."""
+"""Benchmarks of Axolotl against a bare ASGI application and other installed frameworks."""

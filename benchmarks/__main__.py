@@ -1,4 +1,4 @@
-"""python -m benchmarks: measure, print a table, write the samples."""
+"""The command `python -m benchmarks`: runs scenarios, prints a table and saves all samples."""
 
 import argparse
 import sys
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{scenario.name:26}{scenario.summary}" for scenario in SCENARIOS))
         return 0
     if not sys.platform.startswith("linux"):
-        print("The benchmarks read the CPU time of other processes, which needs Linux.", file=sys.stderr)
+        print("The benchmarks need Linux: they read the CPU time of other processes.", file=sys.stderr)
         return 2
     scale = QUICK if options.quick else FULL
     rows = []
@@ -39,16 +39,16 @@ def _chosen(names: Sequence[str] | None) -> list[Scenario]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure Axolotl, its floor and its peers."
+        prog="python -m benchmarks", description="Compare Axolotl with a bare ASGI application and other frameworks."
     )
     names = [scenario.name for scenario in SCENARIOS]
     parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="run this scenario (repeatable)")
-    parser.add_argument("--quick", action="store_true", help="make few calls, to see that everything works")
-    parser.add_argument("--list", action="store_true", help="show the scenarios and stop")
+    parser.add_argument("--quick", action="store_true", help="make few calls, to check that everything works")
+    parser.add_argument("--list", action="store_true", help="list the scenarios and exit")
     parser.add_argument(
-        "--output", type=Path, default=_OUTPUT, help="where the samples go (default: benchmarks/results.json)"
+        "--output", type=Path, default=_OUTPUT, help="the file for the samples (default: benchmarks/results.json)"
     )
-    parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed or a contender fails")
+    parser.add_argument("--strict", action="store_true", help="exit with code 1 if a target is missed or a run fails")
     return parser
 
 

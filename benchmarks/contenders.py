@@ -1,4 +1,4 @@
-"""Who is measured, and the command that starts each of them."""
+"""The measured frameworks, with the commands that start their servers."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ Transport = Literal["stateless", "session", "stdio"]
 
 @dataclass(frozen=True)
 class Launch:
-    """Say what kind of server is wanted."""
+    """The kind of server to start."""
 
     transport: Transport
     port: int = 0
     many: bool = False
     tuned: bool = False
-    """Whether a peer gets the loop, the parser and the settings that make it fastest, not what its users get."""
+    """Whether a peer runs with the fastest event loop, parser and settings, instead of its defaults."""
     slow: bool = False
-    """Whether the tools are those that take too long."""
+    """Whether the server has the slow tools."""
 
 
 @dataclass(frozen=True)
 class Contender:
-    """Name a framework, the package it needs and how its server is started."""
+    """A framework: the package it needs and the command that starts its server."""
 
     name: str
     module: str
@@ -34,16 +34,12 @@ class Contender:
     command: Callable[[Launch], Sequence[str]]
 
     def require(self) -> None:
-        """Check that the package is there.
-
-        Raises:
-            NotInstalled: it is not.
-        """
+        """Raise NotInstalled if the package is missing."""
         if find_spec(self.module) is None:
             raise NotInstalled("not installed")
 
     def version(self) -> str | None:
-        """Return the installed version, if there is one."""
+        """Return the installed version, or None."""
         try:
             return version(self.distribution)
         except PackageNotFoundError:

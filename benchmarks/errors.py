@@ -1,9 +1,9 @@
-"""What can go wrong with one contender without ending the run."""
+"""Errors that stop the measurement of one contender, but not the run."""
 
 
 class BenchmarkError(Exception):
-    """Report that a contender could not be measured; the run goes on without it."""
+    """A contender could not be measured."""
 
 
 class NotInstalled(BenchmarkError):
-    """Report that a contender's package is missing."""
+    """The package of a contender is not installed."""

@@ -1,4 +1,4 @@
-"""A light HTTP/1.1 client: raw sockets, keep-alive, one request at a time on each connection."""
+"""A minimal HTTP/1.1 client on raw keep-alive sockets, with one request at a time per connection."""
 
 import asyncio
 import re
@@ -19,19 +19,19 @@ _REPLY_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Response:
-    """Hold the raw parts of an answer."""
+    """The raw parts of a response."""
 
     head: bytes
     body: bytes
 
     def header(self, name: str) -> str:
-        """Return a header's value, or an empty string."""
+        """Return the value of a header, or an empty string."""
         found = re.search(rb"\r\n%b: *([^\r]*)" % name.encode(), self.head, re.IGNORECASE)
         return found[1].decode() if found else ""
 
 
 class Connection(asyncio.Protocol):
-    """Send prepared requests one after the other and check each answer."""
+    """A connection that sends prepared requests one after the other and checks each response."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -41,7 +41,7 @@ class Connection(asyncio.Protocol):
         self._done: asyncio.Future[Response] | None = None
 
     def send_all(self, requests: Sequence[bytes], expected: bytes) -> "asyncio.Future[Response]":
-        """Send the requests in turn; the future holds the last answer, or the first that is not as expected."""
+        """Send the requests in turn. The future holds the last response, and fails at the first unexpected one."""
         self._pending = list(reversed(requests))
         self._expected = expected
         self._done = asyncio.get_running_loop().create_future()
@@ -49,30 +49,27 @@ class Connection(asyncio.Protocol):
         return self._done
 
     def close(self) -> None:
-        """Close the socket."""
         if self._transport is not None:
             self._transport.close()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        """Collect an answer and send the next request behind it."""
+        """Send the next request when the response is complete."""
         self._buffer += data
         response = self._complete()
         if response is None:
             return
         self._buffer.clear()
         if self._expected not in response.body or (self._expected and not response.head.startswith(_OK)):
-            self._fail(f"unexpected answer: {response.head[:15].decode()} {response.body[:200].decode()}")
+            self._fail(f"unexpected reply: {response.head[:15].decode()} {response.body[:200].decode()}")
         elif self._pending:
             self._send_next()
         elif self._done is not None:
             self._done.set_result(response)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Fail the running requests."""
         self._fail("the server closed the connection")
 
     def _send_next(self) -> None:
@@ -84,7 +81,7 @@ class Connection(asyncio.Protocol):
             self._done.set_exception(BenchmarkError(reason))
 
     def _complete(self) -> Response | None:
-        """Return the answer once the buffer holds all of it."""
+        """Return the response once the buffer contains all of it."""
         end = self._buffer.find(_END_OF_HEAD)
         if end < 0:
             return None
@@ -98,7 +95,7 @@ class Connection(asyncio.Protocol):
 
 
 class HttpClient:
-    """Drive several connections to one server from a loop of its own."""
+    """Several connections to one server, driven by a separate event loop."""
 
     def __init__(self, port: int, connections: int) -> None:
         self._port = port
@@ -107,23 +104,20 @@ class HttpClient:
         self._loop = uvloop.new_event_loop()
 
     def connect(self) -> None:
-        """Open the connections anew: servers close those that idled while others had their turn."""
+        """Open new connections: servers close those that were idle while other contenders were measured."""
         self._loop.run_until_complete(self._connect())
 
     def exchange(self, request: bytes, connection: int = 0) -> Response:
-        """Send one request and return its answer, whatever it is."""
+        """Send one request and return its response, even if it is an error."""
         return self._loop.run_until_complete(self._send([[request]], b"", connection))
 
     def run(self, batches: Sequence[Sequence[bytes]], expected: bytes) -> Response:
-        """Send a batch of requests on each connection, all at the same time; return one of the answers.
-
-        Raises:
-            BenchmarkError: an answer lacks the expected bytes, or the server is gone.
+        """Send one batch of requests per connection, all at the same time, and return one of the responses.
+        Raises BenchmarkError if a response lacks the expected bytes or the server is gone.
         """
         return self._loop.run_until_complete(self._send(batches, expected, 0))
 
     def close(self) -> None:
-        """Close the connections and the loop."""
         self._loop.run_until_complete(self._disconnect())
         self._loop.close()
 
@@ -151,5 +145,5 @@ class HttpClient:
         try:
             answers = await asyncio.wait_for(asyncio.gather(*running), _REPLY_SECONDS)
         except TimeoutError as error:
-            raise BenchmarkError("no answer in time") from error
+            raise BenchmarkError("no reply in time") from error
         return answers[0]

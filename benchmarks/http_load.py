@@ -1,4 +1,4 @@
-"""Put load on an HTTP server and charge it the CPU time of its process."""
+"""HTTP load, measured in CPU time of the server process."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -16,12 +16,12 @@ CONNECTIONS = 8
 _FIRST_ID = 100_000
 
 Encode = Callable[[int, int, int], list[bytes]]
-"""Encode the calls of one connection: its index, the first id and the number of calls."""
+"""Encodes the calls of one connection, given its index, the first id and the number of calls."""
 
 
 @dataclass(frozen=True)
 class HttpServer:
-    """Hold a running server and a client connected to it."""
+    """A running server and a client that is connected to it."""
 
     pid: int
     port: int
@@ -32,11 +32,7 @@ class HttpServer:
 def http_server(
     contender: Contender, transport: Transport, *, many: bool = False, tuned: bool = False
 ) -> Iterator[HttpServer]:
-    """Start a contender's server and connect to it.
-
-    Raises:
-        BenchmarkError: it is not installed, or does not start.
-    """
+    """Start the server of a contender and connect to it."""
     contender.require()
     port = free_port()
     with listening(contender.command(Launch(transport, port, many, tuned)), port) as process:
@@ -49,7 +45,7 @@ def http_server(
 
 
 class CallLoad:
-    """Send calls over all connections, each with an id of its own, and measure the CPU time of one."""
+    """Sends calls with unique ids over all connections and measures the CPU time per call."""
 
     def __init__(self, server: HttpServer, encode: Encode, calls: int) -> None:
         self._server = server
@@ -58,7 +54,6 @@ class CallLoad:
         self._next_id = _FIRST_ID
 
     def measure(self) -> Sample:
-        """Run one round."""
         batches = [self._batch(connection) for connection in range(CONNECTIONS)]
         self._server.client.connect()
         begin = cpu_seconds(self._server.pid)
@@ -72,26 +67,26 @@ class CallLoad:
         return self._encode(connection, first, self._calls_per_connection)
 
 
-def modern_calls(
+def stateless_calls(
     contender: Contender, calls: int, *, many: bool = False, tuned: bool = False
 ) -> Callable[[Scale], AbstractContextManager[Measure]]:
-    """Return a series of self-contained calls."""
+    """Return a series of stateless calls."""
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
         with http_server(contender, "stateless", many=many, tuned=tuned) as server:
-            yield _warm(CallLoad(server, _modern(server), scale.calls(calls)))
+            yield _warm(CallLoad(server, _stateless(server), scale.calls(calls)))
 
     return opened
 
 
 def session_calls(contender: Contender, calls: int) -> Callable[[Scale], AbstractContextManager[Measure]]:
-    """Return a series of calls in legacy sessions, one session on each connection."""
+    """Return a series of calls in sessions, with one session per connection."""
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
         with http_server(contender, "session", tuned=True) as server:
-            yield _warm(CallLoad(server, _legacy(server), scale.calls(calls)))
+            yield _warm(CallLoad(server, _in_session(server), scale.calls(calls)))
 
     return opened
 
@@ -101,18 +96,18 @@ def _warm(load: CallLoad) -> Measure:
     return load.measure
 
 
-def _modern(server: HttpServer) -> Encode:
-    return lambda connection, first, count: wire.modern_calls(server.port, first, count)
+def _stateless(server: HttpServer) -> Encode:
+    return lambda connection, first, count: wire.stateless_calls(server.port, first, count)
 
 
-def _legacy(server: HttpServer) -> Encode:
+def _in_session(server: HttpServer) -> Encode:
     sessions = [_open_session(server, connection) for connection in range(CONNECTIONS)]
-    return lambda connection, first, count: wire.legacy_calls(server.port, sessions[connection], first, count)
+    return lambda connection, first, count: wire.session_calls(server.port, sessions[connection], first, count)
 
 
 def _open_session(server: HttpServer, connection: int) -> str:
-    session = server.client.exchange(wire.legacy_handshake(server.port), connection).header("mcp-session-id")
+    session = server.client.exchange(wire.session_initialize(server.port), connection).header("mcp-session-id")
     if not session:
-        raise BenchmarkError("the server opened no session")
-    server.client.exchange(wire.legacy_initialized(server.port, session), connection)
+        raise BenchmarkError("the server did not open a session")
+    server.client.exchange(wire.session_initialized(server.port, session), connection)
     return session

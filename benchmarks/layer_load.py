@@ -1,4 +1,4 @@
-"""Call a tool in this process, through everything that a server puts around it, and measure one call."""
+"""In-process calls through all layers of a server, measured per call."""
 
 import asyncio
 import os
@@ -29,9 +29,8 @@ _QUOTED_CHARACTERS = 300
 
 
 class LayerRounds:
-    """Measure variants side by side: a round has many short blocks of calls, which take turns in a random order.
-
-    What a layer adds is less than what a machine varies by from one second to the next.
+    """Measures variants side by side: each round runs many short blocks of calls in random order.
+    A layer costs less than a machine varies from one second to the next.
     """
 
     def __init__(self) -> None:
@@ -40,7 +39,7 @@ class LayerRounds:
         self._order = random.Random(20260728)
 
     def calls_of(self, variant: Variant) -> Callable[[Scale], AbstractContextManager[Measure]]:
-        """Return a series of calls, one after the other, under a policy."""
+        """Return a series of sequential calls of a variant."""
 
         @contextmanager
         def opened(scale: Scale) -> Iterator[Measure]:
@@ -51,7 +50,7 @@ class LayerRounds:
         return opened
 
     def _measure(self, name: str, blocks: int) -> Sample:
-        """Give what the round has to say about one variant; the first who asks again begins the next round."""
+        """Return the result of one variant; the first repeated name starts a new round."""
         if name not in self._results:
             self._results = self._round(blocks)
         result = self._results.pop(name)
@@ -73,7 +72,7 @@ class LayerRounds:
 
 
 class _Load:
-    """A server, and the calls of one block."""
+    """A server and the calls of one block."""
 
     def __init__(self, variant: Variant, host: ServerHost, loop: asyncio.AbstractEventLoop) -> None:
         self._key = _ONE_KEY if variant.one_key else None
@@ -84,7 +83,7 @@ class _Load:
         self._next_id = 1
 
     def measure(self) -> Sample:
-        """Make the calls; whatever works for them is charged to them, in threads and processes too."""
+        """Make the calls and include the CPU time of threads and child processes."""
         calls = self._call_all(wire.keyed_calls(self._next_id, self._calls, self._key))
         self._next_id += self._calls
         spent, begin = self._cpu_seconds(), time.perf_counter()
@@ -110,7 +109,7 @@ def _served(variant: Variant) -> Iterator[_Load]:
         if variant.needs_redis:
             stack.enter_context(redis_server(directory))
         runner = stack.enter_context(asyncio.Runner(loop_factory=uvloop.new_event_loop))
-        # Loops take turns, and the watchdog would take one that waits for its turn for one that is blocked.
+        # The event loops take turns, and the watchdog would report a waiting one as blocked.
         settings = {"limits": {"loop_stall_seconds": None}, **variant.settings(directory)}
         host = ServerHost(variant.container(), flags=settings)
         runner.run(host.start())

@@ -1,4 +1,4 @@
-"""The same tool with one policy after the other around it."""
+"""Variants of one tool, each with a different policy."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ TOOLSET = "desk"
 
 
 class KeyedPair(BaseModel):
-    """Hold two integers, and what makes a call another one."""
+    """Two integers, and a key that makes calls distinct."""
 
     a: int
     b: int
@@ -24,7 +24,7 @@ class KeyedPair(BaseModel):
 
 
 class KeyedAdd(ITool[KeyedPair, Sum]):
-    """Add two integers."""
+    """Adds two integers."""
 
     name = "add"
     description = "Add two integers."
@@ -32,24 +32,21 @@ class KeyedAdd(ITool[KeyedPair, Sum]):
     suspends = False
 
     async def execute(self, arguments: KeyedPair, context: ToolContext) -> Sum:
-        """Return the sum."""
         return Sum(result=arguments.a + arguments.b)
 
 
 class ReportingAdd(KeyedAdd):
-    """Add two integers, and tell of progress once."""
+    """Adds two integers and reports progress once."""
 
     async def execute(self, arguments: KeyedPair, context: ToolContext) -> Sum:
-        """Return the sum."""
         context.report_progress(1, 1)
         return Sum(result=arguments.a + arguments.b)
 
 
 class PassingLayer(ILayer):
-    """Pass calls on, as the smallest layer that somebody could write."""
+    """The smallest possible layer, which only passes calls on."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put a coroutine around the tool."""
 
         async def passed(call: ToolCall) -> Any:
             return await call_next(call)
@@ -63,30 +60,30 @@ def _nothing(directory: Path) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Variant:
-    """Say what is around the tool."""
+    """A tool and the settings around it."""
 
     name: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    """What the tool says of itself."""
+    """Attributes of the tool."""
     settings: Callable[[Path], Mapping[str, Any]] = _nothing
-    """What an operator says; files go to the directory, where Redis listens too."""
+    """Settings for a directory, which holds files and the socket of Redis."""
     kind: type[KeyedAdd] = KeyedAdd
     layers: Sequence[ILayer] = ()
     calls: int = 50
-    """How many are made at a time."""
+    """The number of calls per block."""
     one_key: bool = False
     """Whether all calls have the same arguments."""
     needs_redis: bool = False
     at_most: float | None = None
-    """How much dearer than a plain call it may be."""
+    """The target: the highest allowed ratio to a plain call."""
 
     @property
     def has_processes(self) -> bool:
-        """Whether other processes work for a call."""
+        """Whether calls use other processes."""
         return self.needs_redis or self.attributes.get("execution") == "process"
 
     def container(self) -> containers.Container:
-        """Put the tool into a tool set."""
+        """Return a container with the tool in a tool set."""
         tool = self.kind()
         for name, value in self.attributes.items():
             setattr(tool, name, value)

@@ -1,4 +1,4 @@
-"""The vocabulary of a benchmark: scenarios, series, metrics, targets and rows."""
+"""The terms of a benchmark: scenarios, series, metrics, targets and rows."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -6,23 +6,23 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Sample = Mapping[str, float]
-"""One round's values of one series, by metric key."""
+"""The values of one series in one round, by metric key."""
 
 Measure = Callable[[], Sample]
-"""Run one round and return its sample."""
+"""Runs one round and returns its sample."""
 
 Verdict = Literal["ok", "miss", "absent", "failed", ""]
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Say how much work a run does; a spread needs two rounds at least."""
+    """The amount of work in a run. A spread needs at least two rounds."""
 
     rounds: int
     share: float
 
     def calls(self, count: int) -> int:
-        """Return the share of a full run's calls, at least sixteen."""
+        """Scale a number of calls; the minimum is 16."""
         return max(16, round(count * self.share))
 
 
@@ -32,21 +32,21 @@ QUICK = Scale(rounds=2, share=0.05)
 
 @dataclass(frozen=True)
 class Comparison:
-    """Relate a series to a baseline, with a bound on the ratio where there is a target."""
+    """The baseline of a series, and a bound on the ratio if there is a target."""
 
     baseline: str
     at_most: float | None = None
     at_least: float | None = None
 
     def met(self, ratio: float) -> bool:
-        """Tell whether a ratio keeps the bounds."""
+        """Return whether a ratio is within the bounds."""
         above = self.at_least is None or ratio >= self.at_least
         below = self.at_most is None or ratio <= self.at_most
         return above and below
 
     @property
     def target(self) -> str:
-        """Return the bound in words, or nothing if there is none."""
+        """Return the bound as text, or an empty string."""
         if self.at_most is not None:
             return f"≤ {self.at_most:.3g} × {self.baseline}"
         if self.at_least is not None:
@@ -56,7 +56,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Metric:
-    """Name one value of a scenario's samples and what it is compared with, by series."""
+    """One value of the samples, with the comparison for each series."""
 
     key: str
     title: str
@@ -66,7 +66,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Series:
-    """Name something to measure and how to open it; opening starts and warms a server."""
+    """A contender in a scenario. Opening it starts and warms up a server."""
 
     name: str
     open: Callable[[Scale], AbstractContextManager[Measure]]
@@ -74,7 +74,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Scenario:
-    """Group the series that are measured side by side, round by round."""
+    """Series that are measured side by side, round by round."""
 
     name: str
     summary: str
@@ -83,13 +83,13 @@ class Scenario:
     rounds: int | None = None
 
     def rounds_at(self, scale: Scale) -> int:
-        """Return the number of rounds, which slow scenarios cap."""
+        """Return the number of rounds; slow scenarios have a maximum."""
         return scale.rounds if self.rounds is None else min(self.rounds, scale.rounds)
 
 
 @dataclass(frozen=True)
 class Row:
-    """Hold one line of the result table; the spread is the middle half of the rounds' ratios."""
+    """One line of the result table. The spread is the interquartile range of the ratios."""
 
     scenario: str
     metric: str

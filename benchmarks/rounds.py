@@ -1,4 +1,4 @@
-"""Measure a scenario in interleaved rounds and turn its samples into rows."""
+"""Measuring a scenario in interleaved rounds."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ Failures = dict[str, BenchmarkError]
 
 
 def run_scenario(scenario: Scenario, scale: Scale) -> list[Row]:
-    """Open every series, measure them turn by turn, and compare them."""
+    """Open every series, measure all of them round by round, and compare them."""
     failures: Failures = {}
     with ExitStack() as stack:
         measures = _open(scenario, scale, stack, failures)
@@ -36,7 +36,7 @@ def _open(scenario: Scenario, scale: Scale, stack: ExitStack, failures: Failures
 
 
 def _measure(measures: Mapping[str, Measure], rounds: int, failures: Failures) -> Samples:
-    """Take one sample of each series per round, so that drift of the machine meets all of them."""
+    """Take one sample per series and round, so that a change in the speed of the machine affects all series."""
     samples: Samples = {name: [] for name in measures}
     for _ in range(rounds):
         for name, measure in measures.items():
@@ -67,7 +67,7 @@ def _values(samples: Samples, name: str, metric: Metric) -> tuple[float, ...]:
 
 
 def _compared(row: Row, comparison: Comparison, base: tuple[float, ...]) -> Row:
-    """Compare within each round and take the median: what slows a round slows both sides of its ratio."""
+    """Use the median of the ratios within each round: a slow round affects both sides of its ratio."""
     ratios = [value / baseline for value, baseline in zip(row.samples, base, strict=True)]
     low, ratio, high = quantiles(ratios, n=4, method="inclusive")
     verdict: Verdict = ""

@@ -1,4 +1,4 @@
-"""Wait for the answers of slow tools over HTTP and measure how long they take."""
+"""Response times of slow tools over HTTP."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ _REPLY_SECONDS = 120.0
 
 
 def slow_calls(contender: Contender) -> Callable[[Scale], AbstractContextManager[Measure]]:
-    """Return a series of the times to the answers of three calls: to tools that block, swallow, and have to wait."""
+    """Return a series of response times: a blocking tool, one that ignores cancellation, and one behind slow calls."""
 
     @contextmanager
     def opened(scale: Scale) -> Iterator[Measure]:
@@ -44,7 +44,7 @@ async def _sample(port: int) -> Sample:
 
 
 async def _seconds_behind(port: int) -> float:
-    """Measure a quick call that comes after many slow ones, and wait for them too."""
+    """Measure a quick call that is sent after many slow ones, then wait for those."""
     slow = [asyncio.ensure_future(_answer_seconds(port, "block")) for _ in range(SLOW_CALLS)]
     await asyncio.sleep(0.1)
     seconds = await _answer_seconds(port, "quick")
@@ -53,18 +53,18 @@ async def _seconds_behind(port: int) -> float:
 
 
 async def _answer_seconds(port: int, name: str) -> float:
-    """Measure one call on a connection of its own; a quick one must be answered as it should be."""
+    """Measure one call on a separate connection; the reply of a quick one is checked."""
     try:
         _, connection = await asyncio.get_running_loop().create_connection(Connection, "127.0.0.1", port)
     except OSError as error:
         raise BenchmarkError(f"the server does not accept connections: {error}") from error
     begin = time.perf_counter()
     expected = QUICK.encode() if name == "quick" else b""
-    answered = connection.send_all([wire.modern_call(port, name)], expected)
+    answered = connection.send_all([wire.stateless_call(port, name)], expected)
     try:
         await asyncio.wait_for(answered, _REPLY_SECONDS)
     except TimeoutError as error:
-        raise BenchmarkError(f"no answer of {name} in time") from error
+        raise BenchmarkError(f"no reply from {name} in time") from error
     finally:
         connection.close()
     return time.perf_counter() - begin

@@ -1,4 +1,4 @@
-"""A client of a server on standard input and output: raw pipes and lines."""
+"""A client of stdio servers on raw pipes."""
 
 import os
 import select
@@ -16,7 +16,7 @@ _REPLY_SECONDS = 120.0
 
 
 class StdioClient:
-    """Speak to one server process over its pipes."""
+    """A client of one server process."""
 
     def __init__(self, process: Process) -> None:
         if process.stdin is None or process.stdout is None:
@@ -27,10 +27,8 @@ class StdioClient:
         self._poll.register(self._stdout.fileno(), select.POLLIN | select.POLLHUP)
 
     def initialize(self) -> None:
-        """Shake hands and wait for the answer.
-
-        Raises:
-            BenchmarkError: the server refused, or is gone.
+        """Perform the handshake.
+        Raises BenchmarkError if the server refuses or is gone.
         """
         self._write(wire.stdio_handshake())
         if b'"protocolVersion"' not in self._read_lines(1):

@@ -1,4 +1,4 @@
-"""Start a server on pipes and talk to it."""
+"""A stdio server with a connected client."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from benchmarks.stdio_client import StdioClient
 
 @dataclass(frozen=True)
 class StdioServer:
-    """Hold a running server and a client that has shaken hands with it."""
+    """A running server and a client that has completed the handshake."""
 
     pid: int
     client: StdioClient
@@ -19,11 +19,7 @@ class StdioServer:
 
 @contextmanager
 def stdio_server(contender: Contender) -> Iterator[StdioServer]:
-    """Start a contender's server and shake hands.
-
-    Raises:
-        BenchmarkError: it is not installed, or does not answer.
-    """
+    """Start the server of a contender and perform the handshake."""
     contender.require()
     with started(contender.command(Launch("stdio")), pipes=True) as process:
         client = StdioClient(process)

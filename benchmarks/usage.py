@@ -21,7 +21,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def _own_seconds(pid: int) -> float:
-    # The clock id that clock_getcpuclockid(3) makes: nanoseconds, where /proc/<pid>/stat counts in hundredths.
+    # The clock id of clock_getcpuclockid(3), which counts nanoseconds; /proc/<pid>/stat counts hundredths of a second.
     return time.clock_gettime((~pid << 3) | 2)
 
 

@@ -1,29 +1,29 @@
-"""The requests of the load, encoded before a clock starts."""
+"""Encoded requests, prepared before measuring."""
 
 import json
 from collections.abc import Iterable
 from typing import Any
 
-MODERN = "2026-07-28"
-LEGACY = "2025-11-25"
+STATELESS = "2026-07-28"
+HANDSHAKE = "2025-11-25"
 ANSWER = b'"structuredContent":{"result":5}'
-"""What every reply to the call must contain."""
+"""A part of every correct reply."""
 
 _META = {
     "_meta": {
-        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/protocolVersion": STATELESS,
         "io.modelcontextprotocol/clientCapabilities": {},
     }
 }
 _ARGUMENTS = {"a": 2, "b": 3}
 _CALL = {"name": "add", "arguments": _ARGUMENTS}
-_HANDSHAKE = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
+_INITIALIZE = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "benchmark", "version": "1"}}
 _INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
 def stdio_handshake() -> bytes:
-    """Return the line that opens a legacy conversation."""
-    return _message(0, "initialize", _HANDSHAKE) + b"\n"
+    """Return the line with the request `initialize`."""
+    return _message(0, "initialize", _INITIALIZE) + b"\n"
 
 
 def stdio_initialized() -> bytes:
@@ -32,60 +32,60 @@ def stdio_initialized() -> bytes:
 
 
 def stdio_calls(first: int, count: int) -> list[bytes]:
-    """Return one line for each call, with rising ids."""
+    """Return one line per call, with increasing ids."""
     return [body + b"\n" for body in _bodies(range(first, first + count), _CALL)]
 
 
 def keyed_calls(first: int, count: int, key: str | None) -> list[bytes]:
-    """Return self-contained calls without headers, with rising ids; each has a key of its own unless one is given."""
+    """Return stateless calls without headers, with increasing ids and a unique key each, unless a key is given."""
     ids = range(first, first + count)
     keys = (f"{identifier:08}" if key is None else key for identifier in ids)
     params = ({**_CALL, "arguments": {**_ARGUMENTS, "key": own}, **_META} for own in keys)
     return [_message(identifier, "tools/call", one) for identifier, one in zip(ids, params, strict=True)]
 
 
-def modern_calls(port: int, first: int, count: int) -> list[bytes]:
-    """Return self-contained calls with their mirrored headers."""
-    head = _head(port, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": "add"})
+def stateless_calls(port: int, first: int, count: int) -> list[bytes]:
+    """Return stateless calls with their mirrored headers."""
+    head = _head(port, {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": "add"})
     return [_post(head, body) for body in _bodies(range(first, first + count), _CALL | _META)]
 
 
-def modern_call(port: int, name: str) -> bytes:
-    """Return a self-contained call of a tool without arguments."""
-    head = _head(port, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": name})
+def stateless_call(port: int, name: str) -> bytes:
+    """Return a stateless call of a tool without arguments."""
+    head = _head(port, {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": name})
     return _post(head, _message(1, "tools/call", {"name": name, "arguments": {}} | _META))
 
 
-def modern_list(port: int, cursor: str | None) -> bytes:
+def stateless_list(port: int, cursor: str | None) -> bytes:
     """Return a request for one page of the tools."""
-    head = _head(port, {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/list"})
+    head = _head(port, {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/list"})
     page = {} if cursor is None else {"cursor": cursor}
     return _post(head, _message(1, "tools/list", page | _META))
 
 
-def legacy_handshake(port: int) -> bytes:
+def session_initialize(port: int) -> bytes:
     """Return the request that opens a session."""
-    return _post(_head(port, {}), _message(0, "initialize", _HANDSHAKE))
+    return _post(_head(port, {}), _message(0, "initialize", _INITIALIZE))
 
 
-def legacy_initialized(port: int, session: str) -> bytes:
+def session_initialized(port: int, session: str) -> bytes:
     """Return the notification that ends a session's handshake."""
     return _post(_session_head(port, session), _INITIALIZED)
 
 
-def legacy_calls(port: int, session: str, first: int, count: int) -> list[bytes]:
-    """Return calls inside a session, with rising ids."""
+def session_calls(port: int, session: str, first: int, count: int) -> list[bytes]:
+    """Return calls in a session, with increasing ids."""
     head = _session_head(port, session)
     return [_post(head, body) for body in _bodies(range(first, first + count), _CALL)]
 
 
-def legacy_end(port: int, session: str) -> bytes:
+def session_end(port: int, session: str) -> bytes:
     """Return the request that ends a session."""
     return b"%b\r\n\r\n" % _session_head(port, session).replace(b"POST", b"DELETE", 1)
 
 
 def _session_head(port: int, session: str) -> bytes:
-    return _head(port, {"MCP-Protocol-Version": LEGACY, "Mcp-Session-Id": session})
+    return _head(port, {"MCP-Protocol-Version": HANDSHAKE, "Mcp-Session-Id": session})
 
 
 def _head(port: int, headers: dict[str, str]) -> bytes:

@@ -1,4 +1,4 @@
-"""Time how long Axolotl takes to make tools of many typed functions and to compile them."""
+"""The time that Axolotl takes to create and compile many typed tools."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from benchmarks.servers.functions import Function
 
 
 def register(functions: list[Function]) -> None:
-    """Make a server that is ready to serve the functions."""
+    """Create a server that is ready to serve the functions."""
     container = containers.DynamicContainer()
     container.tools = providers.List(*(providers.Object(tool(function)) for function in functions))
     asyncio.run(ServerHost(container).start())

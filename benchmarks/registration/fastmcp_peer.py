@@ -1,4 +1,4 @@
-"""Time how long FastMCP takes to register many typed functions."""
+"""The time that FastMCP takes to register many typed functions."""
 
 from fastmcp import FastMCP
 
@@ -7,7 +7,7 @@ from benchmarks.servers.functions import Function
 
 
 def register(functions: list[Function]) -> None:
-    """Make a server that is ready to serve the functions."""
+    """Create a server that is ready to serve the functions."""
     server = FastMCP("benchmark")
     for function in functions:
         server.add_tool(function)

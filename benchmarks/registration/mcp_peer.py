@@ -1,4 +1,4 @@
-"""Time how long the official SDK takes to register many typed functions."""
+"""The time that the official SDK takes to register many typed functions."""
 
 from mcp.server import MCPServer
 
@@ -7,7 +7,7 @@ from benchmarks.servers.functions import Function
 
 
 def register(functions: list[Function]) -> None:
-    """Make a server that is ready to serve the functions."""
+    """Create a server that is ready to serve the functions."""
     server = MCPServer("benchmark", log_level="ERROR")
     for function in functions:
         server.add_tool(function)

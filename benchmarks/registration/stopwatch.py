@@ -1,4 +1,4 @@
-"""Time one registration and print the result."""
+"""The time of one registration."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from benchmarks.servers.functions import MANY, Function, typed_functions
 
 
 def timed(register: Callable[[list[Function]], None]) -> None:
-    """Register many functions and print the CPU seconds it took; imports and definitions do not count."""
+    """Register many functions and print the CPU seconds, not counting imports and definitions."""
     functions = typed_functions(MANY)
     begin = time.process_time()
     register(functions)

@@ -1,10 +1,10 @@
-"""What is measured: one module for each scenario."""
+"""The scenarios, one module each."""
 
 from benchmarks.scenarios import (
     call_many,
     deadlines,
-    http_legacy,
-    http_modern,
+    http_handshake,
+    http_stateless,
     keyword_search,
     layers,
     list_many,
@@ -19,8 +19,8 @@ from benchmarks.scenarios import (
 SCENARIOS = tuple(
     module.SCENARIO
     for module in (
-        http_modern,
-        http_legacy,
+        http_stateless,
+        http_handshake,
         stdio_pipelined,
         stdio_serial,
         start,

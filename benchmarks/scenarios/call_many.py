@@ -1,14 +1,14 @@
-"""A call on a server with a thousand tools, beside the same call on a server with one."""
+"""A call on a server with 1,000 tools, compared with a server with one tool."""
 
 from benchmarks.contenders import AXOLOTL, FASTMCP, MCP
-from benchmarks.http_load import modern_calls
+from benchmarks.http_load import stateless_calls
 from benchmarks.model import Comparison, Metric, Scenario, Series
 
 NAME = "call with 1000 tools"
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="the modern call on a server with 1,000 tools, against one with a single tool",
+    summary="a stateless call on a server with 1,000 tools, compared with a server with one tool",
     metrics=(
         Metric(
             "cpu",
@@ -22,12 +22,12 @@ SCENARIO = Scenario(
         ),
     ),
     series=(
-        Series("axolotl, 1 tool", modern_calls(AXOLOTL, 3000)),
-        Series("axolotl, 1000 tools", modern_calls(AXOLOTL, 3000, many=True)),
-        Series("mcp, 1 tool", modern_calls(MCP, 400, tuned=True)),
-        Series("mcp, 1000 tools", modern_calls(MCP, 400, many=True, tuned=True)),
-        Series("fastmcp, 1 tool", modern_calls(FASTMCP, 160, tuned=True)),
-        Series("fastmcp, 1000 tools", modern_calls(FASTMCP, 16, many=True, tuned=True)),
+        Series("axolotl, 1 tool", stateless_calls(AXOLOTL, 3000)),
+        Series("axolotl, 1000 tools", stateless_calls(AXOLOTL, 3000, many=True)),
+        Series("mcp, 1 tool", stateless_calls(MCP, 400, tuned=True)),
+        Series("mcp, 1000 tools", stateless_calls(MCP, 400, many=True, tuned=True)),
+        Series("fastmcp, 1 tool", stateless_calls(FASTMCP, 160, tuned=True)),
+        Series("fastmcp, 1000 tools", stateless_calls(FASTMCP, 16, many=True, tuned=True)),
     ),
     rounds=9,
 )

@@ -1,4 +1,4 @@
-"""How long a caller waits at a deadline of half a second, when the tool does not keep it."""
+"""The time until callers are answered when tools exceed a timeout of 0.5 s."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from benchmarks.slow_load import SLOW_CALLS, slow_calls
 
 NAME = "deadline"
 _KEPT = 1.1
-"""A tenth of the half second are the 50 ms within which an answer is promised."""
+"""The server promises a response within 50 ms after the deadline, which is a tenth of the timeout."""
 
 
 @contextmanager
@@ -29,7 +29,7 @@ def _metric(key: str, title: str) -> Metric:
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="time to the answer at a deadline of 0.5 s, of tools that block, swallow, or wait behind 60 others",
+    summary="time to the response with a timeout of 0.5 s: blocking, ignoring cancellation, behind 60 slow calls",
     metrics=(
         _metric("block", "blocking tool"),
         _metric("swallow", "swallowing tool"),

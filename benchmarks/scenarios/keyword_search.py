@@ -1,4 +1,4 @@
-"""The search of `axolotl_examples.keyword_search` over stdio, beside grep on the same tree."""
+"""The example `axolotl_examples.keyword_search` over stdio, compared with grep on the same tree."""
 
 import json
 import os
@@ -30,7 +30,7 @@ _SERVE = ("-m", "axolotl_cli", "serve", "axolotl_examples.keyword_search:Contain
 
 
 def _plant(root: Path, files: int) -> None:
-    """Write a tree of source-like files of 0.5 to 10 kB; every hundredth of them contains the keyword once."""
+    """Write a tree of source-like files of 0.5 to 10 kB; one in a hundred contains the keyword once."""
     dice = random.Random(20260728)
     words = ["".join(dice.choices("abcdefghijklmnopqrstuvwxyz_", k=dice.randint(2, 10))) for _ in range(2000)]
     lines = [" ".join(dice.choices(words, k=8)) for _ in range(2000)]
@@ -48,7 +48,7 @@ def _plant(root: Path, files: int) -> None:
 
 @contextmanager
 def _tree(scale: Scale) -> Iterator[tuple[Path, int]]:
-    """Plant a tree and tell how often the keyword is in it; both series get an equal one."""
+    """Create a tree and yield it with the number of matches; both series use equal trees."""
     files = scale.calls(_FILES)
     with TemporaryDirectory() as directory:
         _plant(Path(directory), files)
@@ -75,10 +75,8 @@ def _grep(scale: Scale) -> Iterator[Measure]:
 
 
 class _SearchClient(StdioClient):
-    """Speak to the search server."""
-
     def search(self) -> int:
-        """Search the tree and return how often the keyword was found."""
+        """Search the tree and return the number of matches."""
         self._write(_CALL)
         result = json.loads(self._read_lines(1)).get("result", {})
         return int(result.get("structuredContent", {}).get("match_count", 0))
@@ -112,7 +110,7 @@ def _timed(search: Callable[[], int], hits: int) -> Sample:
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="one keyword in a tree of 10,000 files, over stdio, against grep -rnI",
+    summary="one search in a tree of 10,000 files over stdio, compared with grep -rnI",
     metrics=(Metric("wall", NAME, "ms", {"axolotl": Comparison("grep", at_most=3)}),),
     series=(Series("axolotl", _axolotl), Series("grep", _grep)),
 )

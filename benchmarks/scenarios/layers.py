@@ -1,4 +1,4 @@
-"""What each policy adds to a call of the tools that it concerns, beside a call without any."""
+"""The cost of each policy, compared with a plain call."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,7 +12,7 @@ from benchmarks.model import Comparison, Metric, Scenario, Series
 NAME = "layers"
 _PLAIN = "plain"
 _FREE = 1.1
-"""What is not there costs nothing; the rest is noise."""
+"""A policy that does not apply must be free; the margin allows for noise."""
 
 Settings = Callable[[Path], Mapping[str, Any]]
 
@@ -27,7 +27,7 @@ _ONCE = Idempotency(key="key", window_seconds=60)
 _DESTRUCTIVE = {"annotations": ToolAnnotations(destructive=True)}
 
 
-def _said(**settings: Any) -> Settings:
+def _fixed(**settings: Any) -> Settings:
     return lambda directory: settings
 
 
@@ -54,13 +54,13 @@ def _many(directory: Path) -> Mapping[str, Any]:
 
 _VARIANTS = (
     Variant(_PLAIN),
-    Variant("approval, not needed", settings=_said(approval={"required_for": "destructive"}), at_most=_FREE),
+    Variant("approval, not needed", settings=_fixed(approval={"required_for": "destructive"}), at_most=_FREE),
     Variant("a layer of one's own", layers=[PassingLayer()]),
-    Variant("authorization, 10 rules", settings=_said(authorization=_RULES)),
-    Variant("quota, 2 rules", settings=_said(quotas={"rules": _QUOTAS})),
+    Variant("authorization, 10 rules", settings=_fixed(authorization=_RULES)),
+    Variant("quota, 2 rules", settings=_fixed(quotas={"rules": _QUOTAS})),
     Variant("quota, 2 rules, Redis", settings=_shared_quotas, needs_redis=True, calls=20),
     Variant("max_concurrency", _WIDE),
-    Variant("max_concurrency of a set", settings=_said(toolsets={TOOLSET: _WIDE})),
+    Variant("max_concurrency of a set", settings=_fixed(toolsets={TOOLSET: _WIDE})),
     Variant("retry, not needed", {"retry": Retry(attempts=3)}),
     Variant("breaker, closed", {"breaker": Breaker()}),
     Variant("deadline moved by progress", {"max_timeout_seconds": 60.0}, kind=ReportingAdd),
@@ -81,7 +81,7 @@ _COMPARISONS = {variant.name: Comparison(_PLAIN, at_most=variant.at_most) for va
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="a call in one process under each policy, one after the other, against a call without any",
+    summary="an in-process call with each policy, compared with a plain call",
     metrics=(
         Metric("cpu", NAME, "µs CPU/call", _COMPARISONS),
         Metric("wall", f"{NAME}, waited for", "µs/call", {name: Comparison(_PLAIN) for name in _COMPARISONS}),

@@ -1,4 +1,4 @@
-"""The listing of a thousand tools."""
+"""The listing of 1,000 tools."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -36,12 +36,12 @@ def _lists(contender: Contender, listings: int) -> Callable[[Scale], AbstractCon
 
 
 def _pages(server: HttpServer) -> list[bytes]:
-    """Walk the listing once and return the requests that fetch all of it, however many pages it has."""
+    """Fetch the listing once and return the requests for all of its pages."""
     requests: list[bytes] = []
     names: set[str] = set()
     cursor: str | None = None
     while cursor is not None or not requests:
-        requests.append(wire.modern_list(server.port, cursor))
+        requests.append(wire.stateless_list(server.port, cursor))
         answer = json.loads(server.client.exchange(requests[-1]).body)
         if "result" not in answer:
             raise BenchmarkError(f"the server does not list its tools: {answer}")

@@ -1,4 +1,4 @@
-"""The registration of a thousand typed tools."""
+"""The registration of 1,000 typed tools."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -24,7 +24,7 @@ def _registers(contender: Contender, module: str) -> Callable[[Scale], AbstractC
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="from 1,000 typed functions to a server that is ready to serve them, in process",
+    summary="from 1,000 typed functions to a server that is ready, in one process",
     metrics=(
         Metric(
             "cpu",

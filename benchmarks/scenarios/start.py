@@ -1,4 +1,4 @@
-"""The time from spawning a server to its first answer."""
+"""The time from starting a server process to its first response."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def _starts(contender: Contender) -> Callable[[Scale], AbstractContextManager[Me
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="from process spawn to the answered initialize over stdio",
+    summary="from starting the process to the response to initialize over stdio",
     metrics=(
         Metric("wall", NAME, "ms", {"axolotl": Comparison("mcp", at_most=0.5), "fastmcp": Comparison("mcp")}),
         Metric(

@@ -1,4 +1,4 @@
-"""Many calls at once over standard input and output."""
+"""Many concurrent calls over stdio."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -32,7 +32,7 @@ def _pipelined(contender: Contender, calls: int) -> Callable[[Scale], AbstractCo
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="calls written in big chunks, replies read as they come",
+    summary="calls written in large chunks, replies read as they arrive",
     metrics=(
         Metric(
             "rate",

@@ -1,4 +1,4 @@
-"""One call after the other over standard input and output."""
+"""Sequential calls over stdio."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -1,6 +1,5 @@
-"""How many calls a second one address answers with one worker and with two.
-
-The tool computes for a millisecond, so that it is the server that is measured and not who calls it.
+"""The throughput of one address with one worker and with two.
+The tool computes for a millisecond, so that the server is the bottleneck and not the client.
 """
 
 import time
@@ -22,7 +21,7 @@ _TWO = "axolotl, 2 workers"
 
 
 class _Load:
-    """Sends calls over all connections at once, for as long as it takes."""
+    """Sends calls over all connections at once."""
 
     def __init__(self, pid: int, port: int, calls: int) -> None:
         self._pid = pid
@@ -31,8 +30,8 @@ class _Load:
         self.client = HttpClient(port, _CONNECTIONS)
 
     def measure(self) -> Sample:
-        """Run one round, on connections that are shared out anew."""
-        batches = [wire.modern_calls(self._port, number * self._each, self._each) for number in range(_CONNECTIONS)]
+        """Run one round on new connections, which are distributed over the workers."""
+        batches = [wire.stateless_calls(self._port, number * self._each, self._each) for number in range(_CONNECTIONS)]
         self.client.connect()
         spent, began = cpu_seconds(self._pid), time.perf_counter()
         self.client.run(batches, wire.ANSWER)
@@ -59,7 +58,7 @@ def _served_by(workers: int) -> Callable[[Scale], AbstractContextManager[Measure
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="calls a second of a tool that computes for a millisecond, with one worker and with two",
+    summary="calls per second of a tool that computes for a millisecond, with one worker and with two",
     metrics=(
         Metric("rate", NAME, "calls/s", {_TWO: Comparison(_ONE)}),
         Metric("cpu", f"{NAME}, CPU", "µs CPU/call", {_TWO: Comparison(_ONE)}),

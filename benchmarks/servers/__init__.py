@@ -1,1 +1,1 @@
-"""The servers under measurement, each started in a process of its own."""
+"""The measured servers, each started in a separate process."""

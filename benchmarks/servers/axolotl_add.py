@@ -8,24 +8,21 @@ from benchmarks.servers.functions import Sum
 
 
 class Pair(BaseModel):
-    """Hold two integers."""
+    """Two integers."""
 
     a: int
     b: int
 
 
 class Add(ITool[Pair, Sum]):
-    """Add two integers."""
+    """Adds two integers."""
 
     name = "add"
     description = "Add two integers."
 
     async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
-        """Return the sum."""
         return Sum(result=arguments.a + arguments.b)
 
 
 class Container(containers.DeclarativeContainer):
-    """List the tool."""
-
     tools = providers.List(providers.Singleton(Add))

@@ -10,19 +10,16 @@ _STEPS = 40_000
 
 
 class BusyAdd(ITool[Pair, Sum]):
-    """Add two integers, the long way."""
+    """Adds two integers slowly."""
 
     name = "add"
     description = "Add two integers."
 
     async def execute(self, arguments: Pair, context: ToolContext) -> Sum:
-        """Return the sum."""
         for _ in range(_STEPS):
             pass
         return Sum(result=arguments.a + arguments.b)
 
 
 class Container(containers.DeclarativeContainer):
-    """List the tool."""
-
     tools = providers.List(providers.Singleton(BusyAdd))

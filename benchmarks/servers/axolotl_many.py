@@ -1,4 +1,4 @@
-"""The container of an Axolotl server with a thousand typed tools, `add` the last of them."""
+"""The container of an Axolotl server with 1,000 typed tools, the last of which is `add`."""
 
 from dependency_injector import containers, providers
 
@@ -8,8 +8,6 @@ from benchmarks.servers.functions import MANY, typed_functions
 
 
 class Container(containers.DeclarativeContainer):
-    """List the tools."""
-
     tools = providers.List(
         *(providers.Object(tool(function)) for function in typed_functions(MANY - 1)), providers.Singleton(Add)
     )

@@ -1,4 +1,4 @@
-"""The container of an Axolotl server with slow tools; those that block have threads of their own."""
+"""The container of an Axolotl server with slow tools; the blocking one has a separate thread pool."""
 
 from dependency_injector import containers, providers
 
@@ -7,8 +7,6 @@ from benchmarks.servers.slow_functions import DEADLINE_SECONDS, block, quick, sw
 
 
 class Container(containers.DeclarativeContainer):
-    """List the tools."""
-
     tools = providers.List(
         providers.Object(tool(timeout_seconds=DEADLINE_SECONDS, pool="slow")(block)),
         providers.Object(tool(timeout_seconds=DEADLINE_SECONDS)(swallow)),

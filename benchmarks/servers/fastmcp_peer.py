@@ -1,4 +1,4 @@
-"""Serve the tools with FastMCP as its documentation shows, or in its fastest setting."""
+"""A FastMCP server, as in its documentation or with its fastest settings."""
 
 from fastmcp import FastMCP
 
@@ -6,7 +6,6 @@ from benchmarks.servers.peer import read_request, serve
 
 
 def main() -> None:
-    """Serve what the command line asks for."""
     request = read_request()
     server = FastMCP("benchmark")
     for function in request.functions:

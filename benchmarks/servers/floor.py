@@ -1,4 +1,4 @@
-"""Serve a bare ASGI application that reads and parses the body and answers a constant: no MCP server can cost less."""
+"""A bare ASGI application that parses the body and sends a constant: the lower bound for any MCP server."""
 
 import sys
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -9,7 +9,7 @@ import uvicorn
 
 _Message = MutableMapping[str, Any]
 
-# As long as the reply of a real server, and a right answer to the one call that the load makes.
+# A valid reply to the call that the load makes, as long as that of a real server.
 _REPLY = (
     b'{"jsonrpc":"2.0","id":100000,"result":{"content":[{"type":"text","text":"{\\"result\\":5}"}],'
     b'"structuredContent":{"result":5},"resultType":"complete",'
@@ -26,7 +26,7 @@ _BODY = {"type": "http.response.body", "body": _REPLY}
 async def app(
     scope: _Message, receive: Callable[[], Awaitable[_Message]], send: Callable[[_Message], Awaitable[None]]
 ) -> None:
-    """Read a body, parse it and answer."""
+    """Read a body, parse it and reply."""
     message = await receive()
     body = message["body"]
     while message.get("more_body"):

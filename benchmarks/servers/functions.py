@@ -1,4 +1,4 @@
-"""The tools as plain typed functions, the form that the peers register."""
+"""The tools as plain typed functions, for the peers to register."""
 
 from collections.abc import Awaitable, Callable
 
@@ -8,7 +8,7 @@ MANY = 1000
 
 
 class Sum(BaseModel):
-    """Hold the sum of two integers."""
+    """The sum of two integers."""
 
     result: int
 
@@ -22,7 +22,7 @@ async def add(a: int, b: int) -> Sum:
 
 
 def typed_functions(count: int) -> list[Function]:
-    """Define functions with the signature of `add` and names of their own."""
+    """Define functions with the signature of `add` and different names."""
     return [_numbered(number) for number in range(count)]
 
 

@@ -1,4 +1,4 @@
-"""Serve the tools with the official SDK as its documentation shows, or in its fastest setting."""
+"""A server with the official SDK, as in its documentation or with its fastest settings."""
 
 from mcp.server import MCPServer
 
@@ -6,7 +6,6 @@ from benchmarks.servers.peer import read_request, serve
 
 
 def main() -> None:
-    """Serve what the command line asks for."""
     request = read_request()
     server = MCPServer("benchmark", log_level=request.log_level)
     for function in request.functions:

@@ -1,4 +1,4 @@
-"""What the servers of the peers have in common: their command line, their tools and the HTTP server below them."""
+"""The command line, tools and HTTP server that the peers share."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,25 +14,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """Hold what the command line asks for."""
+    """The parsed command line."""
 
     transport: str
     port: int
     functions: Sequence[Callable[..., Any]]
     tuned: bool
     deadline_seconds: float | None = None
-    """The deadline of the tools, for those who have one."""
+    """The timeout of the tools, for peers that support it."""
 
     @property
     def log_level(self) -> Literal["ERROR", "INFO"]:
-        """Return the level that the setting asks for; INFO is the peers' default."""
+        """Return the log level; INFO is the peers' default."""
         return "ERROR" if self.tuned or self.transport == "stdio" else "INFO"
 
 
 def read_request() -> Request:
-    """Read `TRANSPORT PORT one|many|slow plain|tuned` from the command line; `add` comes last among many.
-
-    A plain peer runs as its own installation does: Axolotl's event loop and HTTP parser are not there.
+    """Parse `TRANSPORT PORT one|many|slow plain|tuned`; with `many`, `add` is the last tool.
+    A plain peer runs without uvloop and httptools, which only Axolotl installs.
     """
     transport, port, tools, setting = sys.argv[1:5]
     if setting == "plain":
@@ -44,7 +43,7 @@ def read_request() -> Request:
 
 
 def serve(app: "ASGIApp", port: int) -> None:
-    """Serve with the same loop and parser as the floor, which the peers' own `run` do not choose."""
-    import uvicorn  # only here, so that a server on pipes does not pay for it
+    """Serve with the same event loop and parser as the floor, which the peers' own `run` does not use."""
+    import uvicorn  # imported here so that stdio servers do not pay for it
 
     uvicorn.run(app, host="127.0.0.1", port=port, loop="uvloop", http="httptools", log_level="error", access_log=False)

@@ -1,4 +1,4 @@
-"""Tools that take too long: one that blocks a thread, one that does not end when it is told to, and a quick one."""
+"""A tool that blocks a thread, a tool that ignores cancellation, and a quick one."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ def block() -> str:
 
 
 async def swallow() -> str:
-    """Go on, whatever it is told."""
+    """Ignore cancellation."""
     end = time.monotonic() + SLOW_SECONDS
     while (rest := end - time.monotonic()) > 0:
         with contextlib.suppress(asyncio.CancelledError):
@@ -26,7 +26,7 @@ async def swallow() -> str:
 
 
 def quick() -> str:
-    """Answer from a thread."""
+    """Answer at once, from a thread."""
     return QUICK
 
 

@@ -1,1 +1,1 @@
-"""Long runs: does memory stay flat, and is every call answered while workers are killed?"""
+"""Long runs that check for memory growth, and for lost calls while workers are killed."""

@@ -1,4 +1,4 @@
-"""python -m benchmarks.soak: long runs with bounds, and what came of them."""
+"""The command `python -m benchmarks.soak`: long runs with limits, and their results."""
 
 import argparse
 import asyncio
@@ -6,34 +6,47 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from benchmarks.errors import NotInstalled
+from benchmarks.redis_server import redis_server
 from benchmarks.soak.fleet import fleet
 from benchmarks.soak.killing import call_while_killing
 from benchmarks.soak.memory import Course, over_calls, over_sessions
-from benchmarks.soak.redis import redis_server
 from benchmarks.soak.server import LEDGER
 
 _CALLS_PER_KILL = 400
 _SHARED_SHARE = 4
-"""Of how many sessions one is opened again where they are shared, which takes longer."""
+"""Shared sessions are slower, so their number is divided by this."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run everything and return the exit code: 1 if memory grows or a call got lost."""
+    """Run everything and return exit code 1 if memory grows or a call is lost."""
     options = _parser().parse_args(arguments)
     share = 0.02 if options.quick else 1.0
     calls, sessions, killed = (round(number * share) for number in (options.calls, options.sessions, options.killed))
-    with redis_server() as redis_url:
-        results = [_told(over_calls(calls)), _told(over_sessions(sessions))]
+    with _redis() as redis_url:
+        results = [_report(over_calls(calls)), _report(over_sessions(sessions))]
         if redis_url is not None:
-            results.append(_told(over_sessions(sessions // _SHARED_SHARE, 2, redis_url)))
+            results.append(_report(over_sessions(sessions // _SHARED_SHARE, 2, redis_url)))
         results.append(_kill_workers(killed, redis_url))
     return int(not all(results))
 
 
-def _told(course: Course) -> bool:
+@contextmanager
+def _redis() -> Iterator[str | None]:
+    with tempfile.TemporaryDirectory(prefix="axolotl-soak-") as directory, ExitStack() as stack:
+        try:
+            stack.enter_context(redis_server(Path(directory)))
+        except NotInstalled:
+            yield None
+        else:
+            yield f"unix://{directory}/redis.sock"
+
+
+def _report(course: Course) -> bool:
     print(course, flush=True)
     return course.is_flat
 
@@ -53,7 +66,7 @@ def _kill_workers(calls: int, redis_url: str | None) -> bool:
     broken = ", ".join(f"{count} {how}" for how, count in sorted(Counter(outcome.broken.values()).items()))
     print(
         f"{calls:,} mixed calls while {len(outcome.killed)} workers were killed, in {seconds:.0f} s: "
-        f"{len(outcome.answered):,} answered, {len(outcome.broken):,} failed at their connection ({broken or 'none'}), "
+        f"{len(outcome.answered):,} answered, {len(outcome.broken):,} lost their connection ({broken or 'none'}), "
         f"{len(faults)} faults"
     )
     for fault in faults[:20]:
@@ -63,12 +76,12 @@ def _kill_workers(calls: int, redis_url: str | None) -> bool:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.soak", description="Watch memory over long runs, and kill workers under load."
+        prog="python -m benchmarks.soak", description="Check memory over long runs, and kill workers under load."
     )
-    parser.add_argument("--calls", type=int, default=200_000, help="how many calls the memory is watched over")
-    parser.add_argument("--sessions", type=int, default=20_000, help="how many sessions it is watched over")
-    parser.add_argument("--killed", type=int, default=10_000, help="how many calls are made while workers are killed")
-    parser.add_argument("--quick", action="store_true", help="a fiftieth of everything, to see that it works")
+    parser.add_argument("--calls", type=int, default=200_000, help="the number of calls to check memory over")
+    parser.add_argument("--sessions", type=int, default=20_000, help="the number of sessions to check memory over")
+    parser.add_argument("--killed", type=int, default=10_000, help="the number of calls while workers are killed")
+    parser.add_argument("--quick", action="store_true", help="run 2% of the work, to check that everything works")
     return parser
 
 

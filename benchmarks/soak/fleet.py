@@ -1,4 +1,4 @@
-"""A server with several workers, in processes of its own."""
+"""A server with several workers, each in a separate process."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _STEP_SECONDS = 0.05
 
 
 class Fleet:
-    """A supervisor and its workers; what they write is kept."""
+    """A supervisor and its workers, with their log."""
 
     def __init__(self, process: "subprocess.Popen[str]", workers: int) -> None:
         self._process = process
@@ -36,21 +36,21 @@ class Fleet:
 
     @property
     def pid(self) -> int:
-        """Return the process that was started: the supervisor, or the server where there is but one."""
+        """Return the process that was started: the supervisor, or a single server."""
         return self._process.pid
 
     @property
     def url(self) -> str:
-        """Return where messages are posted."""
+        """Return the URL of the MCP endpoint."""
         return next(found[1] for line in self.log if (found := _ADDRESS.search(line)))
 
     def serving(self) -> list[int]:
-        """Return the processes of those workers that have said that they serve."""
-        said = {int(found[1]) for line in tuple(self.log) if (found := _SERVES.search(line))}
-        return [pid for pid in self.workers() if pid in said]
+        """Return the ids of the worker processes that have reported to be serving."""
+        reported = {int(found[1]) for line in tuple(self.log) if (found := _SERVES.search(line))}
+        return [pid for pid in self.workers() if pid in reported]
 
     def workers(self) -> list[int]:
-        """Return the processes of all workers that live."""
+        """Return the ids of all running worker processes."""
         try:
             children = psutil.Process(self.pid).children()
             return [child.pid for child in children if _WORKER in child.cmdline()]
@@ -58,22 +58,18 @@ class Fleet:
             return []
 
     def wait_until_full(self, without: Collection[int] = ()) -> None:
-        """Wait until as many workers serve as there should be, and some others have ended.
-
-        Raises:
-            BenchmarkError: that does not happen.
+        """Wait until the full number of workers serves and the processes `without` have ended.
+        Raises BenchmarkError on a timeout.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while len(self.serving()) < self._workers or set(without) & set(self.workers()):
             if time.monotonic() > deadline:
-                raise BenchmarkError(f"there are not {self._workers} workers: {''.join(self.log)}")
+                raise BenchmarkError(f"fewer than {self._workers} workers serve: {''.join(self.log)}")
             time.sleep(_STEP_SECONDS)
 
     def wait_for(self, text: str, after: int = 0) -> int:
-        """Wait until a line of the log holds a text; return the number of the line after it.
-
-        Raises:
-            BenchmarkError: it never comes.
+        """Wait until a line of the log contains a text, and return the number of the next line.
+        Raises BenchmarkError on a timeout.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
         with self._changed:
@@ -82,10 +78,9 @@ class Fleet:
                     if text in line:
                         return number + 1
                 if not self._changed.wait(deadline - time.monotonic()) or not self._reading.is_alive():
-                    raise BenchmarkError(f"{text!r} never came; instead: {''.join(self.log)}")
+                    raise BenchmarkError(f"{text!r} is not in the log: {''.join(self.log)}")
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process that was started."""
         self._process.send_signal(number)
 
     def end(self) -> int:
@@ -93,7 +88,7 @@ class Fleet:
         return self._process.wait(_PATIENCE_SECONDS)
 
     def close(self) -> None:
-        """End everything, whatever it is doing."""
+        """Kill all processes."""
         for pid in self.workers() if self._process.poll() is None else ():
             _kill(pid)
         self._process.kill()
@@ -116,11 +111,7 @@ class Fleet:
 def fleet(
     target: str, workers: int, environment: Mapping[str, str] | None = None, arguments: Sequence[str] = ()
 ) -> Iterator[Fleet]:
-    """Serve a target by so many workers, and wait until all of them serve.
-
-    Raises:
-        BenchmarkError: they do not start.
-    """
+    """Serve a target with a number of workers, and wait until all of them serve."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}
     process = subprocess.Popen(
         [sys.executable, "-m", "axolotl_cli", "serve", target, "-t", "http", "-p", "0", "-w", str(workers), *arguments],

@@ -1,4 +1,4 @@
-"""Mixed calls while workers are killed: each is answered, or fails at its connection, and is done at most once."""
+"""Mixed calls while workers are killed: each call is answered or its connection fails, and it runs at most once."""
 
 import asyncio
 import json
@@ -15,39 +15,39 @@ from typing import Any
 import httpx2
 
 from benchmarks.soak.fleet import Fleet
-from benchmarks.wire import LEGACY, MODERN
+from benchmarks.wire import HANDSHAKE, STATELESS
 
 _CALLERS = 8
 _PATIENCE_SECONDS = 30.0
 _TOOLS = ("quick", "quick", "slow", "threaded")
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-_META = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+_META = {"io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}
 
 
 @dataclass
 class Outcome:
-    """Count what became of the calls."""
+    """The outcome of all calls."""
 
     answered: set[str] = field(default_factory=set)
     broken: dict[str, str] = field(default_factory=dict)
-    """Calls whose connection failed, by key, with the way it did."""
+    """Calls whose connection failed, by key, with the type of the failure."""
     wrong: dict[str, str] = field(default_factory=dict)
-    """Calls with an answer that is none."""
+    """Calls with a wrong reply, by key."""
     killed: list[int] = field(default_factory=list)
 
     def faults(self, ledger: Path) -> list[str]:
-        """Return what must not be, given the executions that were written down."""
+        """Return all violations, given the file in which executions were recorded."""
         done = Counter(ledger.read_text(encoding="utf-8").split())
-        found = [f"{key} was answered by {answer}" for key, answer in self.wrong.items()]
-        found += [f"{key} was done {times} times" for key, times in done.items() if times > 1]
-        found += [f"{key} was answered but never done" for key in self.answered if not done[key]]
-        found += [f"{key} found nobody who listens" for key, how in self.broken.items() if how == "ConnectError"]
-        found += [f"{key} was never answered" for key, how in self.broken.items() if "Timeout" in how]
+        found = [f"{key} got a wrong reply: {answer}" for key, answer in self.wrong.items()]
+        found += [f"{key} ran {times} times" for key, times in done.items() if times > 1]
+        found += [f"{key} was answered but never ran" for key in self.answered if not done[key]]
+        found += [f"{key} found no server listening" for key, how in self.broken.items() if how == "ConnectError"]
+        found += [f"{key} got no reply" for key, how in self.broken.items() if "Timeout" in how]
         return found
 
 
 async def call_while_killing(fleet: Fleet, calls: int, *, sessions: bool, kills: int) -> Outcome:
-    """Make mixed calls, some on connections of their own and some in a session, while workers die at random."""
+    """Make mixed calls, with and without connection reuse and sessions, while random workers are killed."""
     outcome = Outcome()
     fatal = set(random.sample(range(calls), kills))
     killing: set[asyncio.Task[None]] = set()
@@ -65,7 +65,7 @@ async def call_while_killing(fleet: Fleet, calls: int, *, sessions: bool, kills:
 
 
 async def _kill(fleet: Fleet, outcome: Outcome) -> None:
-    """Kill one of the workers that serve, if there is one, in the midst of what it does."""
+    """Kill one of the serving workers, if there is one."""
     workers = await asyncio.to_thread(fleet.serving)
     if workers:
         pid = random.choice(workers)
@@ -75,7 +75,7 @@ async def _kill(fleet: Fleet, outcome: Outcome) -> None:
 
 
 class _Caller:
-    """Makes one call after the other; never sends one twice."""
+    """Makes one call after the other and never retries."""
 
     def __init__(self, url: str, outcome: Outcome, number: int, sessions: bool) -> None:
         self._url = url
@@ -110,16 +110,16 @@ class _Caller:
         params: dict[str, Any] = {"name": tool, "arguments": {"key": key}}
         if self._session is not None:
             return await self._post(client, self._session, "tools/call", params)
-        mirrored = {"MCP-Protocol-Version": MODERN, "Mcp-Method": "tools/call", "Mcp-Name": tool}
+        mirrored = {"MCP-Protocol-Version": STATELESS, "Mcp-Method": "tools/call", "Mcp-Name": tool}
         return await self._post(client, mirrored, "tools/call", {**params, "_meta": _META})
 
     async def _begin(self, client: httpx2.AsyncClient) -> dict[str, str]:
-        """Shake hands, again if a worker was killed in the middle of it."""
-        hello = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
+        """Perform the handshake, and repeat it if a worker was killed meanwhile."""
+        hello = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
         while True:
             try:
                 reply = await self._post(client, {}, "initialize", hello)
-                session = {"Mcp-Session-Id": reply.headers["mcp-session-id"], "MCP-Protocol-Version": LEGACY}
+                session = {"Mcp-Session-Id": reply.headers["mcp-session-id"], "MCP-Protocol-Version": HANDSHAKE}
                 await self._post(client, session, "notifications/initialized", None, identifier=None)
                 return session
             except httpx2.TransportError:

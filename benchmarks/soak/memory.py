@@ -1,4 +1,4 @@
-"""Does the memory of a server stay flat, over calls and over sessions that are opened and dropped?"""
+"""Checks that the memory of a server does not grow over calls and sessions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _STEPS = 10
 _WARM_STEPS = 2
 _MEGABYTE = 1 << 20
 _ALLOWED_MEGABYTES = 4.0
-"""How much more may be in use at the end than after a fifth of the work, when everything has been used once."""
+"""The allowed growth after the first fifth of the work, when everything has been used once."""
 
 
 @dataclass(frozen=True)
 class Course:
-    """Hold the resident memory after each tenth of the work, in MiB."""
+    """The resident memory after each tenth of the work, in MiB."""
 
     what: str
     units: int
@@ -29,33 +29,34 @@ class Course:
 
     @property
     def growth(self) -> float:
-        """Return by how much memory grew after the first fifth."""
+        """Return the growth of the memory after the first fifth."""
         return self.megabytes[-1] - self.megabytes[_WARM_STEPS - 1]
 
     @property
     def is_flat(self) -> bool:
-        """Tell whether that is next to nothing."""
+        """Return whether the growth is negligible."""
         return self.growth <= _ALLOWED_MEGABYTES
 
     def __str__(self) -> str:
         values = " ".join(f"{value:.1f}" for value in self.megabytes)
         verdict = "flat" if self.is_flat else "GROWS"
-        return f"{self.units:,} {self.what}: {values} MiB after each tenth, {self.growth:+.1f} since a fifth: {verdict}"
+        growth = f"{self.growth:+.1f} since the first fifth"
+        return f"{self.units:,} {self.what}: {values} MiB after each tenth, {growth}: {verdict}"
 
 
 def over_calls(calls: int) -> Course:
-    """Make calls without a session and watch the memory of the server."""
+    """Make calls without a session and record the memory of the server."""
 
     def step(client: HttpClient, port: int, first: int, count: int) -> None:
         each = count // _CONNECTIONS
-        batches = [wire.modern_calls(port, first + number * each, each) for number in range(_CONNECTIONS)]
+        batches = [wire.stateless_calls(port, first + number * each, each) for number in range(_CONNECTIONS)]
         client.run(batches, wire.ANSWER)
 
     return _watched("calls", calls, step, workers=1)
 
 
 def over_sessions(sessions: int, workers: int = 1, redis_url: str | None = None) -> Course:
-    """Open sessions, call once in each and drop them: every other one without a word."""
+    """Open sessions, make one call in each, and abandon them; every other one is ended explicitly."""
     environment = {"AXOLOTL_SESSIONS__IDLE_SECONDS": "2", "AXOLOTL_SESSIONS__MAXIMUM": str(sessions + 1)}
     if redis_url is not None:
         environment["AXOLOTL_SESSIONS__REDIS_URL"] = redis_url
@@ -70,15 +71,15 @@ def over_sessions(sessions: int, workers: int = 1, redis_url: str | None = None)
 
 def _use_session(client: HttpClient, port: int, number: int) -> None:
     connection = number % _CONNECTIONS
-    session = client.exchange(wire.legacy_handshake(port), connection).header("mcp-session-id")
+    session = client.exchange(wire.session_initialize(port), connection).header("mcp-session-id")
     if not session:
-        raise BenchmarkError("the server opened no session")
-    client.exchange(wire.legacy_initialized(port, session), connection)
-    [call] = wire.legacy_calls(port, session, number, 1)
+        raise BenchmarkError("the server did not open a session")
+    client.exchange(wire.session_initialized(port, session), connection)
+    [call] = wire.session_calls(port, session, number, 1)
     if wire.ANSWER not in client.exchange(call, connection).body:
         raise BenchmarkError("a call in a session was not answered")
     if number % 2:
-        client.exchange(wire.legacy_end(port, session), connection)
+        client.exchange(wire.session_end(port, session), connection)
 
 
 def _watched(

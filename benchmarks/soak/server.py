@@ -1,4 +1,4 @@
-"""Tools that write down each execution, so that one that was done twice is found."""
+"""Tools that record each execution, so that repeated ones can be detected."""
 
 import asyncio
 import os
@@ -8,44 +8,42 @@ from dependency_injector import containers, providers
 from axolotl_core import tool
 
 LEDGER = "SOAK_LEDGER"
-"""The variable that names the file for executions; none are written down without it."""
+"""The environment variable with the file for executions; without it, nothing is recorded."""
 
 
-def _write_down(key: str) -> None:
+def _record(key: str) -> None:
     path = os.environ.get(LEDGER)
     if path is None:
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(descriptor, f"{key}\n".encode())  # one write: lines of several processes do not mix
+        os.write(descriptor, f"{key}\n".encode())  # a single write, so that lines of several processes do not mix
     finally:
         os.close(descriptor)
 
 
 @tool
 async def quick(key: str) -> str:
-    """Do something at once."""
-    _write_down(key)
+    """Reply immediately."""
+    _record(key)
     return key
 
 
 @tool
 async def slow(key: str) -> str:
-    """Do something that takes a moment, of which half is left after it was done."""
+    """Take a moment, half of it after the execution was recorded."""
     await asyncio.sleep(0.01)
-    _write_down(key)
+    _record(key)
     await asyncio.sleep(0.01)
     return key
 
 
 @tool(execution="thread")
 def threaded(key: str) -> str:
-    """Do something in a thread."""
-    _write_down(key)
+    """Run in a thread."""
+    _record(key)
     return key
 
 
 class Container(containers.DeclarativeContainer):
-    """List the tools."""
-
     tools = providers.List(*map(providers.Object, (quick, slow, threaded)))

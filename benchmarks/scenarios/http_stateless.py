@@ -1,14 +1,14 @@
-"""A call of the stateless revision over HTTP."""
+"""A call over HTTP in the stateless era."""
 
 from benchmarks.contenders import AXOLOTL, FASTMCP, FLOOR, MCP
-from benchmarks.http_load import modern_calls
+from benchmarks.http_load import stateless_calls
 from benchmarks.model import Comparison, Metric, Scenario, Series
 
-NAME = "http modern call"
+NAME = "http stateless call"
 
 SCENARIO = Scenario(
     name=NAME,
-    summary="tools/call of the stateless revision, with its mirrored headers",
+    summary="tools/call of revision 2026-07-28, with its mirrored headers",
     metrics=(
         Metric(
             "cpu",
@@ -24,11 +24,11 @@ SCENARIO = Scenario(
         ),
     ),
     series=(
-        Series("floor", modern_calls(FLOOR, 3000)),
-        Series("axolotl", modern_calls(AXOLOTL, 3000)),
-        Series("mcp", modern_calls(MCP, 400)),
-        Series("mcp, tuned", modern_calls(MCP, 400, tuned=True)),
-        Series("fastmcp", modern_calls(FASTMCP, 160)),
-        Series("fastmcp, tuned", modern_calls(FASTMCP, 160, tuned=True)),
+        Series("floor", stateless_calls(FLOOR, 3000)),
+        Series("axolotl", stateless_calls(AXOLOTL, 3000)),
+        Series("mcp", stateless_calls(MCP, 400)),
+        Series("mcp, tuned", stateless_calls(MCP, 400, tuned=True)),
+        Series("fastmcp", stateless_calls(FASTMCP, 160)),
+        Series("fastmcp, tuned", stateless_calls(FASTMCP, 160, tuned=True)),
     ),
 )
