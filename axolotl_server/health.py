@@ -2,16 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
 
 from axolotl_core.errors import Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.http import JSON, HttpRefusal, Receive, Route, Scope, Send, ServeRoute
 from axolotl_server.audit.trail import AuditTrail
+from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.host import ServerHost
 from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
@@ -173,16 +174,10 @@ class AuditCheck(IHealthCheck):
         return HealthStatus.degraded("calls are not recorded") if self._trail.broken else None
 
 
-class ILimited(Sized, Protocol):
-    """Running calls, of which there may be so many."""
-
-    limit: int
-
-
 class BuiltinChecks:
     """What can be told at once."""
 
-    def __init__(self, ending: StopSignal, calls: ILimited, watchdog: Watchdog | None) -> None:
+    def __init__(self, ending: StopSignal, calls: InFlight, watchdog: Watchdog | None) -> None:
         self._ending = ending
         self._calls = calls
         self._watchdog = watchdog

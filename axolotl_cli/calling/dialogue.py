@@ -1,9 +1,7 @@
 """Asking the person at the terminal what a server wants to know."""
 
-import asyncio
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -17,6 +15,7 @@ from axolotl_cli.text import escape_controls, one_line
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.questions.question import Root
 from axolotl_server.client.outcomes import ACCEPT, DECLINE, Answer, Inquiry
+from axolotl_server.lifecycle.daemon_thread import run_in_daemon_thread
 
 BLANK: Final = object()
 """What a field is that was left out."""
@@ -260,24 +259,10 @@ def _say(text: str, **style: Any) -> None:
 async def _read_line(prompt: str) -> str:
     """Read a line while the server goes on.
 
-    The thread is none that the process waits for at its end, and takes no lock of the standard input, so that Ctrl-C
-    ends the command whatever is being asked.
+    The thread keeps neither the process alive nor the lock of standard input, so that Ctrl-C ends the command.
     """
     typer.echo(prompt, nl=False, err=True)
-    loop = asyncio.get_running_loop()
-    entered: asyncio.Future[bytes] = loop.create_future()
-
-    def read() -> None:
-        line = os.read(sys.stdin.fileno(), _LONGEST_LINE)
-        loop.call_soon_threadsafe(_settle, entered, line)
-
-    threading.Thread(target=read, name="axolotl-terminal", daemon=True).start()
-    line = await entered
+    line = await run_in_daemon_thread("axolotl-terminal", lambda: os.read(sys.stdin.fileno(), _LONGEST_LINE))
     if not line:
         raise EOFError
     return line.decode("utf-8", "replace").rstrip("\r\n")
-
-
-def _settle(entered: asyncio.Future[bytes], line: bytes) -> None:
-    if not entered.done():
-        entered.set_result(line)

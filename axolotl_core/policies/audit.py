@@ -104,31 +104,3 @@ class IAuditSink(ABC):
     def close(self) -> None:
         """Keep what is still to be kept and let go of everything."""
         return
-
-
-class IAuditTrail(ABC):
-    """All sinks of a server behind one rule for what happens when one fails; layers speak to this."""
-
-    @abstractmethod
-    def admit(self) -> Awaitable[None] | None:
-        """Let a call in; the answer is None if it may run at once, else what to await before.
-
-        Raises:
-            Refused: also by the awaitable, if records cannot be kept and calls without a record are not to be.
-        """
-
-    @abstractmethod
-    def write(self, record: AuditRecord) -> Awaitable[None] | None:
-        """Have a record kept; the answer is None if it is, else what to await before the call goes on.
-
-        Raises:
-            ToolError: also by the awaitable, if it could not be kept and that is not to be passed over.
-        """
-
-    @abstractmethod
-    def write_at_once(self, record: AuditRecord) -> None:
-        """Have a record kept before this returns; a failure is counted and logged, and never raised."""
-
-    @abstractmethod
-    def flush(self) -> None:
-        """Block until the records that were taken before are kept, or it takes too long."""

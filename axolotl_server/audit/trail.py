@@ -7,7 +7,7 @@ from time import monotonic
 from typing import Final
 
 from axolotl_core.errors import ConfigurationError, Refused, ToolError
-from axolotl_core.policies.audit import AuditRecord, IAuditSink, IAuditTrail
+from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server.audit.records import timestamp
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.settings.policies import OnFailure
@@ -114,7 +114,7 @@ _LONGEST_BLOCK_SECONDS: Final = 1.0
 """How long everything may stand still for the record of a call that was abandoned."""
 
 
-class AuditTrail(IAuditTrail):
+class AuditTrail:
     """Gives every record to every sink.
 
     If one fails, and failures are `closed`, calls are refused until it works again, and a call whose record was not
@@ -166,7 +166,10 @@ class AuditTrail(IAuditTrail):
                 _log.exception("%s does not close", sink)
 
     def admit(self) -> Awaitable[None] | None:
-        """Let a call in, unless it could not be recorded."""
+        """Admit a call: returns None if it may run at once, otherwise an awaitable that must end before.
+
+        Raises Refused, also from the awaitable, if calls cannot be recorded and must not run without a record.
+        """
         if not self._closed:
             return None
         for sink in self._sinks:
@@ -175,7 +178,10 @@ class AuditTrail(IAuditTrail):
         return None
 
     def write(self, record: AuditRecord) -> Awaitable[None] | None:
-        """Give a record to all sinks."""
+        """Give a record to all sinks: returns None if it is stored, otherwise an awaitable that ends when it is.
+
+        Raises ToolError, also from the awaitable, if it could not be stored and the call must fail because of that.
+        """
         keeping: list[tuple[RetryingSink, Awaitable[None]]] | None = None
         kept = True
         for sink in self._sinks:
@@ -198,7 +204,7 @@ class AuditTrail(IAuditTrail):
         return None
 
     def write_at_once(self, record: AuditRecord) -> None:
-        """Give a record to all sinks and block until they have kept it, though not for long."""
+        """Give a record to all sinks and block for a moment until it is stored; a failure is counted and logged."""
         self.flush()  # so that there is room
         for sink in self._sinks:
             if not sink.ready and not sink.prepare():
@@ -214,7 +220,7 @@ class AuditTrail(IAuditTrail):
         self.flush()
 
     def flush(self) -> None:
-        """Block until all sinks have kept what they took."""
+        """Block until all sinks have stored the records they took, or take too long."""
         for sink in self._sinks:
             sink.flush(min(self._timeout_seconds, _LONGEST_BLOCK_SECONDS))
 

@@ -52,7 +52,6 @@ def make_gate(settings: AuthSettings, given: ITokenVerifier | None) -> MadeGate:
         TokenCache(settings.token_cache_size, seconds, settings.clock_skew_seconds),
         Challenges(metadata_url(settings), settings.required_scopes),
         timeout_seconds=settings.timeout_seconds,
-        max_bytes=settings.max_token_bytes,
         required_scopes=settings.required_scopes,
     )
     return MadeGate(gate, made.close)

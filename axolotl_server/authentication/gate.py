@@ -15,7 +15,17 @@ from axolotl_core.errors import InvalidToken
 from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import encode
-from axolotl_server.asgi.http import Headers, HttpRefusal, Receive, Route, Scope, Send, send_empty, send_json
+from axolotl_server.asgi.http import (
+    Headers,
+    HttpRefusal,
+    Receive,
+    Route,
+    Scope,
+    Send,
+    ServeRoute,
+    send_empty,
+    send_json,
+)
 from axolotl_server.authentication.fetcher import Unavailable
 from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.messages.flow_control import TokenBucket
@@ -23,6 +33,7 @@ from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.urls import canonical
 
+_MAX_HEADER_BYTES: Final = 16 * 1024
 _BEARER: Final = re.compile(rb"bearer(?: +(?P<token>[A-Za-z0-9._~+/-]+=*)?)?", re.IGNORECASE)
 _SCHEME: Final = re.compile(rb"(?P<scheme>[!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: .*)?", re.DOTALL)
 
@@ -198,24 +209,21 @@ def metadata_routes(settings: ServerSettings) -> dict[str, Route]:
         "resource_name": settings.server.title or settings.server.name,
         **({"scopes_supported": auth.required_scopes} if auth.required_scopes else {}),
     }
-    route = Route(_Metadata(encode(said)), is_open=True)
+    route = Route(_serving(encode(said)), is_open=True)
     paths = {urlsplit(resource).path.rstrip("/"), settings.http.path.rstrip("/"), ""}
     return {f"{_WELL_KNOWN}{path}": route for path in paths}
 
 
-class _Metadata:
-    """Answers whoever asks: there is no secret in it, and who asks has no token yet."""
-
-    def __init__(self, document: bytes) -> None:
-        self._document = document
-
-    async def __call__(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+def _serving(document: bytes) -> ServeRoute:
+    async def serve(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         if scope["method"] == "OPTIONS":
             await send_empty(send, 204, _PREFLIGHT)
         elif scope["method"] == "GET":
-            await send_json(send, 200, self._document, [*_OPEN_TO_PAGES, (b"cache-control", b"max-age=300")])
+            await send_json(send, 200, document, [*_OPEN_TO_PAGES, (b"cache-control", b"max-age=300")])
         else:
             raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
+
+    return serve
 
 
 _REFUSALS_LOGGED_PER_SECOND: Final = 10.0
@@ -237,14 +245,12 @@ class BearerGate:
         challenges: Challenges,
         *,
         timeout_seconds: float,
-        max_bytes: int,
         required_scopes: Iterable[str] = (),
     ) -> None:
         self._verifier = verifier
         self._cache = cache
         self._challenges = challenges
         self._timeout_seconds = timeout_seconds
-        self._max_bytes = max_bytes
         self._required_scopes = frozenset(required_scopes)
         self._refusal_log_limit = TokenBucket(_REFUSALS_LOGGED_PER_SECOND)
         self._failure_log_limit = TokenBucket(_FAILURES_LOGGED_PER_SECOND)
@@ -254,7 +260,7 @@ class BearerGate:
         credentials = headers.get(b"authorization")
         if credentials is None:
             raise self._challenges.no_token()
-        if len(credentials) > self._max_bytes:
+        if len(credentials) > _MAX_HEADER_BYTES:
             raise self._challenges.invalid_token("the token is too long")
         digest = sha256(credentials).digest()
         return self._cache.get(digest) or await self._verify(credentials, digest)

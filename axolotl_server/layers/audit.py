@@ -2,25 +2,22 @@
 
 from collections.abc import Awaitable, Callable, Collection
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from axolotl_core.errors import ToolError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.policies.audit import AuditEvent, AuditRecord, IAuditTrail
+from axolotl_core.policies.audit import AuditEvent, AuditRecord
 from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
 from axolotl_server.layers.idempotency.shared_run import SharedCall
 
+if TYPE_CHECKING:
+    from axolotl_server.audit.trail import AuditTrail
 
-class Describe(Protocol):
-    """Makes the records of one feature's calls."""
 
-    def __call__(
-        self, call: ToolCall, call_id: str, event: AuditEvent, ending: Ending | None, seconds: float | None
-    ) -> AuditRecord:
-        """Make a record; at the start of a call there is no ending and no duration yet."""
-        ...
+Describe: TypeAlias = Callable[[ToolCall, str, AuditEvent, Ending | None, float | None], AuditRecord]
+"""Makes a record of a call, its ID and an event; the ending and the duration are None when the call starts."""
 
 
 class _Entry:
@@ -36,7 +33,7 @@ class _Entry:
         call: ToolCall,
         call_id: str,
         describe: Describe,
-        trail: IAuditTrail,
+        trail: "AuditTrail",
         running: "dict[ToolCall, _Entry]",
     ) -> None:
         self._began = perf_counter()
@@ -103,7 +100,7 @@ class AuditLayer(ILayer):
 
     def __init__(
         self,
-        trail: IAuditTrail,
+        trail: "AuditTrail",
         describer: Callable[[FeatureSpec], Describe],
         new_id: Callable[[], str],
         kinds: Collection[Kind],

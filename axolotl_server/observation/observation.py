@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer
 from axolotl_server.eras.era import IEra, Methods
 from axolotl_server.layers.call_ending import CurrentCallLayer, OutcomeLayer
+from axolotl_server.lifecycle.daemon_thread import run_in_daemon_thread
 from axolotl_server.observation.metrics import MetricValues
 from axolotl_server.observation.observer import OperationObserver
 from axolotl_server.settings.server import ServerSettings
@@ -24,46 +24,21 @@ if TYPE_CHECKING:
 _log = logging.getLogger("axolotl")
 
 
-async def flush(acts: Sequence[Callable[[], object]], seconds: float) -> None:
-    """Do what blocks until something is sent, all in threads of their own, and wait for them so long at most.
+async def flush(senders: Sequence[Callable[[], object]], seconds: float) -> None:
+    """Call functions that block until telemetry is sent, each in a thread, and wait for them up to a time limit.
 
-    The threads do not keep the process alive: an exporter tries again for minutes where nobody listens.
+    They are daemon threads: an exporter retries for minutes if nobody listens.
     """
-    done = asyncio.gather(*map(_in_thread, acts), return_exceptions=True)
+    flushing = asyncio.gather(
+        *(run_in_daemon_thread("axolotl-flush", send) for send in senders), return_exceptions=True
+    )
     try:
         async with asyncio.timeout(seconds):
-            for outcome in await done:
+            for outcome in await flushing:
                 if isinstance(outcome, Exception):
                     _log.warning("telemetry could not be flushed: %s", type(outcome).__name__)
     except TimeoutError:
         _log.warning("telemetry was not sent within %g seconds; what is left of it is lost", seconds)
-
-
-def _in_thread(act: Callable[[], object]) -> "asyncio.Future[None]":
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[None] = loop.create_future()
-
-    def settle(error: Exception | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(None)
-        else:
-            done.set_exception(error)
-
-    def work() -> None:
-        error: Exception | None = None
-        try:
-            act()
-        except Exception as raised:
-            error = raised
-        try:
-            loop.call_soon_threadsafe(settle, error)
-        except RuntimeError:  # the loop has ended before
-            return
-
-    threading.Thread(target=work, name="axolotl-flush", daemon=True).start()
-    return done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

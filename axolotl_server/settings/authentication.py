@@ -116,8 +116,6 @@ class AuthSettings(Section):
     """The secret with which it asks."""
     api_keys: dict[_KeyName, ApiKeySettings] = Field({})
     """By a name of your choice."""
-    max_token_bytes: PositiveInt = 16 * 1024
-    """The longest Authorization header that is looked at."""
     token_cache_size: int = Field(10_000, ge=0)
     """How many accepted tokens are remembered; their times are checked with every request."""
     token_cache_seconds: float | None = Field(None, ge=0)

@@ -88,6 +88,12 @@ class TestOverHttp:
                 assert reply.status == 401
                 assert "error" not in challenge_of(reply)
 
+    async def test_a_token_that_is_too_long(self) -> None:
+        """A header of more than 16 KiB is refused unread."""
+        async with authority() as issuer, gated(issuer.settings()) as server:
+            reply = await discover(server, ("Authorization", f"Bearer {'a' * 16 * 1024}"))
+            assert (reply.status, challenge_of(reply)["error_description"]) == (401, "the token is too long")
+
     async def test_a_token_anywhere_else(self) -> None:
         """A token in the query, in the body or in another header is no token."""
         async with authority() as issuer, gated(issuer.settings()) as server:
