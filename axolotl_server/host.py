@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
 
-_FINALISING_SECONDS = 3.0
+_CLOSING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
     "tools": "registry",
     "prompts": "prompt_registry",
@@ -105,7 +105,7 @@ class ServerHost:
         """
         steps: dict[str, Callable[[], object]] = {
             "tasks": self.end_tasks,
-            "what calls have used": self._finalise,
+            "objects that calls used": self._close_scopes,
             "the audit log": self._close_audit,
             "telemetry": self._flush_telemetry,
             "stores": self._close_stores,
@@ -132,9 +132,9 @@ class ServerHost:
         if self._server is not None:
             await self.ending.unless_hastened(self._server.tasks().close())
 
-    async def _finalise(self) -> None:
+    async def _close_scopes(self) -> None:
         if self._server is not None:
-            await self.ending.unless_hastened(self._server.inflight().finalised(_FINALISING_SECONDS))
+            await self.ending.unless_hastened(self._server.inflight().scope_closer.wait_closed(_CLOSING_SECONDS))
 
     def _close_audit(self) -> None:
         if self.audit is not None:

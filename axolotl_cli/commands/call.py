@@ -42,13 +42,8 @@ def call(
 
 
 def _schema_of(host: "ServerHost", name: str) -> Mapping[str, Any]:
-    from axolotl_core.errors import ProtocolError
-
-    try:
-        schema: Mapping[str, Any] = host.catalogue.by_name[name].spec.input_schema
-        return schema
-    except ProtocolError:
-        return {}  # the call itself will be refused, in the server's own words
+    binding = host.catalogue.find(name)
+    return {} if binding is None else binding.spec.input_schema  # the server refuses a call of an unknown tool
 
 
 def _print_result(result: Mapping[str, Any], as_json: bool) -> None:

@@ -68,9 +68,9 @@ async def reach_verdict(host: ServerHost, principal: Principal, kind: str, name:
 
 def _find(host: ServerHost, kind: str, name: str) -> Binding[Any] | None:
     if kind == "tool":
-        return host.catalogue.try_find(name)
+        return host.catalogue.find(name)
     if kind == "prompt":
-        return host.prompts.try_find(name)
+        return host.prompts.find(name)
     return host.resources.find(name) or host.templates.named(name)
 
 

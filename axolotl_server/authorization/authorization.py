@@ -5,7 +5,7 @@ import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import (
     ConfigurationError,
@@ -25,6 +25,7 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.features.completion import Completing
 from axolotl_server.lifecycle.time_limit import answer_within
+from axolotl_server.messages.request import Request
 from axolotl_server.settings.policies import AuthorizationSettings
 
 _log = logging.getLogger("axolotl")
@@ -66,6 +67,14 @@ Denial: TypeAlias = Forbidden | ProtocolError
 _DECIDED_AT_ONCE: Final = 32
 
 
+class GuardVerdict(NamedTuple):
+    """The decision of the guard on one feature for one request."""
+
+    spec: FeatureSpec
+    denial: Denial | None
+    """The error that the request ends with; None if it may pass."""
+
+
 @dataclass(frozen=True, slots=True)
 class MissingScopes(Decision):
     """A refusal because the principal lacks scopes of the feature, which it could get."""
@@ -87,8 +96,6 @@ class Authorization:
         self.hides: Final = settings.denied_as == "not_found"
         """Whether a refusal looks as if there were nothing to refuse."""
         self._authorizer = BoundedAuthorizer(authorizer, settings.timeout_seconds)
-        self.verdicts: dict[object, tuple[FeatureSpec, Denial | None]] = {}
-        """How calls of a feature end that belong to a request on which was decided: with an error, or not."""
 
     def concerns(self, spec: FeatureSpec) -> bool:
         """Tell whether anybody could be refused a feature."""
@@ -133,8 +140,10 @@ class Authorization:
             Forbidden: if the principal may not use the feature, or a ProtocolError that says there is none.
         """
         spec = subject_of(call.spec)
-        judged, denial = self.verdicts.get(call.caller, (None, None))
-        if judged is not spec:
+        verdict = call.caller.verdict if isinstance(call.caller, Request) else None
+        if verdict is not None and verdict.spec is spec:
+            denial = verdict.denial
+        else:
             decision = await self.decide(call.principal, spec)
             denial = None if decision.allowed is True else self._denial(call, spec, decision)
         if denial is not None:

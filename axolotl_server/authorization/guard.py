@@ -1,8 +1,9 @@
 """Which resources a principal may hear of."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any, Final
 
 from msgspec import UNSET
 
@@ -12,91 +13,109 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import because_of
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.authorization.authorization import Authorization, Denial, MissingScopes, forbidden, subject_of
+from axolotl_server.authorization.authorization import (
+    Authorization,
+    Denial,
+    GuardVerdict,
+    MissingScopes,
+    forbidden,
+    subject_of,
+)
 from axolotl_server.calls.binding import encode_error
+from axolotl_server.calls.feature_method import FeatureMethod, RequestTarget
 from axolotl_server.eras.era import Method, Methods
-from axolotl_server.features.request_target import FindTarget, RequestTarget, RequestTargets
+from axolotl_server.features.catalogue import Catalogue
+from axolotl_server.features.resources import ResourceMethods
 from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.messages.request import Request
 
+_RUNS_NOTHING: Final = "resources/subscribe"
+
 
 class Guard:
-    """Asks who may use a feature before the method that was asked for looks at the request."""
+    """Decides who may use a feature before the method that was asked for looks at the request."""
 
-    def __init__(self, authorization: Authorization, doors: RequestTargets) -> None:
+    def __init__(
+        self,
+        authorization: Authorization,
+        feature_methods: Mapping[str, FeatureMethod],
+        catalogues: Sequence[Catalogue[Any, Any]],
+    ) -> None:
         self._authorization = authorization
-        self._doors = doors
+        self._feature_methods = feature_methods
+        """The methods that name a feature, with the object that finds it."""
+        self._catalogues = catalogues
 
     def protect(self, methods: Methods) -> Methods:
-        """Put the guard in front of those methods that name a feature."""
-        doors = self._doors.by_method
+        """Put the guard in front of the methods that name a feature."""
+        known = self._feature_methods
         return {
-            name: self._in_front_of(method, doors[name]) if name in doors else method
+            name: self._in_front_of(method, known[name], runs=name != _RUNS_NOTHING) if name in known else method
             for name, method in methods.items()
         }
 
-    def _in_front_of(self, method: Method, door: FindTarget) -> Method:
-        verdicts, waits = self._authorization.verdicts, self._authorization.waits
-        concerns = self._authorization.concerns
+    def _in_front_of(self, method: Method, feature_method: FeatureMethod, *, runs: bool) -> Method:
+        waits, concerns = self._authorization.waits, self._authorization.concerns
 
         async def guarded(request: Request) -> bytes | None:
-            sought = door(request)
-            if sought is None:
-                return await method(request)
-            if sought.binding is None:
-                return await self._tell_missing(sought, request)
-            spec = subject_of(sought.binding.spec)
+            target = request.target = request.target or feature_method.locate(request)
+            if target.binding is None:
+                return await self._refuse_unknown(feature_method, request)
+            spec = subject_of(target.binding.spec)
             if not concerns(spec):
                 return await method(request)
             if waits:
                 with _stoppable(request) as asking:
-                    denial = await self._judge(sought, spec, request)
+                    denial = await self._judge(feature_method, spec, request)
                 if asking.reason is not None:
                     return asking.answer()
             else:
-                denial = await self._judge(sought, spec, request)
-            verdicts[request] = spec, denial
+                denial = await self._judge(feature_method, spec, request)
+            request.verdict = GuardVerdict(spec, denial)
+            if denial is None:
+                return await method(request)
             try:
-                return await (method(request) if denial is None else self._refuse(sought, spec, denial, request))
+                return await self._refuse(target, spec, denial, request, runs=runs)
             finally:
-                del verdicts[request]
+                request.verdict = None  # the error leads back to the request, which the collector does not look at
 
         return guarded
 
-    async def _judge(self, sought: RequestTarget, spec: FeatureSpec, request: Request) -> Denial | None:
-        """Give the error that a request ends with, None where it may pass."""
-        principal = request.exchange.principal
-        decision = await self._authorization.decide(principal, spec)
+    async def _judge(self, feature_method: FeatureMethod, spec: FeatureSpec, request: Request) -> Denial | None:
+        """Give the error that a request ends with, None if it may pass."""
+        decision = await self._authorization.decide(request.exchange.principal, spec)
         if decision.allowed is True:
             return None
         if self._authorization.hides:
-            return because_of(await sought.missing(principal), decision)
+            return because_of(await feature_method.not_found(request), decision)
         if isinstance(decision, MissingScopes) and (challenge := request.exchange.demand(decision.scopes)) is not None:
             return because_of(challenge, decision)
         return forbidden(spec, decision)
 
-    async def _tell_missing(self, sought: RequestTarget, request: Request) -> bytes | None:
-        """End a request for something that is not there.
+    async def _refuse_unknown(self, feature_method: FeatureMethod, request: Request) -> bytes | None:
+        """Raise the error for a feature that does not exist.
 
-        Where a decision takes time, one is made all the same, or a refusal would be known by how long it took.
-
-        Raises:
-            ProtocolError: that says so.
+        Where a decision takes time, one is made anyway, or the time would tell a denied feature from a missing one.
         """
-        principal, other = request.exchange.principal, self._doors.any_spec() if self._authorization.waits else None
+        other = self._any_spec() if self._authorization.waits else None
         with _stoppable(request) as asking:
-            missing = await sought.missing(principal)
+            error = await feature_method.not_found(request)
             if other is not None:
-                await self._authorization.decide(principal, other)
+                await self._authorization.decide(request.exchange.principal, other)
         if asking.reason is not None:
             return asking.answer()
-        raise missing
+        raise error
 
-    async def _refuse(self, sought: RequestTarget, spec: FeatureSpec, denial: Denial, request: Request) -> bytes | None:
+    def _any_spec(self) -> FeatureSpec | None:
+        return next((binding.spec for catalogue in self._catalogues for binding in catalogue.bindings()), None)
+
+    async def _refuse(
+        self, target: RequestTarget, spec: FeatureSpec, denial: Denial, request: Request, *, runs: bool
+    ) -> bytes | None:
         """End a request with an error, after the layers around the feature have seen it."""
         try:
-            if sought.runs:
-                await _pass_layers(sought, request)
+            if runs:
+                await _pass_layers(target, request)
             raise denial
         except ToolError as error:
             if spec.kind == "tool":
@@ -104,15 +123,15 @@ class Guard:
             raise InternalError(error.message, data=error.meta) from None
 
 
-async def _pass_layers(sought: RequestTarget, request: Request) -> None:
+async def _pass_layers(target: RequestTarget, request: Request) -> None:
     """Make a call that ends at the layer which knows the verdict."""
-    binding, task = sought.binding, asyncio.current_task()
+    binding, task = target.binding, asyncio.current_task()
     assert binding is not None
     assert task is not None
     assert request.head.id is not UNSET
     if any(isinstance(layer, AuthorizationLayer) for layer in binding.layers):  # or nothing would stop it
         principal = request.exchange.principal
-        spec, uri, raw = binding.spec, sought.uri, sought.raw
+        spec, uri, raw = binding.spec, target.uri, target.raw
         await binding.invoke(ToolCall(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
 
 
@@ -156,9 +175,9 @@ class _Asking:
 class ResourceWatch:
     """Keeps changes from those who may not read what changed."""
 
-    def __init__(self, authorization: Authorization, doors: RequestTargets) -> None:
+    def __init__(self, authorization: Authorization, resources: ResourceMethods) -> None:
         self._authorization = authorization
-        self._doors = doors
+        self._resources = resources
 
     async def hearable(self, principal: Principal, uris: Sequence[str]) -> tuple[str, ...]:
         """Leave out the URIs behind which there is nothing that the principal may read.
@@ -166,7 +185,7 @@ class ResourceWatch:
         Raises:
             InternalError: if nobody could decide.
         """
-        found = {uri: binding.spec for uri in uris if (binding := self._doors.behind(uri)) is not None}
+        found = {uri: binding.spec for uri in uris if (binding := self._resources.at_uri(uri).binding) is not None}
         specs = list(dict.fromkeys(found.values()))
         allowed = dict(zip(specs, await self._authorization.allowed(principal, specs), strict=True))
         return tuple(uri for uri in uris if uri in found and allowed[found[uri]])
@@ -177,5 +196,6 @@ class ResourceWatch:
         Whoever watches a directory hears of its files where one template makes both. Behind any other URI may be
         something that the watcher may not read, and must not hear of.
         """
-        binding = self._doors.behind(uri)
-        return frozenset(one for one in parents(uri) if one == uri or self._doors.behind(one) is binding is not None)
+        at_uri = self._resources.at_uri
+        binding = at_uri(uri).binding
+        return frozenset(one for one in parents(uri) if one == uri or at_uri(one).binding is binding is not None)

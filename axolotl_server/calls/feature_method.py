@@ -1,109 +1,45 @@
 """Failures that no result can tell, as those of prompts and resources: an error of the protocol does."""
 
 import asyncio
-import contextvars
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Iterable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
+import msgspec
 from msgspec import UNSET
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.calls.scope import Entered
 from axolotl_core.errors import (
     InternalError,
     InvalidArguments,
     InvalidParams,
     InvalidRequest,
+    MethodNotFound,
     Overloaded,
     ProtocolError,
     RequestCancelled,
     ResultTooLarge,
-    ToolCancelled,
     ToolError,
 )
-from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
 from axolotl_core.questions.question import only_asks
 from axolotl_server.calls.binding import Binding
 from axolotl_server.execution.threads import Zombies
+from axolotl_server.lifecycle.closing import ScopeCloser
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.replies import RESULT, describe_stop, error_reply, hide
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import withdraw
 
-_THREADS: Final = 128
-"""One that leaves something may have to wait for a thread that was left behind, and must not keep others waiting."""
-
 _log = logging.getLogger("axolotl")
-
-
-class ScopeCloser:
-    """Leaves what calls have entered, the last first; what cannot wait is left in threads, because it may block."""
-
-    def __init__(self) -> None:
-        self._running: set[asyncio.Task[None]] = set()
-        self._threads: ThreadPoolExecutor | None = None
-
-    def __len__(self) -> int:
-        return len(self._running)
-
-    def begin(self, call: ToolCall) -> None:
-        """Finalise in the background what was made for a call, if that was not done before."""
-        assert call.scope is not None
-        entered = call.scope.close()
-        if entered:
-            error = ToolCancelled(f"The call was stopped ({call.cancel_reason})") if call.cancelled else call.failure
-            task = asyncio.get_running_loop().create_task(self._leave_all(entered, error, call))
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
-        call.failure = None
-
-    async def finished(self, seconds: float) -> None:
-        """Wait until all is finalised, but not for ever; nothing can be finalised after that."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                while self._running:  # calls that end meanwhile begin more of it
-                    await asyncio.wait(self._running)
-        if self._threads is not None:
-            self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def _leave_all(self, entered: Sequence[Entered], error: BaseException | None, call: ToolCall) -> None:
-        """Leave everything; what goes wrong is too late for the caller, and keeps nothing else from being left."""
-        await asyncio.sleep(0)  # the answer goes first
-        for one in entered:
-            try:
-                await (one.leave(error) if one.waits else self._leave_in_thread(one, error))
-            except BaseException as problem:
-                if _is_told_to_end(problem):
-                    raise
-                if problem is not error:
-                    what = f"{call.spec.kind} {call.spec.name}"
-                    _log.error("finalising what %s used failed", what, exc_info=problem)
-
-    def _leave_in_thread(self, one: Entered, error: BaseException | None) -> "asyncio.Future[object]":
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="axolotl-finaliser")
-        leave: Callable[[], object] = partial(one.leave, error)
-        return asyncio.get_running_loop().run_in_executor(self._threads, contextvars.copy_context().run, leave)
-
-
-def _is_told_to_end(problem: BaseException) -> bool:
-    task = asyncio.current_task()
-    return isinstance(problem, asyncio.CancelledError) and task is not None and task.cancelling() > 0
-
 
 _RETRY_AFTER_SECONDS = 1.0
 _MOST_NAMED = 100
 """How many calls are named in the log when all are stopped."""
 _SHOWN_OF_AN_ID = 64
-
-_log = logging.getLogger("axolotl")
 
 
 class InFlight(dict[ToolCall, None]):
@@ -123,8 +59,7 @@ class InFlight(dict[ToolCall, None]):
         self.grace_seconds = grace_seconds
         """How long a call that was stopped may take to end before its caller is answered without it."""
         self.zombies = Zombies(self._count)
-        self.finalising = ScopeCloser()
-        """What was made for calls that were answered."""
+        self.scope_closer = ScopeCloser()
         self.ticking = False
         self.attentive = False
         """Whether someone waits for calls to end, or watches some."""
@@ -196,14 +131,6 @@ class InFlight(dict[ToolCall, None]):
             return False
         return True
 
-    def finalise(self, call: ToolCall) -> None:
-        """Finalise what was made for a call, after its answer has left."""
-        self.finalising.begin(call)
-
-    async def finalised(self, seconds: float) -> None:
-        """Wait until everything that was made for calls is finalised, but not for ever."""
-        await self.finalising.finished(seconds)
-
     def stop_all(self, reason: CancelReason) -> None:
         """Stop every running call, and name them in the log."""
         calls = tuple(self)
@@ -235,10 +162,21 @@ class InFlight(dict[ToolCall, None]):
                 request.exchange.watch(call)
 
 
+class RequestTarget(msgspec.Struct, gc=False):
+    """The feature that a request names."""
+
+    binding: Binding[Any] | None
+    """None if there is no such feature."""
+    raw: bytes = b"{}"
+    """The raw arguments."""
+    uri: str = ""
+    """The URI, if the feature is a resource."""
+    needs_check: bool = False
+    """Whether the method checks more of the request before it runs the feature."""
+
+
 _UNWANTED: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
 """Why a caller hears nothing more, not even an answer."""
-
-_log = logging.getLogger("axolotl")
 
 
 class FeatureMethod(ABC):
@@ -249,12 +187,21 @@ class FeatureMethod(ABC):
         self._grace_seconds = inflight.grace_seconds
 
     @abstractmethod
-    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
-        """Find what a request wants run: its binding, the raw arguments, and the URI where it has one.
+    def locate(self, request: Request) -> RequestTarget:
+        """Find the feature that a request names, or raise InvalidParams if it names none.
 
-        Raises:
-            ProtocolError: if there is no such thing, or the parameters are wrong.
+        It looks at nothing else in the request, because the principal may not be allowed to know the feature.
         """
+
+    async def not_found(self, request: Request) -> ProtocolError:
+        """Make the error for a feature that does not exist; it tells the principal no name that it may not know."""
+        return MethodNotFound(f"Method not found: {request.head.method}")
+
+    async def checked(self, target: RequestTarget, request: Request) -> Binding[Any]:
+        """Give the binding of a target, or raise the ProtocolError that the request ends with before anything runs."""
+        if target.binding is None:
+            raise await self.not_found(request)
+        return target.binding
 
     @abstractmethod
     def tell(self, error: ToolError, request: Request) -> bytes:
@@ -274,7 +221,10 @@ class FeatureMethod(ABC):
 
     async def call(self, request: Request) -> bytes | None:
         """Run it; the answer is None if the caller no longer wants one."""
-        binding, raw, uri = self.find(request)
+        target = request.target or self.locate(request)
+        binding = target.binding
+        if binding is None or target.needs_check:
+            binding = await self.checked(target, request)
         head, exchange = request.head, request.exchange
         assert head.id is not UNSET
         task = asyncio.current_task(exchange.loop)
@@ -283,7 +233,14 @@ class FeatureMethod(ABC):
         if len(inflight) >= inflight.limit:
             return self.tell(inflight.refusal(), request)
         call = ToolCall(
-            head.id, request, exchange.principal, uri=uri, spec=binding.spec, raw=raw, task=task, overseer=self
+            head.id,
+            request,
+            exchange.principal,
+            uri=target.uri,
+            spec=binding.spec,
+            raw=target.raw,
+            task=task,
+            overseer=self,
         )
         if head.params.request_state is not UNSET:
             request.era.open_rounds(request, call)
@@ -303,8 +260,6 @@ class FeatureMethod(ABC):
                 return result
             return self._stopped(call, task, request)
         except BaseException as error:
-            if call.scope is not None:
-                call.failure = error
             return self._failed(error, call, task, request)
         finally:
             if call.scope is not None or request.held is not None or request.questions is not None:
@@ -315,13 +270,13 @@ class FeatureMethod(ABC):
                 inflight.leave(call, connection)
 
     def _wind_up(self, call: ToolCall, request: Request) -> None:
-        """Say what was held back, take back what was asked in vain, and finalise what was made for the call."""
+        """Say what was held back, take back what was asked in vain, and close the scope of the call."""
         if request.held is not None:
             request.tell_held()
         for number, answered in (request.questions or {}).items():
             withdraw(request, number, answered)
         if call.scope is not None:
-            self._inflight.finalise(call)
+            self._inflight.scope_closer.close(call)
 
     def stopped(self, call: ToolCall) -> None:
         """Give the code of a stopped call a moment to end; then its caller is answered without it."""
@@ -340,7 +295,7 @@ class FeatureMethod(ABC):
         _log.warning("%s %s was stopped and goes on: %s", *words, extra={"axolotl_call": call})
         call.abandon()
         if call.scope is not None:
-            inflight.finalise(call)
+            inflight.scope_closer.close(call)
         request.finished = True
         request.exchange.settle(self._last_reply(call, request), call.task)
 
@@ -355,6 +310,8 @@ class FeatureMethod(ABC):
     def _failed(
         self, error: BaseException, call: ToolCall, task: asyncio.Task[object], request: Request
     ) -> bytes | None:
+        if call.scope is not None:
+            call.failure = error
         if call.cancelled:
             return self._stopped(call, task, request)
         if isinstance(error, ProtocolError):

@@ -7,13 +7,12 @@ import msgspec
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
-from axolotl_core.errors import InvalidArguments, InvalidParams
+from axolotl_core.errors import InvalidArguments, InvalidParams, ProtocolError
 from axolotl_core.features.completion import CompletableFunction, Completion, ICompletable, completion_of
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode
-from axolotl_server.calls.binding import Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.messages.params import CompletionParams, read_params, read_raw_params
 from axolotl_server.messages.request import Request
 
@@ -30,23 +29,21 @@ class CompletionMethods(ErrorFeatureMethod):
         self._prompts = prompts
         self._templates = templates
 
-    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
-        """Find what knows the argument."""
+    def locate(self, request: Request) -> RequestTarget:
         reference = read_params(request.data, CompletionParams).ref
-        raw = bytes(read_raw_params(request.data))
         if reference.type == "ref/prompt" and reference.name is not None:
-            return _completion_of(self._prompts.find(reference.name)), raw, ""
-        if reference.type == "ref/resource" and reference.uri is not None:
-            binding = self._templates.named(reference.uri)
-            if binding is not None:
-                return _completion_of(binding), raw, ""
-            raise InvalidParams(f"Invalid params: there is no resource template {reference.uri}")
-        raise InvalidParams('Invalid params: "ref" must be a ref/prompt with a name or a ref/resource with a uri')
+            owner = self._prompts.find(reference.name)
+        elif reference.type == "ref/resource" and reference.uri is not None:
+            owner = self._templates.named(reference.uri)
+        else:
+            raise InvalidParams('Invalid params: "ref" must be a ref/prompt with a name or a ref/resource with a uri')
+        return RequestTarget(None if owner is None else owner.completion, bytes(read_raw_params(request.data)))
 
-
-def _completion_of(binding: Binding[FeatureSpec]) -> Binding[FeatureSpec]:
-    assert binding.completion is not None
-    return binding.completion
+    async def not_found(self, request: Request) -> ProtocolError:
+        reference = read_params(request.data, CompletionParams).ref
+        if reference.type == "ref/prompt" and reference.name is not None:
+            return await self._prompts.not_found(reference.name, request.exchange.principal)
+        return InvalidParams(f"Invalid params: there is no resource template {reference.uri}")
 
 
 class _Argument(msgspec.Struct):

@@ -6,16 +6,15 @@ from typing import Any, cast
 
 from msgspec import UNSET
 
-from axolotl_core.errors import InvalidParams, PromptNotFound
+from axolotl_core.errors import InvalidParams, PromptNotFound, ProtocolError
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
 from axolotl_core.prompts import PromptResult
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyPrompt
 from axolotl_server.calls.binding import Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.eras.presentation import content_for, prompt_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import Completing, encode_completion
@@ -31,24 +30,12 @@ class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):
 
     _by_fold: Mapping[str, Binding[FeatureSpec]]
 
-    def find(self, name: str) -> Binding[FeatureSpec]:
-        """Find a prompt by its name in any case.
-
-        Raises:
-            PromptNotFound: with the nearest name, where all names may be known to all.
-        """
-        binding = self.try_find(name)
-        if binding is None:
-            known = self.bindings() if self.authorization is None else ()
-            raise PromptNotFound(name, nearest(name, (one.spec.name for one in known)))
-        return binding
-
-    def try_find(self, name: str) -> Binding[FeatureSpec] | None:
+    def find(self, name: str) -> Binding[FeatureSpec] | None:
         """Find a prompt by its name in any case."""
         return self._by_fold.get(name.casefold())
 
-    async def unknown(self, name: str, principal: Principal) -> PromptNotFound:
-        """Say that there is no prompt of a name, with the nearest name that the principal may know."""
+    async def not_found(self, name: str, principal: Principal) -> PromptNotFound:
+        """Make the error for an unknown name; it suggests the nearest name that the principal may know."""
         return PromptNotFound(name, await self.suggestion(name, principal))
 
     def items(self) -> Iterable[AnyPrompt]:
@@ -87,11 +74,19 @@ class PromptMethods(ErrorFeatureMethod):
         super().__init__(inflight)
         self._catalogue = catalogue
 
-    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
-        """Find a prompt by its name."""
+    def locate(self, request: Request) -> RequestTarget:
         params = request.head.params
         if params.name is UNSET:
             raise InvalidParams('Invalid params: prompts/get needs "name", the name of a prompt')
-        binding = self._catalogue.find(params.name)
-        read_params(request.data, PromptParams)  # arguments are texts, whatever the prompt makes of them
-        return binding, bytes(params.arguments), ""
+        return RequestTarget(self._catalogue.find(params.name), bytes(params.arguments), needs_check=True)
+
+    async def not_found(self, request: Request) -> ProtocolError:
+        name = request.head.params.name
+        assert name is not UNSET
+        return await self._catalogue.not_found(name, request.exchange.principal)
+
+    async def checked(self, target: RequestTarget, request: Request) -> Binding[FeatureSpec]:
+        """Refuse arguments that are not strings, whatever the prompt converts them to."""
+        binding = await super().checked(target, request)
+        read_params(request.data, PromptParams)
+        return binding

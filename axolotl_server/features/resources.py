@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from axolotl_core.errors import InvalidArguments, InvalidParams, ResourceNotFound, ToolError
+from axolotl_core.errors import InvalidArguments, InvalidParams, ProtocolError, ResourceNotFound, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.versions import Revision
@@ -12,7 +12,7 @@ from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyResource
 from axolotl_core.resources.resource import CacheHint, IResource, IResourceTemplate, ResourceContents, screen
 from axolotl_server.calls.binding import Binding, EncodeOutput
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.eras.presentation import contents_for, resource_definition
 from axolotl_server.features.catalogue import Catalogue
 from axolotl_server.features.completion import Completing, encode_completion
@@ -137,16 +137,23 @@ class ResourceMethods(ErrorFeatureMethod):
         self._templates = templates
         self._max_watched = max_watched
 
-    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
-        """Find what is behind a URI: a resource, or else a template that makes such URIs."""
-        uri = read_params(request.data, ResourceParams).uri
+    def locate(self, request: Request) -> RequestTarget:
+        return self.at_uri(read_params(request.data, ResourceParams).uri)
+
+    def at_uri(self, uri: str) -> RequestTarget:
+        """Find the resource with a URI, or the template that matches it.
+
+        A resource comes before a template, and a more specific template before another, whether the principal may read
+        it or not: what is denied must not be readable through a template.
+        """
         fixed = self._resources.find(uri)
         if fixed is not None:
-            return fixed, b"{}", uri
-        found = self._templates.find(uri)
-        if found is None:
-            raise ResourceNotFound(uri)
-        return found[0], found[1], uri
+            return RequestTarget(fixed, uri=uri)
+        binding, variables = self._templates.find(uri) or (None, b"{}")
+        return RequestTarget(binding, variables, uri)
+
+    async def not_found(self, request: Request) -> ProtocolError:
+        return ResourceNotFound(read_params(request.data, ResourceParams).uri)
 
     def tell(self, error: ToolError, request: Request) -> bytes:
         """Variables that no resource can have mean that there is none."""
@@ -156,8 +163,9 @@ class ResourceMethods(ErrorFeatureMethod):
 
     async def subscribe(self, request: Request) -> bytes:
         """Let a client hear of changes of a resource."""
-        uri = read_params(request.data, ResourceParams).uri
-        if self._resources.find(uri) is None and self._templates.find(uri) is None:
+        target = request.target or self.locate(request)
+        uri = target.uri
+        if target.binding is None:
             raise ResourceNotFound(uri)
         assert request.connection is not None
         watched = request.connection.subscriptions

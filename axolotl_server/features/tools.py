@@ -15,12 +15,12 @@ from axolotl_core.errors import (
     ToolNotFound,
 )
 from axolotl_core.features.spec import ToolSpec
-from axolotl_core.names import INameRule, check_name, nearest
+from axolotl_core.names import INameRule, check_name
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.registry import AnyTool, ToolRegistry
 from axolotl_server.calls.binding import Binder, ToolBinding, encode_error
-from axolotl_server.calls.feature_method import FeatureMethod, InFlight
+from axolotl_server.calls.feature_method import FeatureMethod, InFlight, RequestTarget
 from axolotl_server.eras.presentation import tool_definition
 from axolotl_server.eras.stateless import check_parameters
 from axolotl_server.features.catalogue import Catalogue
@@ -31,24 +31,15 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
 
 
-class _Names(dict[str, ToolBinding]):
-    """Bindings by exact name; a name that is missing is tried in any case, so that the usual ones cost one lookup."""
+class _Names(dict[str, ToolBinding | None]):
+    """Bindings by exact name; a missing name is tried in any case, so that an exact one costs a single lookup."""
 
-    def __init__(self, bindings: Sequence[ToolBinding], rule: INameRule, *, fold: bool, suggests: bool) -> None:
+    def __init__(self, bindings: Sequence[ToolBinding], *, fold: bool) -> None:
         super().__init__((binding.spec.name, binding) for binding in bindings)
         self._by_fold = {name.casefold(): binding for name, binding in self.items()} if fold else {}
-        self._rule = rule
-        self._suggests = suggests
 
-    def __missing__(self, name: str) -> ToolBinding:
-        binding = self._by_fold.get(name.casefold())
-        if binding is None:
-            raise self.unknown(name, nearest(name, self) if self._suggests else None)
-        return binding
-
-    def unknown(self, name: str, suggestion: str | None) -> ToolNotFound:
-        fault = self._rule.fault_of(name)
-        return ToolNotFound(name, suggestion) if fault is None else InvalidToolName(fault)
+    def __missing__(self, name: str) -> ToolBinding | None:
+        return self._by_fold.get(name.casefold())
 
 
 class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
@@ -57,9 +48,8 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
     field = "tools"
     listed_by = "tools"
 
-    by_name: Mapping[str, ToolBinding]
-    """Finds a tool, the exact name first, then whatever its case; raises ToolNotFound with the nearest name, where all
-    names may be known to all."""
+    by_name: Mapping[str, ToolBinding | None]
+    """The tool with a name: the exact name first, then in any case; None if there is none."""
 
     def __init__(
         self,
@@ -70,19 +60,18 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
         authorization: "Authorization | None" = None,
     ) -> None:
         self._name_rule = name_rule
-        self._names: _Names
         super().__init__(registry, binder, settings, authorization)
 
-    def try_find(self, name: str) -> ToolBinding | None:
-        """Find a tool as `by_name` does."""
-        try:
-            return self._names[name]
-        except ToolNotFound:
-            return None
+    def find(self, name: str) -> ToolBinding | None:
+        """Find a tool by its name in any case."""
+        return self.by_name[name]
 
-    async def unknown(self, name: str, principal: Principal) -> ToolNotFound:
-        """Say that there is no tool of a name, with the nearest name that the principal may know."""
-        return self._names.unknown(name, await self.suggestion(name, principal))
+    async def not_found(self, name: str, principal: Principal) -> ToolNotFound:
+        """Make the error for an unknown name; it suggests the nearest name that the principal may know."""
+        fault = self._name_rule.fault_of(name)
+        if fault is not None:
+            return InvalidToolName(fault)
+        return ToolNotFound(name, await self.suggestion(name, principal))
 
     def items(self) -> Iterable[AnyTool]:
         """Leave out the tools that the operator switched off."""
@@ -99,9 +88,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
 
     def index(self, bindings: Sequence[ToolBinding]) -> None:
         """Find tools by name."""
-        fold = self._settings.tools.name_matching == "fold"
-        names = _Names(bindings, self._name_rule, fold=fold, suggests=self.authorization is None)
-        self.by_name = self._names = names
+        self.by_name = _Names(bindings, fold=self._settings.tools.name_matching == "fold")
 
 
 _OPENING_BRACE = ord("{")
@@ -120,16 +107,29 @@ class ToolMethods(FeatureMethod):
         self._catalogue = catalogue
         self._invalid_arguments = invalid_arguments
 
-    def find(self, request: Request) -> tuple[ToolBinding, bytes, str]:
-        """Find a tool by its name."""
+    def locate(self, request: Request) -> RequestTarget:
         params = request.head.params
         if params.name is UNSET:
             raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
-        binding = self._catalogue.by_name[params.name]
-        raw = bytes(params.arguments)
-        if raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
-            _check_arguments(binding.spec, raw, request)
-        return binding, raw, ""
+        binding, raw = self._catalogue.by_name[params.name], bytes(params.arguments)
+        if binding is None or raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
+            return RequestTarget(binding, raw, needs_check=True)
+        return RequestTarget(binding, raw)
+
+    async def not_found(self, request: Request) -> ProtocolError:
+        name = request.head.params.name
+        assert name is not UNSET
+        return await self._catalogue.not_found(name, request.exchange.principal)
+
+    async def checked(self, target: RequestTarget, request: Request) -> ToolBinding:
+        """Refuse arguments that are not an object, or that differ from the headers which repeat them."""
+        binding: ToolBinding = await super().checked(target, request)
+        if target.raw[0] != _OPENING_BRACE:
+            raise InvalidParams('Invalid params: "arguments" must be an object')
+        headers = request.exchange.headers
+        if headers is not None and request.era.revision.stateless:
+            check_parameters(headers, binding.spec.header_parameters, target.raw)
+        return binding
 
     def tell(self, error: ToolError, request: Request) -> bytes:
         """Write a result that is an error, except for arguments where the revision wants otherwise."""
@@ -147,11 +147,3 @@ class ToolMethods(FeatureMethod):
         if self._invalid_arguments == "by_revision":
             return request.era.revision.argument_errors_as_results
         return self._invalid_arguments == "result"
-
-
-def _check_arguments(spec: ToolSpec, raw: bytes, request: Request) -> None:
-    if raw[0] != _OPENING_BRACE:
-        raise InvalidParams('Invalid params: "arguments" must be an object')
-    headers = request.exchange.headers
-    if headers is not None and request.era.revision.stateless:
-        check_parameters(headers, spec.header_parameters, raw)

@@ -1,6 +1,6 @@
 """The composition root: the framework's own objects around the roles of a user's container."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dependency_injector import containers, providers
 
@@ -9,13 +9,15 @@ from axolotl_core.policies.quota import IQuotaStore
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_core.registry import PromptRegistry, ResourceRegistry, ToolRegistry
 from axolotl_server.calls.binding import Binder, Runners
-from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.calls.feature_method import FeatureMethod, InFlight
 from axolotl_server.eras.era import Eras
 from axolotl_server.execution.processes import ProcessRunner
 from axolotl_server.execution.threads import ThreadRunner
-from axolotl_server.features.prompts import PromptCatalogue
-from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue
-from axolotl_server.features.tools import ToolCatalogue
+from axolotl_server.features.catalogue import Catalogue
+from axolotl_server.features.completion import CompletionMethods
+from axolotl_server.features.prompts import PromptCatalogue, PromptMethods
+from axolotl_server.features.resources import ResourceCatalogue, ResourceMethods, TemplateCatalogue
+from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.layer_stack import Policies, default_layers, optional_layers
 from axolotl_server.hosting.method_tables import MethodParts, make_eras
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.authorization import Authorization
     from axolotl_server.authorization.guard import Guard, ResourceWatch
     from axolotl_server.console.console import Console
-    from axolotl_server.features.request_target import RequestTargets
     from axolotl_server.observation.observation import Observation
     from axolotl_server.tasks.task import TaskStore
 
@@ -155,34 +156,46 @@ def _tasks(settings: ServerSettings) -> "TaskStore":
     return TaskStore(settings.tasks)
 
 
-def _doors(
+def _tool_methods(tools: ToolCatalogue, inflight: InFlight, settings: ServerSettings) -> ToolMethods:
+    return ToolMethods(tools, inflight, settings.protocol.invalid_arguments)
+
+
+def _resource_methods(
+    resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: InFlight, settings: ServerSettings
+) -> ResourceMethods:
+    return ResourceMethods(resources, templates, inflight, settings.subscriptions.maximum_resources)
+
+
+def _feature_methods(
+    tools: ToolMethods, prompts: PromptMethods, resources: ResourceMethods, completion: CompletionMethods
+) -> dict[str, FeatureMethod]:
+    return {
+        "tools/call": tools,
+        "prompts/get": prompts,
+        "resources/read": resources,
+        "resources/subscribe": resources,
+        "completion/complete": completion,
+    }
+
+
+def _guard(
     authorization: "Authorization | None",
-    tools: ToolCatalogue,
-    prompts: PromptCatalogue,
-    resources: ResourceCatalogue,
-    templates: TemplateCatalogue,
-) -> "RequestTargets | None":
+    feature_methods: dict[str, FeatureMethod],
+    *catalogues: Catalogue[Any, Any],
+) -> "Guard | None":
     if authorization is None:
-        return None
-    from axolotl_server.features.request_target import RequestTargets
-
-    return RequestTargets(tools, prompts, resources, templates)
-
-
-def _guard(authorization: "Authorization | None", doors: "RequestTargets | None") -> "Guard | None":
-    if authorization is None or doors is None:
         return None
     from axolotl_server.authorization.guard import Guard
 
-    return Guard(authorization, doors)
+    return Guard(authorization, feature_methods, catalogues)
 
 
-def _watch(authorization: "Authorization | None", doors: "RequestTargets | None") -> "ResourceWatch | None":
-    if authorization is None or doors is None:
+def _watch(authorization: "Authorization | None", resources: ResourceMethods) -> "ResourceWatch | None":
+    if authorization is None:
         return None
     from axolotl_server.authorization.guard import ResourceWatch
 
-    return ResourceWatch(authorization, doors)
+    return ResourceWatch(authorization, resources)
 
 
 def _subscriptions(settings: ServerSettings, watch: "ResourceWatch | None") -> Subscriptions:
@@ -208,7 +221,7 @@ class ServerContainer(containers.DeclarativeContainer):
     policies = providers.Singleton(
         Policies,
         result_store=result_store,
-        finalise=inflight.provided.finalise,
+        close_scope=inflight.provided.scope_closer.close,
         audit=audit,
         authorization=authorization,
         quota_store=quota_store,
@@ -228,9 +241,15 @@ class ServerContainer(containers.DeclarativeContainer):
     prompts = providers.Singleton(PromptCatalogue, prompt_registry, binder, settings, authorization)
     resources = providers.Singleton(ResourceCatalogue, resource_registry, binder, settings, authorization)
     templates = providers.Singleton(TemplateCatalogue, resource_registry, binder, settings, authorization)
-    doors = providers.Singleton(_doors, authorization, tools, prompts, resources, templates)
-    guard = providers.Singleton(_guard, authorization, doors)
-    watch = providers.Singleton(_watch, authorization, doors)
+    tool_methods = providers.Singleton(_tool_methods, tools, inflight, settings)
+    prompt_methods = providers.Singleton(PromptMethods, prompts, inflight)
+    resource_methods = providers.Singleton(_resource_methods, resources, templates, inflight, settings)
+    completion_methods = providers.Singleton(CompletionMethods, prompts, templates, inflight)
+    feature_methods = providers.Singleton(
+        _feature_methods, tool_methods, prompt_methods, resource_methods, completion_methods
+    )
+    guard = providers.Singleton(_guard, authorization, feature_methods, tools, prompts, resources, templates)
+    watch = providers.Singleton(_watch, authorization, resource_methods)
     subscriptions = providers.Singleton(_subscriptions, settings, watch)
 
     parts = providers.Singleton(
@@ -241,6 +260,9 @@ class ServerContainer(containers.DeclarativeContainer):
         prompts=prompts,
         resources=resources,
         templates=templates,
+        tool_methods=tool_methods,
+        resource_methods=resource_methods,
+        feature_methods=feature_methods,
         binder=binder,
         inflight=inflight,
         subscriptions=subscriptions,

@@ -47,8 +47,8 @@ class Policies:
     """What stands behind the layers."""
 
     result_store: IResultStore
-    finalise: Callable[[ToolCall], object]
-    """Finalises what was made for a call."""
+    close_scope: Callable[[ToolCall], object]
+    """Closes the objects that a call has entered."""
     audit: "Audit | None" = None
     authorization: "Authorization | None" = None
     quota_store: "IQuotaStore | None" = None
@@ -74,7 +74,7 @@ def _idempotency(settings: ServerSettings, policies: Policies) -> ILayer:
     said = settings.idempotency
     return IdempotencyLayer(
         policies.result_store,
-        policies.finalise,
+        policies.close_scope,
         OutageLog("The result store", "calls run unprotected" if said.on_store_failure == "open" else "calls refused"),
         max_record_bytes=said.max_record_bytes,
         on_store_failure=said.on_store_failure,

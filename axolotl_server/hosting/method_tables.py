@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.calls.binding import Binder
-from axolotl_server.calls.feature_method import InFlight
+from axolotl_server.calls.feature_method import FeatureMethod, InFlight
 from axolotl_server.eras.era import Eras, Method, Methods
 from axolotl_server.eras.handshake import HandshakeEra
 from axolotl_server.eras.stateless import StatelessEra
-from axolotl_server.features.completion import CompletionMethods
-from axolotl_server.features.prompts import PromptCatalogue, PromptMethods
+from axolotl_server.features.prompts import PromptCatalogue
 from axolotl_server.features.resources import ResourceCatalogue, ResourceMethods, TemplateCatalogue
 from axolotl_server.features.tools import ToolCatalogue, ToolMethods
 from axolotl_server.hosting.roles import Roles
@@ -35,7 +34,6 @@ from axolotl_server.settings.server import ServerSettings
 if TYPE_CHECKING:
     from axolotl_server.authorization.guard import Guard, ResourceWatch
     from axolotl_server.console.console import Console
-    from axolotl_server.features.request_target import RequestTargets
     from axolotl_server.observation.observation import Observation
     from axolotl_server.tasks.directed_tasks import DirectedTasks
     from axolotl_server.tasks.task import TaskStore
@@ -51,6 +49,9 @@ class MethodParts:
     prompts: PromptCatalogue
     resources: ResourceCatalogue
     templates: TemplateCatalogue
+    tool_methods: ToolMethods
+    resource_methods: ResourceMethods
+    feature_methods: Mapping[str, FeatureMethod]
     binder: Binder
     inflight: InFlight
     subscriptions: Subscriptions
@@ -62,29 +63,21 @@ class MethodParts:
     console: "Console | None" = None
     observation: "Observation | None" = None
 
-    @property
-    def doors(self) -> "RequestTargets":
-        """Find what requests are about."""
-        from axolotl_server.features.request_target import RequestTargets  # few servers ask
-
-        return RequestTargets(self.tools, self.prompts, self.resources, self.templates)
-
     def protect(self, methods: Methods) -> Methods:
         """Put the guard in front of methods, where there is one; a console sees what the guard refuses too."""
         guarded = methods if self.guard is None else self.guard.protect(methods)
         guarded = guarded if self.console is None else self.console.observer.observe(guarded)
-        return guarded if self.observation is None else self.observation.observe(guarded, self)
+        return guarded if self.observation is None else self.observation.observe(guarded, self.feature_methods)
 
 
 def make_eras(parts: MethodParts) -> Eras:
     """Give each generation the methods that it has, as far as the server offers what they are about."""
     settings, roles = parts.settings, parts.roles
     capabilities = capabilities_of(roles.offers, roles.extensions, roles.tools)
-    tools = ToolMethods(parts.tools, parts.inflight, settings.protocol.invalid_arguments)
-    shared = _shared(parts, tools, capabilities)
+    shared = _shared(parts, capabilities)
     handshake = Handshake(settings.server, capabilities)
     legacy = {**shared, "initialize": handshake.initialize, "ping": ping, "logging/setLevel": set_level}
-    tasked, directed = _tasks(parts, tools) if runs_tasks(roles.tools) else ({}, None)
+    tasked, directed = _tasks(parts) if runs_tasks(roles.tools) else ({}, None)
     modern = _modern(parts, shared, capabilities, directed)
     by_request = AskingByRequest(parts.deadlines, settings.limits.ask_timeout_seconds)
     in_rounds = AskingInRounds(parts.sealer)
@@ -112,36 +105,28 @@ def make_eras(parts: MethodParts) -> Eras:
     return eras
 
 
-def _tasks(parts: MethodParts, tools: ToolMethods) -> "tuple[Methods, DirectedTasks]":
+def _tasks(parts: MethodParts) -> "tuple[Methods, DirectedTasks]":
     """Make what runs tasks, in the way of the revision that has them and in that of the extension."""
     from axolotl_server.tasks.directed_tasks import DirectedTasks  # few servers have tasks
     from axolotl_server.tasks.requested_tasks import RequestedTasks
 
-    settings = parts.settings.tasks
-    requested = RequestedTasks(tools, parts.tools, parts.tasks, settings)
+    tools, settings = parts.tool_methods, parts.settings.tasks
+    requested = RequestedTasks(tools, parts.tasks, settings)
     deadlines, subscriptions = parts.deadlines, parts.subscriptions
-    directed = DirectedTasks(
-        tools, parts.tools, parts.tasks, settings, deadlines=deadlines, subscriptions=subscriptions
-    )
+    directed = DirectedTasks(tools, parts.tasks, settings, deadlines=deadlines, subscriptions=subscriptions)
     return requested.methods, directed
 
 
-def _shared(parts: MethodParts, tools: ToolMethods, capabilities: Mapping[str, Any]) -> dict[str, Method]:
+def _shared(parts: MethodParts, capabilities: Mapping[str, Any]) -> dict[str, Method]:
     """Make the methods that revisions with a handshake have in common; most of them the stateless one has too."""
-    prompts = PromptMethods(parts.prompts, parts.inflight)
-    maximum = parts.settings.subscriptions.maximum_resources
-    resources = ResourceMethods(parts.resources, parts.templates, parts.inflight, maximum)
     methods: dict[str, Method] = {
+        **{name: one.call for name, one in parts.feature_methods.items()},
         "tools/list": parts.tools.list,
-        "tools/call": tools.call,
         "prompts/list": parts.prompts.list,
-        "prompts/get": prompts.call,
         "resources/list": parts.resources.list,
         "resources/templates/list": parts.templates.list,
-        "resources/read": resources.call,
-        "resources/subscribe": resources.subscribe,
-        "resources/unsubscribe": resources.unsubscribe,
-        "completion/complete": CompletionMethods(parts.prompts, parts.templates, parts.inflight).call,
+        "resources/subscribe": parts.resource_methods.subscribe,
+        "resources/unsubscribe": parts.resource_methods.unsubscribe,
     }
     added = ExtensionMethods(parts.roles.extensions, parts.binder, parts.inflight)
     return {**dict(_offered(methods, capabilities)), **dict.fromkeys(added.names, added.call)}

@@ -1,14 +1,79 @@
-"""The end of a container's resources: one after the other, in the reverse of the order that they need each other in."""
+"""Closing the objects that calls used, and the resources of a container."""
 
 import asyncio
+import contextvars
 import inspect
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from dependency_injector import containers, providers
 
+from axolotl_core.calls.scope import Entered
+from axolotl_core.errors import ToolCancelled
+from axolotl_core.layers import ToolCall
+
+_THREADS: Final = 128
+"""Many, because an object may wait for a thread of an abandoned call, and must not keep the others waiting."""
+
 _log: Final = logging.getLogger("axolotl")
+
+
+class ScopeCloser:
+    """Closes the objects that calls have entered, the last first, in threads unless they can be awaited."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+        self._threads: ThreadPoolExecutor | None = None
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def close(self, call: ToolCall) -> None:
+        """Close the scope of a call in the background, unless that was done before."""
+        assert call.scope is not None
+        entered = call.scope.close()
+        if entered:
+            error = ToolCancelled(f"The call was stopped ({call.cancel_reason})") if call.cancelled else call.failure
+            task = asyncio.get_running_loop().create_task(self._leave_all(entered, error, call))
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+        call.failure = None
+
+    async def wait_closed(self, seconds: float) -> None:
+        """Wait until all scopes are closed, but no longer than this; nothing can be closed after that."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._running:  # calls that end meanwhile add to it
+                    await asyncio.wait(self._running)
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _leave_all(self, entered: Sequence[Entered], error: BaseException | None, call: ToolCall) -> None:
+        await asyncio.sleep(0)  # the answer goes first
+        for one in entered:
+            try:
+                await (one.leave(error) if one.waits else self._leave_in_thread(one, error))
+            except BaseException as problem:  # too late for the caller, and no reason to keep the others open
+                if _is_cancellation(problem):
+                    raise
+                if problem is not error:
+                    used_by = f"{call.spec.kind} {call.spec.name}"
+                    _log.error("an object that %s used failed to close", used_by, exc_info=problem)
+
+    def _leave_in_thread(self, one: Entered, error: BaseException | None) -> "asyncio.Future[object]":
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="axolotl-closer")
+        leave: Callable[[], object] = partial(one.leave, error)
+        return asyncio.get_running_loop().run_in_executor(self._threads, contextvars.copy_context().run, leave)
+
+
+def _is_cancellation(problem: BaseException) -> bool:
+    task = asyncio.current_task()
+    return isinstance(problem, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
 async def close_resources(container: containers.Container, seconds: float) -> None:

@@ -19,6 +19,8 @@ from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.messages.flow_control import TokenBucket
 
 if TYPE_CHECKING:
+    from axolotl_server.authorization.authorization import GuardVerdict
+    from axolotl_server.calls.feature_method import RequestTarget
     from axolotl_server.eras.era import IEra
     from axolotl_server.questions.asking import IAsking
     from axolotl_server.questions.rounds import Rounds
@@ -37,6 +39,10 @@ class Request(msgspec.Struct, eq=False, gc=False):
     era: "IEra"
     exchange: IExchange
     connection: Connection | None
+    target: "RequestTarget | None" = None
+    """The feature that the request names, where it was looked up before its method runs."""
+    verdict: "GuardVerdict | None" = None
+    """The decision whether the principal may use that feature, where the guard made one."""
     finished: bool = False
     asking: "IAsking | None" = None
     """How to ask the caller, where it differs from the way of the revision."""

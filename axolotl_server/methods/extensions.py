@@ -13,7 +13,7 @@ from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_server.calls.binding import Binder, Binding
-from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight
+from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.messages.params import read_raw_params
 from axolotl_server.messages.request import Request
 
@@ -72,9 +72,13 @@ class ExtensionMethods(ErrorFeatureMethod):
         """The methods that were added."""
         return tuple(self._bindings)
 
-    def find(self, request: Request) -> tuple[Binding[FeatureSpec], bytes, str]:
-        """Find a method, if the client said that it knows the extension."""
+    def locate(self, request: Request) -> RequestTarget:
         binding = self._bindings[request.head.method]
+        return RequestTarget(binding, bytes(read_raw_params(request.data)), needs_check=True)
+
+    async def checked(self, target: RequestTarget, request: Request) -> Binding[FeatureSpec]:
+        """Refuse a client that did not declare the extension."""
+        binding = await super().checked(target, request)
         method = binding.spec.feature
         assert isinstance(method, _Method)
         identifier = method.extension.identifier
@@ -82,7 +86,7 @@ class ExtensionMethods(ErrorFeatureMethod):
             raise MissingCapability(
                 f"{method.name} needs a client with the extension {identifier}", {"extensions": {identifier: {}}}
             )
-        return binding, bytes(read_raw_params(request.data)), ""
+        return binding
 
 
 def _read_params(raw: bytes) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from axolotl_server.observation.observer import OperationObserver
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
-    from axolotl_server.observation.observer import IFeatures
+    from axolotl_server.calls.feature_method import FeatureMethod
     from axolotl_server.observation.otel import Spans
     from axolotl_server.observation.prometheus import MetricsPage
 
@@ -56,9 +56,9 @@ class Observation:
     flush_seconds: float = 0.0
     endings: list[Callable[[], object]] = field(default_factory=list)
 
-    def observe(self, methods: Methods, features: "IFeatures") -> Methods:
+    def observe(self, methods: Methods, feature_methods: "Mapping[str, FeatureMethod]") -> Methods:
         """Stand in front of methods, where operations are observed."""
-        return methods if self.observer is None else self.observer.observe(methods, features)
+        return methods if self.observer is None else self.observer.observe(methods, feature_methods)
 
     def observe_admission(self, eras: Iterable[IEra]) -> None:
         """Note the requests, too, that come to no method."""

@@ -1,8 +1,9 @@
 """What stands in front of the methods of an observed server: each operation is noted once, when it is answered."""
 
 import asyncio
+from collections.abc import Mapping
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -10,14 +11,10 @@ from msgspec import UNSET
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import MethodNotFound, ProtocolError
-from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol import codes
-from axolotl_server.calls.binding import Binding
+from axolotl_server.calls.feature_method import FeatureMethod
 from axolotl_server.eras.era import IEra, Method, Methods
-from axolotl_server.features.prompts import PromptCatalogue
-from axolotl_server.features.request_target import RequestTargets
-from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.layers.call_ending import Ending
 from axolotl_server.messages.connection import Connection
@@ -145,36 +142,18 @@ _MAKERS = {
 }
 
 
-class IFeatures(Protocol):
-    """What a server offers."""
-
-    @property
-    def tools(self) -> ToolCatalogue: ...
-
-    @property
-    def prompts(self) -> PromptCatalogue: ...
-
-    @property
-    def doors(self) -> RequestTargets: ...
-
-
 class Targets:
     """Finds the registered name behind a request."""
 
-    def __init__(self, features: IFeatures) -> None:
-        self._tools, self._prompts, self._doors = features.tools, features.prompts, features.doors
+    def __init__(self, feature_methods: Mapping[str, FeatureMethod]) -> None:
+        self._feature_methods = feature_methods
 
     def expected(self, method: str, request: Request) -> Target:
-        """Guess the target before anything has run, where one lookup is enough for that."""
-        name = request.head.params.name
-        if name is UNSET:
+        """Find the target before anything has run, where one lookup is enough for that."""
+        if method not in ("tools/call", "prompts/get") or request.head.params.name is UNSET:
             return NO_TARGET
-        found: Binding[FeatureSpec] | None = None
-        if method == "tools/call":
-            found = self._tools.by_name.get(name)
-        elif method == "prompts/get":
-            found = self._prompts.try_find(name)
-        return NO_TARGET if found is None else _MAKERS[method](found.spec.name)
+        target = request.target = request.target or self._feature_methods[method].locate(request)
+        return NO_TARGET if target.binding is None else _MAKERS[method](target.binding.spec.name)
 
     def of(self, operation: Operation) -> Target:
         """Give the target of an operation that is over."""
@@ -188,12 +167,11 @@ class Targets:
         request, method = operation.request, operation.method
         if method in ("tools/call", "prompts/get"):
             return "".join(self.expected(method, request)[1:]) or UNKNOWN
-        find = self._doors.by_method.get("resources/subscribe")
         try:
-            sought = None if find is None else find(request)
+            target = request.target or self._feature_methods["resources/read"].locate(request)
         except ProtocolError:
             return UNKNOWN
-        return UNKNOWN if sought is None or sought.binding is None else sought.binding.spec.name
+        return UNKNOWN if target.binding is None else target.binding.spec.name
 
 
 _Key: TypeAlias = tuple[str, str | None, Failure, IEra, bool]
@@ -224,9 +202,9 @@ class OperationObserver:
         self._series: dict[_Key, Series] = {}
         """What counts the operations on what is registered, so that labels are put together once."""
 
-    def observe(self, methods: Methods, features: IFeatures) -> Methods:
-        """Stand in front of methods that are about these features."""
-        self._targets = Targets(features)
+    def observe(self, methods: Methods, feature_methods: Mapping[str, FeatureMethod]) -> Methods:
+        """Stand in front of methods; some of them name a feature."""
+        self._targets = Targets(feature_methods)
         around = self._measured if self._spans is None else self._traced
         observed = {name: around(name, method) for name, method in methods.items()}
         return _ObservedMethods(observed, around(UNKNOWN, _not_found))

@@ -228,7 +228,7 @@ def detached(request: Request, task: Task, exchange: DetachedExchange, asking: I
     """Make the request of a call that runs as a task."""
     whole = Connection(_drop) if request.connection is None else request.connection
     connection = _TaskConnection(whole, task.calls)
-    return Request(request.head, request.data, request.era, exchange, connection, asking=asking)
+    return Request(request.head, request.data, request.era, exchange, connection, target=request.target, asking=asking)
 
 
 async def work(task: Task, request: Request, run: Run, finish: Finish) -> None:

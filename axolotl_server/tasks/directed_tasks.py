@@ -9,7 +9,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import MissingCapability, Overloaded, ProtocolError
 from axolotl_core.protocol.wire import encode
 from axolotl_server.eras.era import IEra, Methods
-from axolotl_server.features.tools import ToolCatalogue, ToolMethods
+from axolotl_server.features.tools import ToolMethods
 from axolotl_server.layers.deadline import DeadlineTable
 from axolotl_server.messages.params import read_params
 from axolotl_server.messages.request import Request
@@ -35,7 +35,6 @@ class DirectedTasks:
     def __init__(
         self,
         tools: ToolMethods,
-        catalogue: ToolCatalogue,
         store: TaskStore,
         settings: TaskSettings,
         *,
@@ -43,7 +42,6 @@ class DirectedTasks:
         subscriptions: Subscriptions,
     ) -> None:
         self._tools = tools
-        self._catalogue = catalogue
         self._store = store
         self._settings = settings
         self._deadlines = deadlines
@@ -64,13 +62,12 @@ class DirectedTasks:
 
         A call that began by asking in rounds goes on in them.
         """
-        params = request.head.params
-        if params.name is UNSET:
-            return await self._tools.call(request)
-        support = self._catalogue.by_name[params.name].spec.tool.task_support
-        if support == "forbidden" or (support == "optional" and params.request_state is not UNSET):
+        target = request.target = request.target or self._tools.locate(request)
+        support = "forbidden" if target.binding is None else target.binding.spec.tool.task_support
+        if support == "forbidden" or (support == "optional" and request.head.params.request_state is not UNSET):
             return await self._tools.call(request)
         if request.extension(TASKS_EXTENSION) is not None:
+            await self._tools.checked(target, request)
             return self._begin(request)
         if support == "required":
             raise _unknown_to_client()
@@ -115,7 +112,6 @@ class DirectedTasks:
         def tell(task: Task) -> None:
             self._subscriptions.task_changed(task.id, self.detail(task, era))
 
-        self._tools.find(request)  # what is wrong with the request itself is told at once
         era = request.era
         try:
             task = self._store.create(_owner(request), None, tell)

@@ -21,7 +21,7 @@ from axolotl_core.errors import (
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor, notification
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server.eras.era import Methods
-from axolotl_server.features.tools import ToolCatalogue, ToolMethods
+from axolotl_server.features.tools import ToolMethods
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.request import Request
@@ -52,9 +52,8 @@ class _Outcome(msgspec.Struct, rename="camel"):
 class RequestedTasks:
     """`tools/call` with a wish for a task, and the methods that follow such a task."""
 
-    def __init__(self, tools: ToolMethods, catalogue: ToolCatalogue, store: TaskStore, settings: TaskSettings) -> None:
+    def __init__(self, tools: ToolMethods, store: TaskStore, settings: TaskSettings) -> None:
         self._tools = tools
-        self._catalogue = catalogue
         self._store = store
         self._settings = settings
         self._exchanges: dict[str, DetachedExchange] = {}
@@ -76,13 +75,17 @@ class RequestedTasks:
         if request.head.params.name is UNSET:
             return await self._tools.call(request)
         params = read_params(request.data, _CallParams)
-        support: TaskSupport = self._catalogue.by_name[params.name].spec.tool.task_support
+        target = request.target = request.target or self._tools.locate(request)
+        if target.binding is None:
+            return await self._tools.call(request)
+        support: TaskSupport = target.binding.spec.tool.task_support
         if params.task is UNSET:
             if support == "required":
                 raise MethodNotFound(f"Tool {params.name} runs as a task only: send params.task")
             return await self._tools.call(request)
         if support == "forbidden":
             raise MethodNotFound(f"Tool {params.name} does not run as a task: send the call without params.task")
+        await self._tools.checked(target, request)
         return self._begin(request, params.task)
 
     async def get(self, request: Request) -> bytes:
@@ -122,7 +125,6 @@ class RequestedTasks:
         return encode(self._describe(task))
 
     def _begin(self, request: Request, wish: _Wish) -> bytes:
-        self._tools.find(request)  # what is wrong with the request itself is told at once
         connection = request.connection
         assert connection is not None
         seconds = None if wish.ttl is None else wish.ttl / 1000

@@ -57,7 +57,7 @@ async def census(context: ToolContext) -> dict[str, int]:
     return {
         "inflight": len(inflight) - 1,
         "zombies": len(inflight.zombies),
-        "finalising": len(inflight.finalising),
+        "finalising": len(inflight.scope_closer),
         "tasks": len(asyncio.all_tasks()),
         "threads": threading.active_count(),
         "processes": len(psutil.Process().children(recursive=True)),

@@ -12,7 +12,9 @@ from tests.support.servers.serving import PATIENCE_SECONDS, until
 
 def bulkheads_of(host: ServerHost, name: str) -> Iterator[Bulkhead]:
     """Find the bulkheads around a tool, the outermost first."""
-    pending: list[Any] = [host.catalogue.by_name[name].invoke]
+    binding = host.catalogue.find(name)
+    assert binding is not None
+    pending: list[Any] = [binding.invoke]
     while pending:
         found = pending.pop()
         if isinstance(found, Bulkhead):
@@ -34,7 +36,7 @@ def holdings(host: ServerHost) -> dict[str, Any]:
         "in flight": len(inflight),
         "watched": len(inflight._watched),
         "zombies": len(inflight.zombies),
-        "finalising": len(inflight.finalising),
+        "finalising": len(inflight.scope_closer),
         "deadlines": sum(map(len, deadlines._lanes.values())),
         "clocks that stand still": len(deadlines._pauses),
     }

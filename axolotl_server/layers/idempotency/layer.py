@@ -23,7 +23,7 @@ class IdempotencyLayer(ILayer):
     def __init__(
         self,
         store: IResultStore,
-        finalise: Callable[[ToolCall], object],
+        close_scope: Callable[[ToolCall], object],
         outages: "OutageLog",
         *,
         max_record_bytes: int = 1024 * 1024,
@@ -31,9 +31,9 @@ class IdempotencyLayer(ILayer):
         store_timeout_seconds: float = 1.0,
         poll_seconds: float = 0.05,
     ) -> None:
-        """Take the store of results, what finalises a run's own objects when it has ended, and the log of outages."""
+        """Take the store of results, the function that closes the scope of a run, and the log of outages."""
         self._store = store
-        self._finalise = finalise
+        self._close_scope = close_scope
         self._outages = outages
         self._max_record_bytes = max_record_bytes
         self._on_store_failure: Literal["open", "closed"] = on_store_failure
@@ -67,4 +67,4 @@ class IdempotencyLayer(ILayer):
             timeout_seconds=self._store_timeout_seconds,
             poll_seconds=self._poll_seconds,
         )
-        return ResultPolicy(claim, self._finalise, self._max_record_bytes)
+        return ResultPolicy(claim, self._close_scope, self._max_record_bytes)

@@ -117,14 +117,14 @@ class SharedRun:
     """
 
     def __init__(
-        self, first: ToolCall, digest: str, on_gone: Callable[[], object], finalise: Callable[[ToolCall], object]
+        self, first: ToolCall, digest: str, on_gone: Callable[[], object], close_scope: Callable[[ToolCall], object]
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._caller = SharedCaller(first, self._time_anew)
         self._ended: asyncio.Future[SharedOutcome] = self._loop.create_future()
         self._gone: asyncio.Future[None] = self._loop.create_future()
         self._on_gone = on_gone
-        self._finalise = finalise
+        self._close_scope = close_scope
         self._settled = False
         self.digest = digest
         """Of the arguments that are no part of the key."""
@@ -225,7 +225,7 @@ class SharedRun:
 
     def _wind_up(self) -> None:
         if self.call.scope is not None:
-            self._finalise(self.call)
+            self._close_scope(self.call)
 
     def _extend(self, _: ToolCall) -> None:
         for call in tuple(self._caller.waiting):

@@ -116,7 +116,7 @@ class ResultPolicy:
 
     claim: Callable[[str], ResultClaim]
     """Makes the claim on a key."""
-    finalise: Callable[[ToolCall], object]
+    close_scope: Callable[[ToolCall], object]
     """Finalises things that were made for a run when it has ended."""
     max_record_bytes: int
 
@@ -146,7 +146,7 @@ class WorkOnce:
                 return outcome.give()
 
     def _begin(self, named: CallKey, call: ToolCall) -> SharedRun:
-        run = SharedRun(call, named.others, partial(self._running.pop, named.key), self._keeping.finalise)
+        run = SharedRun(call, named.others, partial(self._running.pop, named.key), self._keeping.close_scope)
         self._running[named.key] = run
         run.start(self._work(run, self._keeping.claim(named.key)))
         return run

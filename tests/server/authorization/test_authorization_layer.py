@@ -8,9 +8,10 @@ from axolotl_core import FeatureSpec, Forbidden, Principal, ResourceNotFound, To
 from axolotl_core.calls.context import NOBODY
 from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
-from axolotl_server.authorization.authorization import Authorization
+from axolotl_server.authorization.authorization import Authorization, GuardVerdict
 from axolotl_server.features.completion import Completing
 from axolotl_server.layers.authorization import AuthorizationLayer
+from axolotl_server.messages.request import Request
 from axolotl_server.settings.policies import AuthorizationSettings
 from tests.support.servers.restricted_servers import ADA, PLAIN, greet, look, refund, spec_of, vault
 
@@ -37,14 +38,14 @@ def authorization_saying(allowed: Any, **said: Any) -> Authorization:
     return Authorization(Saying(allowed), AuthorizationSettings.model_validate(said))
 
 
-async def run(authorization: Authorization, spec: FeatureSpec) -> Any:
+async def run(authorization: Authorization, spec: FeatureSpec, caller: Any = NOBODY) -> Any:
     """Make a call of a feature that answers with its name."""
 
     async def innermost(call: ToolCall) -> str:
         return call.spec.name
 
     invoke = AuthorizationLayer(authorization).wrap(spec, innermost)
-    return await invoke(ToolCall(1, NOBODY, ADA, uri="vault://gold", spec=spec, raw=b"{}", task=Stopped()))
+    return await invoke(ToolCall(1, caller, ADA, uri="vault://gold", spec=spec, raw=b"{}", task=Stopped()))
 
 
 async def test_who_may_passes() -> None:
@@ -80,22 +81,27 @@ async def test_who_may_not_does_not(spec: FeatureSpec, error: type[Exception], a
     assert "always" not in f"{hidden.value}{told.value}{told.value.meta}"
 
 
+def request_with(verdict: GuardVerdict) -> Request:
+    """Make a request on which the guard has decided."""
+    nothing: Any = None
+    return Request(nothing, b"", nothing, nothing, None, verdict=verdict)
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_verdict_is_for_one_feature(allowed: bool) -> None:
     """What was decided on one feature of a request says nothing about another."""
     authorization = authorization_saying(allowed)
-    authorization.verdicts[NOBODY] = spec_of(refund), None if not allowed else ToolNotFound("refund")
+    judged = request_with(GuardVerdict(spec_of(refund), ToolNotFound("refund") if allowed else None))
     if allowed:
-        assert await run(authorization, spec_of(look)) == "look"
+        assert await run(authorization, spec_of(look), judged) == "look"
     else:
         with pytest.raises(ToolNotFound, match="look"):
-            await run(authorization, spec_of(look))
+            await run(authorization, spec_of(look), judged)
 
 
 async def test_a_verdict_is_taken() -> None:
     """A feature on which was decided is not decided on again."""
     authorization, spec, denial = authorization_saying(True), spec_of(look), ToolNotFound("LOOK")
-    authorization.verdicts[NOBODY] = spec, denial
     with pytest.raises(ToolNotFound) as caught:
-        await run(authorization, spec)
+        await run(authorization, spec, request_with(GuardVerdict(spec, denial)))
     assert caught.value is denial

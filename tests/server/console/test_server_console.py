@@ -72,7 +72,9 @@ async def test_off_unless_wanted() -> None:
     """A server that does not ask for it has no console and nothing that observes."""
     async with ServerHost(Container()) as host:
         assert host.console is None
-        assert [type(layer).__name__ for layer in host.catalogue.by_name["greet"].layers] == [
+        binding = host.catalogue.find("greet")
+        assert binding is not None
+        assert [type(layer).__name__ for layer in binding.layers] == [
             "ValidationLayer",
             "TimeoutLayer",
             "ConcurrencyLayer",

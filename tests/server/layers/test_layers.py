@@ -101,7 +101,7 @@ async def innermost(call: ToolCall) -> Any:
 def test_the_order_of_the_defaults() -> None:
     """Arguments are judged first, then the clock starts, then a slot is taken, then the user's layers run."""
     mine = Noting("mine", [])
-    policies = Policies(result_store=MemoryResultStore(1, 1), finalise=id)
+    policies = Policies(result_store=MemoryResultStore(1, 1), close_scope=id)
     layers = default_layers(DeadlineTable(), [mine], optional_layers(ServerSettings(), policies))
     assert [type(layer) for layer in layers] == [
         ValidationLayer,

@@ -70,7 +70,8 @@ async def test_nothing_is_wrapped() -> None:
             assert type(era.methods) is dict
             assert getattr(era.methods["tools/call"], "__func__", None) is ToolMethods.call
             assert "admit" not in vars(era)
-        layers = [type(layer).__name__ for layer in host.catalogue.by_name["echo"].layers]
+        [binding] = host.catalogue.bindings()
+        layers = [type(layer).__name__ for layer in binding.layers]
         assert layers == ["ValidationLayer", "TimeoutLayer"]
 
 
