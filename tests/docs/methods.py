@@ -1,4 +1,4 @@
-"""Which methods each protocol revision has: the table of the page about the protocol, asked of a server."""
+"""The table of methods by protocol revision, with the answers of a real server."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -55,7 +55,7 @@ async def page() -> str:
 
 
 class Container(containers.DeclarativeContainer):
-    """Something of everything."""
+    """One feature of each kind."""
 
     tools = providers.List(providers.Object(wait))
     prompts = providers.List(providers.Object(speak))
@@ -63,10 +63,10 @@ class Container(containers.DeclarativeContainer):
 
 
 async def methods_table() -> str:
-    """Ask in every revision for every method."""
+    """Call every method in every revision."""
     async with ServerHost(Container()) as host:
         columns = [[mark async for mark in _marks(host, revision)] for revision in REVISIONS]
-    titles = ("", *(f"`{revision.name}`" for revision in REVISIONS))
+    titles = ("Method", *(f"`{revision.name}`" for revision in REVISIONS))
     rows = zip((f"`{method}`" for method in METHODS), *columns, strict=True)
     return table(titles, rows)
 
@@ -84,7 +84,7 @@ async def _marks(host: ServerHost, revision: Revision) -> AsyncIterator[str]:
 
 
 def _messages(method: str, revision: Revision) -> Iterator[dict[str, Any]]:
-    """Ask for a method as a client of a revision does, after its handshake where it has one."""
+    """Call a method like a client of a revision, after the handshake if there is one."""
     params: dict[str, Any] = {"notifications": {}}
     if revision.stateless:
         capabilities: dict[str, Any] = {"extensions": {_TASKS: {}}}

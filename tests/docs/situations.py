@@ -1,4 +1,4 @@
-"""What goes wrong, and how each protocol revision is told: the table of the page about errors."""
+"""The table of error responses by protocol revision, with the answers of a real server."""
 
 import asyncio
 import itertools
@@ -43,7 +43,7 @@ async def wait() -> None:
 
 
 class Name(BaseModel):
-    """What somebody is asked for."""
+    """A form with one field."""
 
     name: str
 
@@ -70,7 +70,7 @@ async def page(number: int) -> str:
 
 
 class Gate:
-    """A tool that says when it runs, and waits until it may end."""
+    """A tool that signals when it runs, and waits until it may end."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()
@@ -206,39 +206,39 @@ def _meta(version: str, **more: Any) -> dict[str, Any]:
 
 
 SITUATIONS: Final[Mapping[str, Try]] = {
-    "the body is no JSON, or no UTF-8": lambda client: client.post(b"{"),
-    "the message is no JSON-RPC request": lambda client: client.post({"id": 1, "method": "tools/list"}),
+    "a body that is not valid JSON or UTF-8": lambda client: client.post(b"{"),
+    "a message that is not a JSON-RPC request": lambda client: client.post({"id": 1, "method": "tools/list"}),
     "an unknown method": lambda client: client.request("no/such", {}),
     "an unknown tool": lambda client: client.call("teleport"),
-    "arguments that do not fit the tool's schema": lambda client: client.call("add", {"a": "1"}),
-    "`arguments` is no object": lambda client: client.call("add", [1]),
+    "invalid arguments of a tool": lambda client: client.call("add", {"a": "1"}),
+    "`arguments` that are not an object": lambda client: client.call("add", [1]),
     "`tools/call` without a name": lambda client: client.request("tools/call", {}),
-    "a cursor that is none of ours": lambda client: client.request("tools/list", {"cursor": "x"}),
-    "the tool raises `ToolError`": lambda client: client.call("refuse"),
-    "the tool raises anything else": lambda client: client.call("crash"),
-    "the deadline passes": lambda client: client.call("wait"),
-    "the tool has `max_concurrency` calls running": _busy,
+    "an invalid cursor": lambda client: client.request("tools/list", {"cursor": "x"}),
+    "a tool raises `ToolError`": lambda client: client.call("refuse"),
+    "a tool raises another exception": lambda client: client.call("crash"),
+    "the deadline of a call passes": lambda client: client.call("wait"),
+    "`max_concurrency` calls of the tool are running": _busy,
     "an unknown prompt": lambda client: client.request("prompts/get", {"name": "poem"}),
-    "arguments that do not fit the prompt": lambda client: client.get("one"),
-    "a URI behind which nothing is": lambda client: client.read("docs://one"),
+    "invalid arguments of a prompt": lambda client: client.get("one"),
+    "an unknown resource": lambda client: client.read("docs://one"),
     "a prompt raises `ToolError`": lambda client: client.get("0"),
     "a resource raises `ToolError`": lambda client: client.read("docs://0"),
-    "a prompt raises anything else": lambda client: client.get("1"),
-    "a resource raises anything else": lambda client: client.read("docs://1"),
-    "a completion for an argument that is not there": lambda client: client.complete("colour"),
-    "a tool asks what the client cannot be asked": lambda client: client.call("inquire"),
-    "a prompt or a resource asks so": lambda client: client.get("2"),
-    "a log level that is none": lambda client: client.log_from("loud"),
-    "tools before `notifications/initialized`": _unready,
-    "no `Mcp-Session-Id`": _only(False, lambda client: client.http.post("/mcp", headers=_HEADERS, json=_LIST)),
-    "a session that has ended": _only(False, lambda client: client.post(_LIST, mcp_session_id="0123456789abcdef")),
-    "a `requestState` that was not given for this request": _only(
+    "a prompt raises another exception": lambda client: client.get("1"),
+    "a resource raises another exception": lambda client: client.read("docs://1"),
+    "a completion for an unknown argument": lambda client: client.complete("colour"),
+    "a tool asks something that the client does not support": lambda client: client.call("inquire"),
+    "a prompt or resource asks something that the client does not support": lambda client: client.get("2"),
+    "an unknown log level": lambda client: client.log_from("loud"),
+    "a tool call before `notifications/initialized`": _unready,
+    "a missing `Mcp-Session-Id`": _only(False, lambda client: client.http.post("/mcp", headers=_HEADERS, json=_LIST)),
+    "an unknown or ended session": _only(False, lambda client: client.post(_LIST, mcp_session_id="0123456789abcdef")),
+    "an invalid `requestState`": _only(
         True, lambda client: client.request("tools/call", {"name": "inquire", "requestState": "x"})
     ),
-    "a header that does not repeat the body": _only(
+    "a header that does not match the body": _only(
         True, lambda client: client.request("tools/list", {}, mcp_method="tools/call")
     ),
-    "no client capabilities in `_meta`": _only(
+    "missing client capabilities in `_meta`": _only(
         True,
         lambda client: client.post(
             {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": _meta(client.revision.name)},
@@ -246,7 +246,7 @@ SITUATIONS: Final[Mapping[str, Try]] = {
             mcp_method="tools/list",
         ),
     ),
-    "a stateless revision that is not served": _only(
+    "an unsupported stateless revision": _only(
         True,
         lambda client: client.post(
             {
@@ -259,11 +259,11 @@ SITUATIONS: Final[Mapping[str, Try]] = {
             mcp_method="tools/list",
         ),
     ),
-    "a Host that is not served": lambda client: client.request("tools/list", {}, host="evil.example"),
-    "an Origin that is not allowed": lambda client: client.request("tools/list", {}, origin="https://evil.example"),
-    "no `Content-Type: application/json`": lambda client: client.request("tools/list", {}, content_type="text/plain"),
+    "a `Host` that is not allowed": lambda client: client.request("tools/list", {}, host="evil.example"),
+    "an `Origin` that is not allowed": lambda client: client.request("tools/list", {}, origin="https://evil.example"),
+    "another `Content-Type` than JSON": lambda client: client.request("tools/list", {}, content_type="text/plain"),
     "an `Accept` without JSON": lambda client: client.request("tools/list", {}, accept="text/html"),
-    "a body that is too large": lambda client: client.post(b" " * (1 << 20)),
+    "a body over `limits.max_message_bytes`": lambda client: client.post(b" " * (1 << 20)),
 }
 
 
@@ -277,7 +277,7 @@ async def errors_table() -> str:
         else:
             shown.append((revision.name, outcomes))
     rows = zip(SITUATIONS, *(outcomes for _, outcomes in shown), strict=True)
-    return table(("", *(title for title, _ in shown)), rows)
+    return table(("Situation", *(title for title, _ in shown)), rows)
 
 
 async def _outcomes(revision: Revision) -> list[str]:

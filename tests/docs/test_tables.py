@@ -6,13 +6,14 @@ from typing import Any
 
 from typer.main import get_command
 
+import axolotl_core
 from axolotl_cli.app import app
-from axolotl_core import IFeature, ITool
+from axolotl_core import IFeature, ITool, errors
 from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.hosting.roles import Roles
 from benchmarks.scenarios import SCENARIOS
 from tests.docs.methods import methods_table
-from tests.docs.pages import ROOT, page_names, read_page, region_of
+from tests.docs.pages import ROOT, blocks, page_names, read_page, region_of
 from tests.docs.settings_reference import all_settings, settings_reference
 from tests.docs.situations import errors_table
 from tests.docs.tables import described_features, feature_names, revisions_table
@@ -68,10 +69,12 @@ async def test_methods() -> None:
     assert region_of(read_page("docs/reference/protocol.md"), "methods") == await methods_table()
 
 
-def test_revisions_of_the_first_page() -> None:
-    """The first page names all revisions."""
-    rows = re.findall(r"^\| `(\d{4}-\d\d-\d\d)` \|", read_page("README.md"), re.MULTILINE)
-    assert rows == [revision.name for revision in REVISIONS]
+def test_list_of_revisions() -> None:
+    """The first page and the page about the protocol name all revisions."""
+    names = [revision.name for revision in REVISIONS]
+    rows = re.findall(r"^\| `(\d{4}-\d\d-\d\d)` \|", read_page("docs/reference/protocol.md"), re.MULTILINE)
+    assert rows == names
+    assert set(names) <= set(re.findall(r"`(\d{4}-\d\d-\d\d)`", read_page("README.md")))
 
 
 async def test_errors() -> None:
@@ -87,6 +90,23 @@ def test_reasons() -> None:
     rows = re.findall(r"^\| (`[a-z_`, ]+`) \| [^|]+ \| [^|]+ \|$", read_page("docs/reference/errors.md"), re.MULTILINE)
     explained = {reason for row in rows for reason in re.findall(r"[a-z_]+", row)}
     assert given - explained == set()
+
+
+def test_exception_classes() -> None:
+    """The tree of exceptions has the real base classes and codes, and all public classes."""
+    [tree] = [block.text for block in blocks("text") if block.text.startswith("AxolotlError\n")]
+    ancestors: list[type] = []
+    drawn = set()
+    for prefix, names, note in re.findall(r"^([ │├└─]*)(\w+(?:, \w+)*)(.*)$", tree, re.MULTILINE):
+        del ancestors[len(prefix) // 3 :]
+        found = [getattr(errors, name, None) or getattr(axolotl_core, name) for name in names.split(", ")]
+        assert all(one.__bases__[-1] in (ancestors[-1:] or [Exception]) for one in found), names
+        code = re.match(r" +(-\d+)", note)
+        assert code is None or found[0].code == int(code[1]), names
+        ancestors.append(found[0])
+        drawn.update(found)
+    public = [getattr(axolotl_core, name) for name in axolotl_core.__all__]
+    assert {one for one in public if isinstance(one, type) and issubclass(one, axolotl_core.AxolotlError)} <= drawn
 
 
 def test_commands() -> None:
