@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.support.processes import ROOT
+from tests.support.commands import ROOT
 
 TOOLS = ["greet", "double", "complain", "crash", "count", "read"]
 STARTER = ["echo", "calculate", "current_time", "text_statistics", "keyword_search"]

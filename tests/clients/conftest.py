@@ -11,7 +11,8 @@ from tests.support.clients.client_adapters import IPeer
 from tests.support.clients.connections import Places
 from tests.support.clients.http_process import http_process
 from tests.support.clients.kept_connections import Lines
-from tests.support.servers.serving import ROOT, BackgroundServers
+from tests.support.commands import ROOT
+from tests.support.servers.serving import BackgroundServers
 from tests.transcripts.tools import Container
 
 STDIO_ARGUMENTS = ["-m", "axolotl_cli", "serve", "tests/transcripts/tools.py:Container"]

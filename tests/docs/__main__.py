@@ -29,24 +29,23 @@ _TABLES: Final[dict[str, Callable[[str], str]]] = {
 def main(*pages: str) -> None:
     """Refresh these pages, or all of them."""
     logging.disable(logging.CRITICAL)
-    with Shell() as shell:
-        for name in pages or page_names():
-            before = text = read_page(name)
-            for block in blocks_in(name, text):
-                fresh = _fresh(block, shell)
-                text = text.replace(f"```{block.language}\n{block.text}```", f"```{block.language}\n{fresh}```", 1)
-            for region, made in _TABLES.items():
-                if f"<!-- {region}:start -->" in text:
-                    text = with_region(text, region, made(text))
-            if text != before:
-                (ROOT / name).write_text(text, encoding="utf-8")
-                print(f"{name} changed")
+    for name in pages or page_names():
+        before = text = read_page(name)
+        for block in blocks_in(name, text):
+            fresh = _fresh(block)
+            text = text.replace(f"```{block.language}\n{block.text}```", f"```{block.language}\n{fresh}```", 1)
+        for region, made in _TABLES.items():
+            if f"<!-- {region}:start -->" in text:
+                text = with_region(text, region, made(text))
+        if text != before:
+            (ROOT / name).write_text(text, encoding="utf-8")
+            print(f"{name} changed")
 
 
-def _fresh(block: Block, shell: Shell) -> str:
+def _fresh(block: Block) -> str:
     if block.source is not None:
         return example_text(block.source)
-    return refreshed(block, shell.play(block)) if block.language == "console" else block.text
+    return refreshed(block, Shell().play(block)) if block.language == "console" else block.text
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 import os
 import re
+import shlex
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,10 @@ from types import TracebackType
 from typing import Final
 
 from tests.docs.pages import EXAMPLES
+from tests.support.commands import ForkedCommand
 
 _SECONDS: Final = 30
+_ASSIGNMENTS: Final = re.compile(r"(?:[A-Z_]+=\S+ )*")
 _SHOWN_ADDRESS: Final = "127.0.0.1:8000"
 
 
@@ -29,6 +31,14 @@ def tidy(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
+def words_of(line: str) -> tuple[dict[str, str], list[str]]:
+    """Read a command line: the variables that it sets, and the words of the command."""
+    assigned = _ASSIGNMENTS.match(line)
+    assert assigned is not None
+    variables = dict(word.split("=", 1) for word in shlex.split(assigned[0]))
+    return variables, shlex.split(line[assigned.end() :].replace("\\\n", " "))
+
+
 class RunningServer:
     """An HTTP server at a free port, stopped with Ctrl-C when the block ends."""
 
@@ -40,14 +50,17 @@ class RunningServer:
         self._line = line
 
     def __enter__(self) -> "RunningServer":
-        self._process = subprocess.Popen(
-            ["bash", "-c", f"exec {self._line}"],
-            cwd=EXAMPLES,
-            env=environment({"AXOLOTL_HTTP__PORT": "0"}),
-            stdin=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        variables, (program, *words) = words_of(self._line)
+        assert program == "axolotl"
+        with open(os.devnull, "r+b") as nothing:
+            self._process = ForkedCommand(
+                *words,
+                directory=EXAMPLES,
+                environment=environment({"AXOLOTL_HTTP__PORT": "0", **variables}),
+                stdin=nothing.fileno(),
+                stdout=nothing.fileno(),
+            )
+        self._stderr = os.fdopen(self._process.stderr, encoding="utf-8")
         lines = "".join(self._until_ready())
         address = re.search(r"127\.0\.0\.1:\d+", lines)
         assert address is not None, lines
@@ -59,15 +72,17 @@ class RunningServer:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._process.send_signal(signal.SIGINT)
-        self._process.communicate(timeout=_SECONDS)
-        assert self._process.returncode == 0
+        with self._stderr:
+            self._stderr.read()
+        code = self._process.wait()
+        self._process.kill()
+        assert code == 0
 
     def _until_ready(self) -> Iterator[str]:
-        assert self._process.stderr is not None
-        overdue = threading.Timer(_SECONDS, self._process.kill)
+        overdue = threading.Timer(_SECONDS, self._process.send_signal, [signal.SIGKILL])
         overdue.start()
         try:
-            for line in self._process.stderr:
+            for line in self._stderr:
                 yield line
                 if line.startswith("Press Ctrl-C"):
                     return

@@ -1,19 +1,17 @@
 """Console sessions of the documentation: commands with what they print."""
 
-import json
+import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Final
 
-from tests.docs.pages import EXAMPLES, ROOT, Block
-from tests.docs.running import RunningServer, environment, tidy
+from tests.docs.pages import EXAMPLES, Block
+from tests.docs.running import RunningServer, environment, tidy, words_of
+from tests.support.commands import ForkedCommand
 
-_ASSIGNMENTS: Final = re.compile(r"(?:[A-Z_]+=\S+ )*")
 _SECONDS: Final = 30
 
 
@@ -58,21 +56,6 @@ def refreshed(block: Block, printed: Sequence[str]) -> str:
 class Shell:
     """Plays sessions: each begins among the examples, and knows as much of a shell as the pages need."""
 
-    def __enter__(self) -> "Shell":
-        self._zygote = subprocess.Popen(
-            [sys.executable, "-m", "tests.docs.zygote"],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._zygote.communicate(timeout=_SECONDS)
-
     def play(self, block: Block) -> list[str]:
         """Run a session and give what each command printed."""
         self._directory = EXAMPLES
@@ -85,12 +68,9 @@ class Shell:
                 return server.invitation
         if "|" in command.line:
             return self._run_elsewhere(["bash", "-c", command.line], {})
-        assigned = _ASSIGNMENTS.match(command.line)
-        assert assigned is not None
-        variables = dict(word.split("=", 1) for word in shlex.split(assigned[0]))
-        words = shlex.split(command.line[assigned.end() :].replace("\\\n", " "))
+        variables, words = words_of(command.line)
         if words[0] == "axolotl":
-            return self._run_in_zygote(words, variables)
+            return self._run_forked(words[1:], variables)
         if words[0] in ("cat", "python"):
             return self._run_elsewhere(words, variables)
         return self._run_builtin(words)
@@ -104,14 +84,17 @@ class Shell:
                 return str(self._code)
         raise AssertionError(f"{shlex.join(words)} is no command for this page: use a block that is not run")
 
-    def _run_in_zygote(self, words: Sequence[str], variables: dict[str, str]) -> str:
-        assert self._zygote.stdin is not None
-        assert self._zygote.stdout is not None
-        request = {"words": words, "directory": str(self._directory), "environment": environment(variables)}
-        print(json.dumps(request), file=self._zygote.stdin, flush=True)
-        answer = json.loads(self._zygote.stdout.readline())
-        self._code = answer["code"]
-        return str(answer["output"])
+    def _run_forked(self, words: Sequence[str], variables: dict[str, str]) -> str:
+        reading, writing = os.pipe()
+        with open(os.devnull, "rb") as nothing:
+            streams = {"stdin": nothing.fileno(), "stdout": writing, "stderr": writing}
+            command = ForkedCommand(*words, directory=self._directory, environment=environment(variables), **streams)
+        os.close(writing)
+        with os.fdopen(reading, encoding="utf-8") as stream:
+            output = stream.read()
+        self._code = command.wait()
+        command.kill()
+        return output
 
     def _run_elsewhere(self, words: Sequence[str], variables: dict[str, str]) -> str:
         done = subprocess.run(

@@ -1,24 +1,15 @@
 """What the pages show of the command line is what it prints."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.docs.pages import ROOT, Block, blocks
 from tests.docs.sessions import Shell, commands_of, matches
 
 
-@pytest.fixture(scope="module")
-def shell() -> Iterator[Shell]:
-    """Share the process that the commands are forked from."""
-    with Shell() as opened:
-        yield opened
-
-
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.place) for block in blocks("console")])
-def test_session(block: Block, shell: Shell) -> None:
+def test_session(block: Block) -> None:
     """Each command prints what is shown below it; `python -m tests.docs` writes it again."""
-    for command, printed in zip(commands_of(block), shell.play(block), strict=True):
+    for command, printed in zip(commands_of(block), Shell().play(block), strict=True):
         assert matches(command.shown, printed), f"{block.place}: $ {command.line}\n{printed}"
 
 

@@ -9,7 +9,8 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp_types import TextContent
 
-from tests.support.servers.serving import ROOT, BackgroundServers
+from tests.support.commands import ROOT
+from tests.support.servers.serving import BackgroundServers
 
 CALLS: dict[str, tuple[int, str, dict[str, Any], str]] = {
     "starter": (9, "echo", {"text": "hello"}, "hello"),

@@ -22,6 +22,9 @@ STUCK = ["hang", "swallow_everything", "block", "hang_in_thread", "spin"]
 IN_TIME = 15.0
 """How long a server may take whose code is given no time at all: a few seconds, on a machine with other work."""
 
+_Stopped = tuple[float, list[psutil.Process], list[Any]]
+"""When a server was told to stop, its processes, and the answers to its calls."""
+
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
@@ -30,9 +33,13 @@ def processes() -> Iterator[Processes]:
         yield started
 
 
-def settle(server: Server, began: float) -> str:
-    """Wait for the end of a server, see that it was a good one, and give its log."""
-    children = psutil.Process(server.process.pid).children(recursive=True)
+def children_of(server: Server) -> list[psutil.Process]:
+    """List the processes that a server has started."""
+    return psutil.Process(server.process.pid).children(recursive=True)
+
+
+def settle(server: Server, children: list[psutil.Process], began: float) -> str:
+    """Wait for the end of a server and of its processes, see that it was a good one, and give its log."""
     code, _, stderr = server.end()
     assert code == 0, stderr
     assert time.monotonic() - began < IN_TIME
@@ -51,47 +58,48 @@ def test_over_stdio(processes: Processes) -> None:
             _call(server, name, name)
     for server in servers:
         _wait_until_running(server, len(STUCK))
+    children = [children_of(server) for server in servers]
     began = time.monotonic()
     signalled, ended = servers
     signalled.signal(signal.SIGTERM)
-    assert ended.process.stdin is not None
-    ended.process.stdin.close()
-    ended.process.stdin = None
+    assert ended.stdin is not None
+    ended.stdin.close()
     for server in servers:
         answers = [server.hear() for _ in STUCK]
         assert sorted(answer["id"] for answer in answers) == sorted(STUCK)
         assert {answer["result"]["_meta"]["reason"] for answer in answers} == {"shutdown"}
-    assert all("left behind" in settle(server, began) for server in servers)
+    for server, started in zip(servers, children, strict=True):
+        assert "left behind" in settle(server, started, began)
 
 
 def test_over_http(processes: Processes) -> None:
     """The same over HTTP, where answers go out though requests are stuck; a second signal ends a patient server too."""
     hasty = processes.start("serve", TARGET, "-t", "http", "--port", "0")
     patient = processes.start("serve", TARGET, "-t", "http", "--port", "0", AXOLOTL_HTTP__DRAIN_SECONDS="60")
-    began, answers = asyncio.run(_stop_both(hasty, patient))
-    assert {answer["result"]["_meta"]["reason"] for answer in answers} == {"shutdown"}
-    assert len(answers) == 2 * len(STUCK)
-    assert all("left behind" in settle(server, began) for server in (hasty, patient))
+    for server, stopped in zip((hasty, patient), asyncio.run(_stop_both(hasty, patient)), strict=True):
+        began, children, answers = stopped
+        assert {answer["result"]["_meta"]["reason"] for answer in answers} == {"shutdown"}
+        assert len(answers) == len(STUCK)
+        assert "left behind" in settle(server, children, began)
 
 
-async def _stop_both(hasty: Server, patient: Server) -> tuple[float, list[Any]]:
+async def _stop_both(hasty: Server, patient: Server) -> tuple[_Stopped, _Stopped]:
     urls = [server.read_until(READY).splitlines()[0].rpartition(" ")[2] for server in (hasty, patient)]
-    stopping = [_stop_while_busy(hasty, urls[0], 1), _stop_while_busy(patient, urls[1], 2)]
-    (began, some), (_, others) = await asyncio.gather(*stopping)
-    return began, [*some, *others]
+    return await asyncio.gather(_stop_while_busy(hasty, urls[0], 1), _stop_while_busy(patient, urls[1], 2))
 
 
-async def _stop_while_busy(server: Server, url: str, signals: int) -> tuple[float, list[Any]]:
+async def _stop_while_busy(server: Server, url: str, signals: int) -> _Stopped:
     async with httpx2.AsyncClient(timeout=60) as http:
         wire = HttpWire(http, url, legacy=False)
         calls = [wire.begin(name)[1] for name in STUCK]
         while (await wire.call("census"))["structuredContent"]["inflight"] < len(STUCK):
             pass
+        children = children_of(server)
         began = time.monotonic()
         for _ in range(signals):
             server.signal(signal.SIGTERM)
             await asyncio.sleep(0.5)  # sleeps: two signals at once are one
-        return began, await asyncio.gather(*calls)
+        return began, children, await asyncio.gather(*calls)
 
 
 def _call(server: Server, name: str, number: str) -> None:

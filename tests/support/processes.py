@@ -7,47 +7,40 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
+from tests.support.commands import PATIENCE_SECONDS, ROOT, ForkedCommand, environment_with
 
-ROOT = Path(__file__).resolve().parents[2]
 READY = "Press Ctrl-C to stop."
-_PATIENCE_SECONDS = 30.0
 
 
 class Server:
     """An `axolotl` process with its three streams."""
 
     def __init__(
-        self, words: tuple[str, ...], environment: Mapping[str, str], directory: Path, stdin: int = subprocess.PIPE
+        self, words: tuple[str, ...], environment: Mapping[str, str], directory: Path, stdin: int | None = None
     ) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "axolotl_cli", *words],
-            stdin=stdin,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=_environment(environment),
-            cwd=directory,
-            text=True,
-        )
+        self.process = ForkedCommand(*words, directory=directory, environment=_environment(environment), stdin=stdin)
+        self.stdin = os.fdopen(self.process.stdin, "w", encoding="utf-8") if stdin is None else None
+        self.stdout = os.fdopen(self.process.stdout, encoding="utf-8")
+        self.stderr = os.fdopen(self.process.stderr, encoding="utf-8")
         self.terminal: int | None = None
         """The person's end of the terminal that is its standard input, if that is one."""
-        self._watchdog = threading.Timer(_PATIENCE_SECONDS, self.process.kill)
+        self._watchdog = threading.Timer(PATIENCE_SECONDS, self.signal, [signal.SIGKILL])
         self._watchdog.start()
 
     def say(self, message: Mapping[str, Any]) -> None:
         """Send a message over stdio."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message) + "\n")
-        self.process.stdin.flush()
+        assert self.stdin is not None
+        print(json.dumps(message), file=self.stdin, flush=True)
 
     def hear(self) -> Any:
         """Wait for a message over stdio."""
-        assert self.process.stdout is not None
-        return json.loads(self.process.stdout.readline())
+        return json.loads(self.stdout.readline())
 
     def ask(self, method: str, **params: Any) -> Any:
         """Send a request over stdio and wait for its answer."""
@@ -68,9 +61,8 @@ class Server:
 
     def read_until(self, text: str) -> str:
         """Wait until the process wrote a text to its standard error stream, and give all before it."""
-        assert self.process.stderr is not None
         lines: list[str] = []
-        for line in self.process.stderr:
+        for line in self.stderr:
             lines.append(line)
             if text in line:
                 return "".join(lines)
@@ -82,14 +74,22 @@ class Server:
 
     def end(self) -> tuple[int, str, str]:
         """Close the standard input, wait for the end and give the exit code and what was still written."""
-        stdout, stderr = self.process.communicate(timeout=_PATIENCE_SECONDS)
-        return self.process.returncode, stdout, stderr
+        if self.stdin is not None:
+            with suppress(BrokenPipeError):
+                self.stdin.close()
+        with ThreadPoolExecutor() as pool:
+            stderr = pool.submit(self.stderr.read)
+            stdout = self.stdout.read()
+        return self.process.wait(), stdout, stderr.result()
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
         self._watchdog.cancel()
         self.process.kill()
-        self.process.communicate()
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
 
 
 class Processes:
@@ -139,5 +139,4 @@ def imported_modules(*words: str) -> Iterator[str]:
 
 
 def _environment(extra: Mapping[str, str]) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}
-    return {**inherited, "PYTHONPATH": str(ROOT), **extra}
+    return environment_with(PYTHONPATH=str(ROOT), **extra)

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from tests.support.processes import ROOT, Processes
+from tests.support.commands import ROOT
+from tests.support.processes import Processes
 
 SAMPLE = "tests.support.containers.full_container:Container"
 

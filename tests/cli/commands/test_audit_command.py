@@ -18,7 +18,7 @@ from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.sqlite_store import SqliteStore
 from tests.cli.conftest import Answer
 from tests.support.audited_calls import record, store_at, write_log
-from tests.support.processes import ROOT
+from tests.support.commands import ROOT
 
 KEY = "a key that nobody guesses"
 PATIENCE_SECONDS = 30.0

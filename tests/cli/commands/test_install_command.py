@@ -16,7 +16,8 @@ from axolotl_cli.clients.config_file import ClientFile, JsonDocument
 from axolotl_cli.options import ClientName, Scope
 from axolotl_core.errors import ConfigurationError
 from tests.cli.conftest import CommandLine
-from tests.support.processes import READY, ROOT, Processes
+from tests.support.commands import ROOT
+from tests.support.processes import READY, Processes
 
 GREETER = """
 from dependency_injector import containers, providers

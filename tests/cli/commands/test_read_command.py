@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tests.cli.conftest import Answer, CommandLine
+from tests.support.commands import ROOT
 from tests.support.containers.full_container import PICTURE
-from tests.support.processes import ROOT
 
 SAMPLE = "tests.support.containers.full_container:Container"
 

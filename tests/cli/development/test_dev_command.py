@@ -230,7 +230,7 @@ def test_ends_with_its_supervisor(processes: Processes, tmp_path: Path) -> None:
     project = Project(processes, tmp_path).begin()
     with project.console() as heard:
         next(heard)
-        project.server.process.kill()
+        project.server.signal(signal.SIGKILL)
         assert list(heard) == []
     assert project.server.end()[0] == -signal.SIGKILL
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import CommandLine
-from tests.support.processes import READY, ROOT, Processes
+from tests.support.commands import ROOT
+from tests.support.processes import READY, Processes
 
 SAMPLE = "tests.support.containers.command_containers:Container"
 

@@ -9,7 +9,8 @@ from mcp import Client, StdioServerParameters
 
 from axolotl_core.protocol.versions import Revision
 from tests.examples.registration.dialogue import EVERYWHERE, Servers
-from tests.support.servers.serving import PATIENCE_SECONDS, ROOT
+from tests.support.commands import ROOT
+from tests.support.servers.serving import PATIENCE_SECONDS
 
 EMPTY = "axolotl_examples.dispatch:Container"
 WORKSHOP = "axolotl_examples.dispatch:Workshop"

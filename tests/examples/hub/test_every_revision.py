@@ -8,7 +8,7 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from axolotl_core.protocol.versions import Revision
 from tests.examples.registration.dialogue import EVERYWHERE, Servers
-from tests.support.servers.serving import ROOT
+from tests.support.commands import ROOT
 
 TARGET = "axolotl_examples.hub:Container"
 

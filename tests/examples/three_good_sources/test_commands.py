@@ -10,7 +10,7 @@ import pytest
 
 from axolotl_examples.three_good_sources.commands import main
 from tests.examples.three_good_sources.desk import Desk, small_registry
-from tests.support.processes import ROOT
+from tests.support.commands import ROOT
 
 
 @dataclass(frozen=True)

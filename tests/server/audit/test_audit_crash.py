@@ -3,8 +3,7 @@
 import json
 import os
 import random
-import subprocess
-import sys
+import signal
 import threading
 from hashlib import sha256
 from pathlib import Path
@@ -13,50 +12,48 @@ from typing import Any
 import pytest
 
 from axolotl_server.audit.log_reading import lines_of, verify
+from tests.support.commands import ForkedCommand, environment_with
 from tests.support.peers.wire import call
-from tests.support.servers.serving import PATIENCE_SECONDS, ROOT
+from tests.support.servers.serving import PATIENCE_SECONDS
 
 _AT_ONCE = 32
+TARGET = "tests.support.servers.audited_server:Container"
 
 
 class Victim:
     """A server over stdio that always has so many calls to do."""
 
     def __init__(self, directory: Path, durability: str, first: int) -> None:
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        environment |= {"AUDITED_DIRECTORY": str(directory), "AUDITED_DURABILITY": durability}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "axolotl_cli", "serve", "tests.support.servers.audited_server:Container"],
-            cwd=ROOT,
-            env=environment,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        self._watchdog = threading.Timer(PATIENCE_SECONDS, self._process.kill)
+        settings = {"AUDITED_DIRECTORY": str(directory), "AUDITED_DURABILITY": durability}
+        self._process = ForkedCommand("serve", TARGET, environment=environment_with(**settings))
+        self._stdin = os.fdopen(self._process.stdin, "wb", 0)
+        self._stdout = os.fdopen(self._process.stdout, "rb")
+        self._watchdog = threading.Timer(PATIENCE_SECONDS, self._kill)
         self._watchdog.start()
         self.next = first
         self.answered: set[int] = set()
 
     def kill_after(self, answers: int) -> None:
         """Keep it busy until it gave so many answers, and kill it; what it had sent by then counts as answered."""
-        assert self._process.stdout is not None
         for _ in range(_AT_ONCE):
             self._ask()
         for _ in range(answers):
-            self._hear(self._process.stdout.readline())
+            self._hear(self._stdout.readline())
             self._ask()
-        self._process.kill()
-        for line in self._process.stdout:
+        self._kill()
+        for line in self._stdout:
             if line.endswith(b"\n"):
                 self._hear(line)
         self._watchdog.cancel()
-        self._process.communicate()
+        self._process.kill()
+        self._stdin.close()
+        self._stdout.close()
+
+    def _kill(self) -> None:
+        self._process.send_signal(signal.SIGKILL)
 
     def _ask(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(call("transfer", {"number": self.next}, id=self.next) + b"\n")
-        self._process.stdin.flush()
+        self._stdin.write(call("transfer", {"number": self.next}, id=self.next) + b"\n")
         self.next += 1
 
     def _hear(self, line: bytes) -> None:
@@ -71,7 +68,8 @@ def digest(number: int) -> str:
 
 
 def records_of(log: Path) -> list[dict[str, Any]]:
-    return [json.loads(line.text) for line in lines_of(log)]
+    """Read all records, save for the last one if the kill cut it off."""
+    return [json.loads(line.text) for line in lines_of(log) if line.whole]
 
 
 @pytest.mark.parametrize("durability", ["write", "fsync"])

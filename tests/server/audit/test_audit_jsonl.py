@@ -18,7 +18,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.jsonl_store import JsonlStore
 from axolotl_server.audit.log_reading import verify
 from tests.support.audited_calls import read_log, record, store_at, write_log
-from tests.support.servers.serving import ROOT
+from tests.support.commands import ROOT
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.sse import sse_client
 
+from tests.support.commands import ROOT
 from tests.support.servers.restricted_servers import Served, ServedToAll
-from tests.support.servers.serving import PATIENCE_SECONDS, ROOT, serving
+from tests.support.servers.serving import PATIENCE_SECONDS, serving
 
 SETTINGS = {"http": {"sse_path": "/sse"}}
 WAYS = [("stdio", "legacy"), ("stdio", "auto"), ("http", "legacy"), ("http", "auto"), ("sse", "legacy")]

@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 import pytest_asyncio
@@ -21,12 +18,14 @@ from tests.support.peers.wire import (
     raw_request,
     read_reply,
 )
-from tests.support.servers.serving import PATIENCE_SECONDS, ROOT, HttpServer, serving
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
+from tests.support.servers.stoppable_processes import over_http
 from tests.support.tools import Echo, container_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 LIMIT = 10_000
+TARGET = "tests/transcripts/tools.py:Container"
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -239,36 +238,11 @@ async def test_pipelined_requests_are_answered_in_order(server: HttpServer) -> N
         assert ids == list(range(20))
 
 
-@asynccontextmanager
-async def cli_server(**environment: str) -> AsyncIterator[tuple[asyncio.subprocess.Process, int]]:
-    """`axolotl serve --transport http` as a process; gives it with its port."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "axolotl_cli", "serve", "tests/transcripts/tools.py:Container"),
-        *("--transport", "http", "--port", "0"),
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    assert process.stderr is not None
-    try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            while b"http://127.0.0.1:" not in (line := await process.stderr.readline()):
-                assert line, "the server did not start"
-        yield process, int(line.partition(b"http://127.0.0.1:")[2].partition(b"/")[0])
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.communicate()
-
-
 async def test_a_stalled_request_is_given_up() -> None:
     """A body that does not arrive in time is answered with 408, headers that do not are as well."""
-    async with cli_server(AXOLOTL_HTTP__BODY_TIMEOUT_SECONDS="0.2", AXOLOTL_HTTP__HEADER_TIMEOUT_SECONDS="0.2") as (
-        _,
-        port,
-    ):
+    timeouts = {"AXOLOTL_HTTP__BODY_TIMEOUT_SECONDS": "0.2", "AXOLOTL_HTTP__HEADER_TIMEOUT_SECONDS": "0.2"}
+    async with over_http(TARGET, **timeouts) as server:
+        port = server.port
         body = raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: 100") + b"{"
         for begun in (body, b"POST /mcp HT"):
             async with connection(port) as (reader, writer):
@@ -282,9 +256,10 @@ async def test_a_stalled_request_is_given_up() -> None:
 
 async def test_a_server_that_is_told_to_stop_answers_what_runs() -> None:
     """A call that outlives the time for draining is answered, its stream ends, and so does the process, in peace."""
-    async with cli_server(AXOLOTL_HTTP__DRAIN_SECONDS="0.1") as (process, port), connection(port) as (reader, writer):
+    draining = over_http(TARGET, AXOLOTL_HTTP__DRAIN_SECONDS="0.1")
+    async with draining as server, connection(server.port) as (reader, writer):
         writer.write(raw_request(call("hold", token=1), mirrored(name="hold").items()))
         await reader.readuntil(b"notifications/progress")
-        process.send_signal(signal.SIGTERM)
+        server.tell(signal.SIGTERM)
         assert b"the server is shutting down" in await reader.read()
-        assert await process.wait() == 0
+        assert await server.ended() == 0

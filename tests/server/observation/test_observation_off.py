@@ -10,7 +10,7 @@ import pytest
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import DefaultHandler, ServerHost
 from axolotl_server.features.tools import ToolMethods
-from tests.support.servers.serving import ROOT
+from tests.support.commands import ROOT
 from tests.support.tools import Echo, container_of
 
 PLAIN = """

@@ -2,9 +2,7 @@
 
 import asyncio
 import json
-import re
 import signal
-import sys
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,7 +21,8 @@ from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import EXTENSION, RELATED, STATUS, Herald, Job, RequestingPeer
 from tests.support.peers.task_results import Waiting, begin, fetching, is_lost, requests_of
 from tests.support.peers.wire import INITIALIZE, message
-from tests.support.servers.serving import PATIENCE_SECONDS, ROOT, HttpServer, StdioServers, serving, until
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, StdioServers, serving, until
+from tests.support.servers.stoppable_processes import over_http
 from tests.support.tools import Echo, container_of
 
 TARGET = "tests/support/containers/stdio_task_tools.py:Container"
@@ -795,39 +794,17 @@ async def test_tasks_over_stdio(tmp_path: Path) -> None:
 
 async def test_a_server_over_http_is_told_to_stop(http: httpx2.AsyncClient, tmp_path: Path) -> None:
     """Its tasks are stopped after the time for draining, and who waits for one gets what a call would have got."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "axolotl_cli", "serve", TARGET, "--transport", "http", "--port", "0"),
-        cwd=ROOT,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        client = Client(http, await url_of(process))
+    async with over_http(TARGET) as server:
+        client = Client(http, f"http://127.0.0.1:{server.port}/mcp")
         await client.begin()
         note = tmp_path / "end"
         task_id = await begin(client, "linger", arguments={"path": str(note)}, _meta={"progressToken": 1})
         waiting = Waiting(client, task_id)
         await client.post(message("ping"))
-        process.send_signal(signal.SIGTERM)
+        server.tell(signal.SIGTERM)
         (reply,) = await waiting.rest()
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            _, log = await process.communicate()
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
+        assert (await server.ended(), "Traceback" in server.log) == (0, False)
     result = reply["result"]
     assert (result["isError"], result["_meta"][RELATED]) == (True, {"taskId": task_id})
     assert result["_meta"]["reason"] == "shutdown"
     assert await asyncio.to_thread(note.read_text) == "shutdown"
-    assert (process.returncode, "Traceback" in log.decode()) == (0, False)
-
-
-async def url_of(process: asyncio.subprocess.Process) -> str:
-    """Wait until a server listens, and give its address."""
-    assert process.stderr is not None
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while (line := await process.stderr.readline()) and b"http://" not in line:
-            pass
-    found = re.search(r"http://[\d.]+:\d+/mcp", line.decode())
-    assert found is not None
-    return found[0]

@@ -1,71 +1,24 @@
 """`axolotl serve` over stdio, in real processes."""
 
 import asyncio
-import json
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
+from tests.support.commands import ForkedCommand
 from tests.support.peers.wire import call, message
-from tests.support.servers.serving import PATIENCE_SECONDS, ROOT
+from tests.support.servers.stoppable_processes import Process, starting
 
-LIMIT = 2**27
-
-
-class Process:
-    """A server and its three streams."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self.process = process
-        self.stdin = process.stdin
-        self.stdout = process.stdout
-
-    def send(self, *messages: bytes) -> None:
-        self.stdin.write(b"".join(one + b"\n" for one in messages))
-
-    async def receive(self) -> Any:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return json.loads(await self.stdout.readuntil(b"\n"))
-
-    async def end(self) -> tuple[int, list[Any], str]:
-        """Close stdin; gives the exit code, what was said until the end, and what stands in the log."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            stdout, stderr = await self.process.communicate(b"")
-            code = await self.process.wait()
-        return code, lines(stdout), stderr.decode()
+TARGET = "tests/support/containers/stdio_tools.py:Container"
 
 
-def lines(data: bytes) -> list[Any]:
-    """Read what a server wrote: whole lines of JSON and not a byte else."""
-    assert data == b"" or data.endswith(b"\n")
-    return [json.loads(line) for line in data.split(b"\n")[:-1]]
-
-
-@asynccontextmanager
-async def serving(**environment: str) -> AsyncIterator[Process]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "axolotl_cli", "serve", "tests/support/containers/stdio_tools.py:Container"),
-        cwd=ROOT,
-        env={**os.environ, **environment},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=LIMIT,
-    )
-    try:
-        yield Process(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
+def serving(**environment: str) -> AbstractAsyncContextManager[Process]:
+    return starting(TARGET, **environment)
 
 
 def ids(replies: Iterable[Any]) -> list[Any]:
@@ -75,8 +28,8 @@ def ids(replies: Iterable[Any]) -> list[Any]:
 async def test_pipelined_requests_are_all_answered() -> None:
     """Thousands of requests that are sent without waiting have an answer each."""
     async with serving() as server:
-        server.send(*(call("echo", {"text": str(number)}, id=number) for number in range(5000)))
-        replies = [await server.receive() for _ in range(5000)]
+        server.say(*(call("echo", {"text": str(number)}, id=number) for number in range(5000)))
+        replies = [await server.hear() for _ in range(5000)]
         assert ids(replies) == list(range(5000))
         assert all(reply["result"]["content"][0]["text"] == str(reply["id"]) for reply in replies)
         assert (await server.end())[:2] == (0, [])
@@ -85,7 +38,7 @@ async def test_pipelined_requests_are_all_answered() -> None:
 async def test_requests_before_the_end_are_all_answered() -> None:
     """A client that sends two thousand requests and closes its end gets as many answers, and the exit code is 0."""
     async with serving() as server:
-        server.send(*(call("echo", {"text": "x"}, id=number) for number in range(2000)))
+        server.say(*(call("echo", {"text": "x"}, id=number) for number in range(2000)))
         code, replies, _ = await server.end()
         assert code == 0
         assert ids(replies) == list(range(2000))
@@ -94,9 +47,9 @@ async def test_requests_before_the_end_are_all_answered() -> None:
 async def test_a_client_that_reads_late_loses_nothing() -> None:
     """Replies that nobody reads yet hold the server up, and are all there when somebody does."""
     async with serving() as server:
-        server.send(*(call("swell", {"size": 20_000}, id=number) for number in range(1500)))
+        server.say(*(call("swell", {"size": 20_000}, id=number) for number in range(1500)))
         writing = asyncio.ensure_future(server.stdin.drain())
-        assert (await server.receive())["id"] == 0
+        assert (await server.hear())["id"] == 0
         await writing
         code, replies, _ = await server.end()
         assert code == 0
@@ -106,8 +59,8 @@ async def test_a_client_that_reads_late_loses_nothing() -> None:
 async def test_a_running_call_is_finished_at_the_end() -> None:
     """A call that is running when the client closes its end is answered before the server ends."""
     async with serving() as server:
-        server.send(call("wait_a_little", {"seconds": 0.2}, id=1, token=1))
-        await server.receive()
+        server.say(call("wait_a_little", {"seconds": 0.2}, id=1, token=1))
+        await server.hear()
         code, (reply,), _ = await server.end()
         assert code == 0
         assert reply["result"]["content"][0]["text"] == "rested"
@@ -116,8 +69,8 @@ async def test_a_running_call_is_finished_at_the_end() -> None:
 async def test_a_call_that_does_not_end_is_ended() -> None:
     """A call that outlives the time for draining is told so, and the server ends."""
     async with serving(AXOLOTL_STDIO__DRAIN_SECONDS="0.1") as server:
-        server.send(call("wait_for_ever", id=1, token=1))
-        await server.receive()
+        server.say(call("wait_for_ever", id=1, token=1))
+        await server.hear()
         code, (reply,), _ = await server.end()
         assert code == 0
         assert reply["result"]["_meta"]["reason"] == "shutdown"
@@ -134,15 +87,15 @@ async def test_a_last_line_needs_no_line_break() -> None:
 async def test_a_line_that_is_too_long_is_refused_alone() -> None:
     """A line beyond the limit is answered with an error, and the next line is heard."""
     async with serving(AXOLOTL_LIMITS__MAX_MESSAGE_BYTES="1000") as server:
-        server.send(call("echo", {"text": "x" * 100_000}, id=1), call("echo", {"text": "y"}, id=2))
-        refusal, reply = await server.receive(), await server.receive()
+        server.say(call("echo", {"text": "x" * 100_000}, id=1), call("echo", {"text": "y"}, id=2))
+        refusal, reply = await server.hear(), await server.hear()
         assert refusal == {
             "jsonrpc": "2.0",
             "error": {"code": -32600, "message": "Invalid request: the message is too large"},
         }
         assert reply["id"] == 2
-        server.send(call("echo", {"text": "z"}, id=3).ljust(1000), call("echo", {"text": "z"}, id=4).ljust(1001))
-        assert "id" not in await server.receive() or "id" not in await server.receive()
+        server.say(call("echo", {"text": "z"}, id=3).ljust(1000), call("echo", {"text": "z"}, id=4).ljust(1001))
+        assert "id" not in await server.hear() or "id" not in await server.hear()
         assert (await server.end())[0] == 0
 
 
@@ -150,7 +103,7 @@ async def test_blank_lines_and_other_line_ends() -> None:
     """Blank lines are nothing, and a carriage return before a line break does not matter."""
     async with serving() as server:
         server.stdin.write(b"\n  \n\r\n" + call("echo", {"text": "x"}, id=1) + b"\r\n\n")
-        assert (await server.receive())["id"] == 1
+        assert (await server.hear())["id"] == 1
         assert (await server.end())[:2] == (0, [])
 
 
@@ -158,7 +111,7 @@ async def test_what_tools_write_does_not_reach_the_client() -> None:
     """However a tool writes to the standard output, the client reads nothing of it, and the log has it all."""
     ways = {"print_it": 5, "write_it": 2, "spawn_it": 3, "call_c": 3, "log_it": 2}
     async with serving() as server:
-        server.send(*(call(tool, id=tool) for tool in ways))
+        server.say(*(call(tool, id=tool) for tool in ways))
         code, replies, log = await server.end()
     assert code == 0
     assert ids(replies) == sorted(ways)
@@ -172,8 +125,8 @@ async def test_what_tools_write_does_not_reach_the_client() -> None:
 async def test_what_the_client_writes_does_not_reach_a_tool() -> None:
     """A tool or its child that reads the standard input finds it empty, and the protocol goes on."""
     async with serving() as server:
-        server.send(call("read_it", id=1), call("echo", {"text": "x"}, id=2))
-        replies = {reply["id"]: reply for reply in [await server.receive(), await server.receive()]}
+        server.say(call("read_it", id=1), call("echo", {"text": "x"}, id=2))
+        replies = {reply["id"]: reply for reply in [await server.hear(), await server.hear()]}
         assert replies[1]["result"]["content"][0]["text"] == "('', b'', b'')"
         assert replies[2]["result"]["content"][0]["text"] == "x"
         assert (await server.end())[0] == 0
@@ -183,25 +136,25 @@ async def test_what_the_client_writes_does_not_reach_a_tool() -> None:
 async def test_a_signal_drains() -> None:
     """A process that is told to stop answers what runs and ends with 0; told twice, it does not wait."""
     async with serving(AXOLOTL_STDIO__DRAIN_SECONDS="1000") as server:
-        server.send(call("wait_for_ever", id=1, token=1))
-        await server.receive()
-        server.process.send_signal(signal.SIGTERM)
+        server.say(call("wait_for_ever", id=1, token=1))
+        await server.hear()
+        server.tell(signal.SIGTERM)
         # Signals of one kind that are not yet delivered are one signal: the second must be another.
-        server.process.send_signal(signal.SIGINT)
-        reply = await server.receive()
+        server.tell(signal.SIGINT)
+        reply = await server.hear()
         assert (reply["id"], reply["result"]["_meta"]["reason"]) == (1, "shutdown")
-        assert await server.process.wait() == 0
+        assert await server.ended() == 0
 
 
 async def test_tools_that_would_end_the_process_end_their_call() -> None:
     """A tool that exits or interrupts fails alone, and the process goes on."""
     async with serving() as server:
         for tool in ("exit_it", "interrupt_it", "exit_in_thread"):
-            server.send(call(tool, id=tool))
-            reply = await server.receive()
+            server.say(call(tool, id=tool))
+            reply = await server.hear()
             assert (reply["id"], reply["result"]["isError"]) == (tool, True)
-        server.send(call("echo", {"text": "x"}, id=1))
-        assert (await server.receive())["id"] == 1
+        server.say(call("echo", {"text": "x"}, id=1))
+        assert (await server.hear())["id"] == 1
         assert (await server.end())[:2] == (0, [])
 
 
@@ -209,26 +162,25 @@ async def test_both_generations_share_a_stream() -> None:
     """A client may shake hands and send stateless requests besides."""
     async with serving() as server:
         params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
-        server.send(message("initialize", params, id=1))
-        assert (await server.receive())["result"]["protocolVersion"] == "2025-06-18"
-        server.send(message("notifications/initialized", id=None), call("echo", {"text": "x"}, id=2))
-        assert (await server.receive())["result"]["resultType"] == "complete"
-        server.send(call("echo", {"text": "x"}, id=3, legacy=True))
-        assert "resultType" not in (await server.receive())["result"]
+        server.say(message("initialize", params, id=1))
+        assert (await server.hear())["result"]["protocolVersion"] == "2025-06-18"
+        server.say(message("notifications/initialized", id=None), call("echo", {"text": "x"}, id=2))
+        assert (await server.hear())["result"]["resultType"] == "complete"
+        server.say(call("echo", {"text": "x"}, id=3, legacy=True))
+        assert "resultType" not in (await server.hear())["result"]
         assert (await server.end())[0] == 0
 
 
 def test_a_client_that_stops_reading_ends_the_server() -> None:
     """Replies that nobody can read any more end the process, without a traceback, though stdin stays open."""
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", "axolotl_cli", "serve", "tests/support/containers/stdio_tools.py:Container"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=writing, stderr=subprocess.PIPE) as process:
-        os.close(writing)
-        assert process.stdin is not None
-        assert process.stderr is not None
-        process.stdin.write(message("ping") + b"\n")
-        process.stdin.flush()
-        os.read(reading, 1)
-        os.close(reading)
-        assert process.wait(PATIENCE_SECONDS) == 0
-        assert b"Traceback" not in process.stderr.read()
+    server = ForkedCommand("serve", TARGET, stdout=writing)
+    os.close(writing)
+    os.write(server.stdin, message("ping") + b"\n")
+    os.read(reading, 1)
+    os.close(reading)
+    assert server.wait() == 0
+    server.kill()
+    os.close(server.stdin)
+    with os.fdopen(server.stderr) as log:
+        assert "Traceback" not in log.read()

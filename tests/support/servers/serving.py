@@ -12,7 +12,6 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from multiprocessing.reduction import DupFd
-from pathlib import Path
 from typing import Any
 
 import uvicorn
@@ -22,8 +21,8 @@ from axolotl_core.sessions import IEventStore
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.asgi.http import Routing
 from axolotl_server.http_server.serve import reply_at_once
+from tests.support.commands import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_SECONDS = 20.0
 """How long a test waits for something that must happen."""
 

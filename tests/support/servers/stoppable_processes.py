@@ -5,14 +5,14 @@ import json
 import os
 import re
 import signal
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tests.support.commands import ForkedCommand, environment_with
 from tests.support.peers.wire import RawReply, call, mirrored, raw_exchange, raw_request
-from tests.support.servers.serving import PATIENCE_SECONDS, ROOT
+from tests.support.servers.serving import PATIENCE_SECONDS
 
 TARGET = "tests.support.containers.shutdown_tools:container"
 
@@ -20,25 +20,30 @@ TARGET = "tests.support.containers.shutdown_tools:container"
 class Process:
     """A server, what it logs, and how it ends."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self, command: ForkedCommand) -> None:
+        self._command = command
         self._lines: list[str] = []
         self._news = asyncio.Condition()
-        self._reading = asyncio.ensure_future(self._read())
         self.port = 0
         self.ended_at = 0.0
         """When it ended, by the monotonic clock."""
+        self.stdin: asyncio.StreamWriter
+        """Its standard input."""
+
+    async def connect(self) -> "Process":
+        """Take hold of its streams."""
+        loop = asyncio.get_running_loop()
+        pipe = os.fdopen(self._command.stdin, "wb", 0)
+        transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
+        self.stdin = asyncio.StreamWriter(transport, protocol, None, loop)
+        self._stdout = await _reader(self._command.stdout)
+        self._reading = asyncio.ensure_future(self._read(await _reader(self._command.stderr)))
+        return self
 
     @property
     def log(self) -> str:
         """All that stands in the log so far."""
         return "".join(self._lines)
-
-    @property
-    def stdin(self) -> asyncio.StreamWriter:
-        """Its standard input."""
-        assert self._process.stdin is not None
-        return self._process.stdin
 
     async def until(self, text: str, times: int = 1) -> None:
         """Wait until a text stands in the log so often."""
@@ -56,15 +61,15 @@ class Process:
 
     def tell(self, number: signal.Signals = signal.SIGTERM) -> None:
         """Send a signal."""
-        self._process.send_signal(number)
+        self._command.send_signal(number)
 
     async def ended(self) -> int:
         """Wait for its end, and for that of its log, and give the exit code."""
         async with asyncio.timeout(PATIENCE_SECONDS):
-            code = await self._process.wait()
+            await self._end()
             self.ended_at = time.monotonic()
             await self._reading  # which processes that it started may hold open for a moment longer
-        return code
+        return self._command.wait()
 
     def say(self, *messages: bytes) -> None:
         """Send messages over stdio."""
@@ -72,9 +77,9 @@ class Process:
 
     async def hear(self) -> Any:
         """Wait for a message over stdio; None at the end."""
-        assert self._process.stdout is not None
         async with asyncio.timeout(PATIENCE_SECONDS):
-            line = await self._process.stdout.readline()
+            line = await self._stdout.readline()
+        assert line == b"" or line.endswith(b"\n"), line
         return json.loads(line) if line else None
 
     async def hear_rest(self) -> list[Any]:
@@ -84,20 +89,32 @@ class Process:
             said.append(message)
         return said
 
+    async def end(self) -> tuple[int, list[Any], str]:
+        """Close its input; gives the exit code, what it said until the end, and what stands in the log."""
+        self.stdin.close()
+        rest = await self.hear_rest()
+        return await self.ended(), rest, self.log
+
     async def close(self) -> None:
         """End it, whatever it is doing."""
-        if self._process.returncode is None:
-            self._process.kill()
-        assert self._process.stdout is not None
+        self.tell(signal.SIGKILL)
         self.stdin.close()
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await self._process.stdout.read()
+            await self._stdout.read()
             await self._reading
-            await self._process.wait()
+            await self._end()
+        self._command.kill()
 
-    async def _read(self) -> None:
-        assert self._process.stderr is not None
-        async for line in self._process.stderr:
+    async def _end(self) -> None:
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        loop.add_reader(self._command.report, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(self._command.report)
+
+    async def _read(self, stderr: asyncio.StreamReader) -> None:
+        async for line in stderr:
             async with self._news:
                 self._lines.append(line.decode())
                 self._news.notify_all()
@@ -105,20 +122,17 @@ class Process:
             self._news.notify_all()
 
 
+async def _reader(descriptor: int) -> asyncio.StreamReader:
+    loop, reader = asyncio.get_running_loop(), asyncio.StreamReader(limit=2**27)
+    pipe = os.fdopen(descriptor, "rb", 0)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    return reader
+
+
 @asynccontextmanager
 async def starting(*words: str, **environment: str) -> AsyncIterator[Process]:
     """Start `axolotl serve` with some words."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "axolotl_cli", "serve", *words),
-        cwd=ROOT,
-        env={**own, **environment},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        limit=2**24,
-    )
-    server = Process(process)
+    server = await Process(ForkedCommand("serve", *words, environment=environment_with(**environment))).connect()
     try:
         yield server
     finally:

@@ -1,0 +1,120 @@
+"""`axolotl` commands in processes of their own, forked from one that has the imports behind it."""
+
+import atexit
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE_SECONDS = 30.0
+"""How long a test waits for something that must happen."""
+
+
+def environment_with(**extra: str) -> dict[str, str]:
+    """Give the environment of the tests without settings of Axolotl, save for those that are named."""
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}, **extra}
+
+
+class ForkedCommand:
+    """A command, with the ends of the pipes that are its standard streams.
+
+    A stream for which a descriptor is given has no pipe; its end here is -1. Whoever makes one calls `kill` at last.
+    """
+
+    def __init__(
+        self,
+        *words: str,
+        directory: Path = ROOT,
+        environment: Mapping[str, str] | None = None,
+        stdin: int | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+    ) -> None:
+        theirs_in, self.stdin = os.pipe() if stdin is None else (os.dup(stdin), -1)
+        self.stdout, theirs_out = os.pipe() if stdout is None else (-1, os.dup(stdout))
+        self.stderr, theirs_err = os.pipe() if stderr is None else (-1, os.dup(stderr))
+        self.report, theirs_report = os.pipe()
+        descriptors = [theirs_in, theirs_out, theirs_err, theirs_report]
+        own = environment_with() if environment is None else dict(environment)
+        _order({"words": words, "directory": str(directory), "environment": own}, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        self._reported = b""
+        self.pid = int(self._read_line())
+        self.returncode: int | None = None
+
+    def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
+        """Wait for the end and give the exit code."""
+        if self.returncode is None:
+            if b"\n" not in self._reported and not select.select([self.report], [], [], seconds)[0]:
+                raise TimeoutError(f"process {self.pid} does not end")
+            self.returncode = int(self._read_line())
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Give the exit code, or None if it is still running."""
+        with suppress(TimeoutError):
+            self.wait(0)
+        return self.returncode
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send a signal, unless it has ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):  # just now
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it, whatever it is doing, and wait for that."""
+        self.send_signal(signal.SIGKILL)
+        self.wait()
+        os.close(self.report)
+
+    def _read_line(self) -> bytes:
+        while b"\n" not in self._reported:
+            data = os.read(self.report, 64)
+            assert data, "the process that commands are forked from has ended"
+            self._reported += data
+        line, _, self._reported = self._reported.partition(b"\n")
+        return line
+
+
+class _Zygote:
+    """The process that all commands are forked from, started with the first of them."""
+
+    def __init__(self) -> None:
+        self._control: socket.socket | None = None
+
+    def order(self, what: object, descriptors: list[int]) -> None:
+        if self._control is None:
+            self._start()
+        assert self._control is not None
+        data = json.dumps(what).encode()
+        socket.send_fds(self._control, [len(data).to_bytes(4)], descriptors)
+        self._control.sendall(data)
+
+    def _start(self) -> None:
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "tests.support.zygote", str(theirs.fileno())],
+                cwd=ROOT,
+                env=environment_with(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        atexit.register(self._close, process, self._control)
+
+    def _close(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        control.close()
+        process.wait(PATIENCE_SECONDS)
+
+
+_order = _Zygote().order
