@@ -185,15 +185,17 @@ def _how_to_answer(inquiry: Inquiry) -> str:
 
 
 Prepare: TypeAlias = Callable[[ServerHost], Mapping[str, Any]]
-"""Makes the params of a request, which may need to know the server."""
+"""Makes the params of a request, which may depend on the server."""
+
+Show: TypeAlias = Callable[[Mapping[str, Any]], object]
 
 
-def request(choice: ChosenTarget, method: str, prepare: Prepare, answers: Sequence[str], *, as_json: bool) -> Any:
-    """Make a request and give its result; what goes on meanwhile is told on the error stream.
+def send_request(
+    chosen: ChosenTarget, method: str, prepare: Prepare, answers: Sequence[str], show: Show | None
+) -> Mapping[str, Any]:
+    """Send a request and show its result, as JSON without `show`; print progress and log messages meanwhile.
 
-    Raises:
-        ConfigurationError: if the server cannot start, or a question of it has no answer.
-        typer.Exit: if the server refuses, after saying why.
+    If the server refuses the request, print its error and exit.
     """
     answering = CommandAnswers(answers)
 
@@ -208,14 +210,15 @@ def request(choice: ChosenTarget, method: str, prepare: Prepare, answers: Sequen
             await client.close()
 
     try:
-        result = with_host(choice, work)
+        result: Mapping[str, Any] = with_host(chosen, work)
     except (TaskCancelled, UnansweredQuestion) as error:
         raise ConfigurationError(str(error)) from error
     except RemoteError as error:
-        _print_refusal(error, as_json)
+        _print_refusal(error, as_json=show is None)
         raise typer.Exit(ExitCode.REFUSED) from None
     for key in answering.unused:
         typer.secho(f"The answer for {key!r} was not asked for", fg="yellow", err=True)
+    (show or print_json)(result)
     return result
 
 
@@ -242,7 +245,7 @@ def _print_log(params: Mapping[str, Any]) -> None:
     typer.secho(one_line(f"{params['level']}{logger}: {text}"), dim=True, err=True)
 
 
-def _print_refusal(error: RemoteError, as_json: bool) -> None:
+def _print_refusal(error: RemoteError, *, as_json: bool) -> None:
     if as_json:
         print_json({"error": {"code": error.code, "message": error.message, "data": error.data}})
     else:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from axolotl_cli.clients.client import Client
+from axolotl_cli.options import Transport
 from axolotl_cli.runtime import settings_ahead
 from axolotl_cli.serving.address import address_of
 from axolotl_cli.target import ChosenTarget, resolve_target
@@ -183,53 +184,58 @@ class EntryRequest:
     toolsets: Sequence[str] | None
     env_file: Path | None
     name: str | None
-    by_http: bool
+    transport: Transport | None
     url: str | None
     token_variable: str | None
     variables: Sequence[str]
     with_secrets: bool
 
+    @property
+    def is_http(self) -> bool:
+        """Whether the client finds the server at a URL, instead of starting it."""
+        return self.url is not None if self.transport is None else self.transport is Transport.HTTP
 
-def entry_for(client: Client, wish: EntryRequest) -> ClientEntry:
+
+def entry_for(client: Client, request: EntryRequest) -> ClientEntry:
     """Describe the server for a client, after making sure that it can be started or reached.
 
     Raises:
         ConfigurationError: if what was said makes no sense, the target cannot be loaded, or the settings are wrong.
     """
-    _refuse_unused(wish)
-    if not wish.by_http:
-        choice = resolve_target(wish.target, wish.toolsets, env_file=wish.env_file)
+    _refuse_unused(request)
+    if not request.is_http:
+        choice = resolve_target(request.target, request.toolsets, env_file=request.env_file)
         settings = settings_ahead(choice)
-        name = _name(wish, settings.server.name)
-        return over_stdio(client, name, _words(choice, wish), wish.variables, with_secrets=wish.with_secrets)
-    if wish.url is not None:
-        return over_http(client, _name_of_url(wish), wish.url, wish.token_variable)
-    settings = settings_ahead(resolve_target(wish.target, wish.toolsets, env_file=wish.env_file))
-    return over_http(client, _name(wish, settings.server.name), _address(settings.http), wish.token_variable)
+        name = _name(request, settings.server.name)
+        return over_stdio(client, name, _words(choice, request), request.variables, with_secrets=request.with_secrets)
+    if request.url is not None:
+        return over_http(client, _name_of_url(request), request.url, request.token_variable)
+    settings = settings_ahead(resolve_target(request.target, request.toolsets, env_file=request.env_file))
+    return over_http(client, _name(request, settings.server.name), _address(settings.http), request.token_variable)
 
 
-def _refuse_unused(wish: EntryRequest) -> None:
-    if wish.by_http and wish.variables:
+def _refuse_unused(request: EntryRequest) -> None:
+    if request.is_http and request.variables:
         raise ConfigurationError("--env is for a server that the client starts: one at a URL has its own environment")
-    if not wish.by_http and (wish.url is not None or wish.token_variable is not None):
+    if not request.is_http and (request.url is not None or request.token_variable is not None):
         raise ConfigurationError("--url and --token-env are for a server at a URL: say --transport http")
 
 
-def _words(choice: ChosenTarget, wish: EntryRequest) -> list[str]:
+def _words(choice: ChosenTarget, request: EntryRequest) -> list[str]:
     """Write the command line; the target is named, whoever chose it, so that what was looked at is what is started."""
     toolsets = [word for name in choice.toolsets for word in ("--toolset", name)]
-    env_file = [] if wish.env_file is None else ["--env-file", str(wish.env_file.absolute())]
+    env_file = [] if request.env_file is None else ["--env-file", str(request.env_file.absolute())]
     return ["serve", choice.target, *toolsets, *env_file]
 
 
-def _name(wish: EntryRequest, own: str) -> str:
-    return suggested_name(own) if wish.name is None else check_name(wish.name)
+def _name(request: EntryRequest, own: str) -> str:
+    return suggested_name(own) if request.name is None else check_name(request.name)
 
 
-def _name_of_url(wish: EntryRequest) -> str:
-    if wish.name is not None:
-        return check_name(wish.name)
-    choice = resolve_target(wish.target, wish.toolsets, env_file=wish.env_file)
+def _name_of_url(request: EntryRequest) -> str:
+    if request.name is not None:
+        return check_name(request.name)
+    choice = resolve_target(request.target, request.toolsets, env_file=request.env_file)
     if not choice.is_named:
         raise ConfigurationError("Nothing says what the server at that URL is called: say it with --name")
     return suggested_name(settings_ahead(choice).server.name)

@@ -1,7 +1,7 @@
-"""`axolotl read`: what is behind a URI."""
+"""`axolotl call`, `axolotl prompt` and `axolotl read`: one request to a server."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -11,13 +11,15 @@ from axolotl_cli.options import Answers, AsJson, EnvFile, FirstTarget, ToolSets
 if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
 
+Arguments: TypeAlias = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
+]
+
 
 def call(
     target: FirstTarget,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the tool.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
-    ] = None,
+    arguments: Arguments = None,
     *,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
@@ -28,42 +30,21 @@ def call(
 
     The exit code is 1 if the tool answers with an error, 3 if the server refuses the request.
     """
-    from axolotl_cli.calling.request import as_text, read_arguments, request
+    from axolotl_cli.calling.request import as_text, read_arguments, send_request
     from axolotl_cli.target import resolve_target
-
-    choice = resolve_target(target, toolset, env_file=env_file)
 
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_arguments(arguments or [], _schema_of(host, name))}
 
-    result = request(choice, "tools/call", prepare, answer or [], as_json=as_json)
-    _print_result(result, as_json)
+    chosen = resolve_target(target, toolset, env_file=env_file)
+    result = send_request(chosen, "tools/call", prepare, answer or [], None if as_json else _print_result)
     raise typer.Exit(ExitCode.TOOL_FAILED if result.get("isError") else ExitCode.DONE)
-
-
-def _schema_of(host: "ServerHost", name: str) -> Mapping[str, Any]:
-    binding = host.catalogue.find(name)
-    return {} if binding is None else binding.spec.input_schema  # the server refuses a call of an unknown tool
-
-
-def _print_result(result: Mapping[str, Any], as_json: bool) -> None:
-    from axolotl_cli.output import print_json, text_of
-
-    if as_json:
-        print_json(result)
-    elif "structuredContent" in result and not result.get("isError"):
-        print_json(result["structuredContent"])
-    else:
-        for block in result["content"]:
-            typer.echo(text_of(block), err=result.get("isError", False))
 
 
 def prompt(
     target: FirstTarget,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the prompt.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGUMENTS", help="key=value pairs, or a JSON object.")
-    ] = None,
+    arguments: Arguments = None,
     *,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
@@ -74,28 +55,14 @@ def prompt(
 
     The exit code is 3 if the server refuses the request, or the prompt fails.
     """
-    from axolotl_cli.calling.request import as_text, read_texts, request
+    from axolotl_cli.calling.request import as_text, read_texts, send_request
     from axolotl_cli.target import resolve_target
-
-    choice = resolve_target(target, toolset, env_file=env_file)
 
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"name": as_text(name), "arguments": read_texts(arguments or [])}
 
-    _print_messages(request(choice, "prompts/get", prepare, answer or [], as_json=as_json), as_json)
-
-
-def _print_messages(result: Mapping[str, Any], as_json: bool) -> None:
-    from axolotl_cli.output import print_json, text_of
-
-    if as_json:
-        print_json(result)
-        return
-    messages = result["messages"]
-    for message in messages:
-        if len(messages) > 1:
-            typer.secho(f"[{message['role']}]", bold=True)
-        typer.echo(text_of(message["content"]))
+    chosen = resolve_target(target, toolset, env_file=env_file)
+    send_request(chosen, "prompts/get", prepare, answer or [], None if as_json else _print_messages)
 
 
 def read(
@@ -111,17 +78,42 @@ def read(
 
     The exit code is 3 if there is no such resource, or reading it fails.
     """
-    from axolotl_cli.calling.request import as_text, request
-    from axolotl_cli.output import print_contents, print_json
+    from axolotl_cli.calling.request import as_text, send_request
     from axolotl_cli.target import resolve_target
-
-    choice = resolve_target(target, toolset, env_file=env_file)
 
     def prepare(host: "ServerHost") -> dict[str, Any]:
         return {"uri": as_text(uri)}
 
-    result = request(choice, "resources/read", prepare, answer or [], as_json=as_json)
-    if as_json:
-        print_json(result)
+    chosen = resolve_target(target, toolset, env_file=env_file)
+    send_request(chosen, "resources/read", prepare, answer or [], None if as_json else _print_contents)
+
+
+def _schema_of(host: "ServerHost", name: str) -> Mapping[str, Any]:
+    binding = host.catalogue.find(name)
+    return {} if binding is None else binding.spec.input_schema  # the server refuses a call of an unknown tool
+
+
+def _print_result(result: Mapping[str, Any]) -> None:
+    from axolotl_cli.output import print_json, text_of
+
+    if "structuredContent" in result and not result.get("isError"):
+        print_json(result["structuredContent"])
     else:
-        print_contents(result["contents"])
+        for block in result["content"]:
+            typer.echo(text_of(block), err=result.get("isError", False))
+
+
+def _print_messages(result: Mapping[str, Any]) -> None:
+    from axolotl_cli.output import text_of
+
+    messages = result["messages"]
+    for message in messages:
+        if len(messages) > 1:
+            typer.secho(f"[{message['role']}]", bold=True)
+        typer.echo(text_of(message["content"]))
+
+
+def _print_contents(result: Mapping[str, Any]) -> None:
+    from axolotl_cli.output import print_contents
+
+    print_contents(result["contents"])

@@ -42,9 +42,9 @@ def health(
 
 
 def _address(env_file: Path | None) -> str:
-    from axolotl_cli.serving.health_probe import health_address  # which has to load all settings
+    from axolotl_cli.serving.health_probe import health_url  # which has to load all settings
 
-    return health_address(env_file)
+    return health_url(env_file)
 
 
 def _print_silence(address: str, reason: str, as_json: bool) -> None:

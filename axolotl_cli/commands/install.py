@@ -18,7 +18,6 @@ from axolotl_cli.options import (
     Target,
     TokenVariable,
     ToolSets,
-    Transport,
     WithSecrets,
 )
 
@@ -64,14 +63,13 @@ def install(
     from axolotl_cli.clients.entry import EntryRequest, entry_for
 
     path = _path(client, scope, config, write)
-    by_http = url is not None if transport is None else transport is Transport.HTTP
-    wish = EntryRequest(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
-    entry = entry_for(CLIENTS[client], wish)
+    request = EntryRequest(target, toolset, env_file, name, transport, url, token_env, env or (), with_secrets)
+    entry = entry_for(CLIENTS[client], request)
     if write and path is not None:
         _write(client, path, entry, force)
     else:
         _print(client, scope, path, entry)
-    if not by_http:
+    if not request.is_http:
         _warn(scope, env or [])
 
 
@@ -155,12 +153,10 @@ def client_manifest(
     """Print how a client starts the server, or where it finds it, as most clients read it."""
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.entry import EntryRequest, entry_for
-    from axolotl_cli.options import ClientName
     from axolotl_cli.output import print_json
 
-    by_http = url is not None if transport is None else transport is Transport.HTTP
-    wish = EntryRequest(target, toolset, env_file, name, by_http, url, token_env, env or (), with_secrets)
-    print_json(entry_for(CLIENTS[ClientName.JSON], wish).document)
+    request = EntryRequest(target, toolset, env_file, name, transport, url, token_env, env or (), with_secrets)
+    print_json(entry_for(CLIENTS[ClientName.JSON], request).document)
 
 
 @manifest.command("server.json")

@@ -1,13 +1,12 @@
-"""`axolotl inspect`: everything that holds for a server, as it would start now."""
+"""`axolotl list` and `axolotl inspect`: the features of a server, in short and in full."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from axolotl_cli.options import AsJson, EnvFile, Target, ToolSets
 
 if TYPE_CHECKING:
-    from axolotl_cli.views.offer import FeatureDescription, Offer, ResourceDescription, TemplateDescription
+    from axolotl_cli.views.offer import Offer
     from axolotl_server.host import ServerHost
 
 
@@ -21,7 +20,7 @@ def list_offer(
 
     offer = with_host(resolve_target(target, toolset, env_file=env_file), _describe)
     if as_json:
-        print_json(_summaries(offer))
+        print_json({kind: [_summary(feature) for feature in features] for kind, features in offer.items()})
     else:
         _print_tables(offer)
 
@@ -32,65 +31,61 @@ async def _describe(host: "ServerHost") -> "Offer":
     return describe(host)
 
 
-def _summaries(offer: "Offer") -> dict[str, list[dict[str, Any]]]:
-    return {
-        "tools": [_summary(tool) for tool in offer.tools],
-        "prompts": [_summary(prompt, {"arguments": _arguments(prompt.arguments_schema)}) for prompt in offer.prompts],
-        "resources": [_summary(one, {"uri": one.uri, "mime_type": one.mime_type}) for one in offer.resources],
-        "templates": [
-            _summary(one, {"uri_template": one.uri_template, "mime_type": one.mime_type}) for one in offer.templates
-        ],
-    }
+def _summary(feature: Mapping[str, Any]) -> dict[str, Any]:
+    own = {key: feature[key] for key in ("uri", "uri_template", "mime_type") if key in feature}
+    if "arguments_schema" in feature:
+        own["arguments"] = [
+            {"name": name, "required": is_required} for name, is_required in _arguments(feature["arguments_schema"])
+        ]
+    common = {key: feature[key] for key in ("title", "description", "toolset")}
+    limits = {key: feature["limits"][key] for key in ("execution", "timeout_seconds")}
+    return {"name": feature["name"], **own, **common, **limits}
 
 
-def _summary(feature: "FeatureDescription", more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    return {
-        "name": feature.name,
-        **(more or {}),
-        "title": feature.title,
-        "description": feature.description,
-        "toolset": feature.toolset,
-        "execution": feature.limits.execution,
-        "timeout_seconds": feature.limits.timeout_seconds,
-    }
-
-
-def _arguments(schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _arguments(schema: Mapping[str, Any]) -> list[tuple[str, bool]]:
+    """List the arguments of a prompt, each with whether it is required."""
     required = schema.get("required", ())
-    return [{"name": name, "required": name in required} for name in schema.get("properties", {})]
+    return [(name, name in required) for name in schema.get("properties", {})]
 
 
 def _print_tables(offer: "Offer") -> None:
     from axolotl_cli.output import show, table
     from axolotl_cli.text import counted
+    from axolotl_cli.views.offer import counts
 
-    ending = ("Tool set", "Runs in", "Timeout")
-    sections: list[tuple[tuple[str, ...], list[tuple[str, ...]]]] = [
-        (("Tool", "Description", *ending), [(one.name, one.headline, *_ending(one)) for one in offer.tools]),
-        (
-            ("Prompt", "Description", "Arguments", *ending),
-            [(one.name, one.headline, ", ".join(one.arguments) or "–", *_ending(one)) for one in offer.prompts],
-        ),
-        (("Resource", "Description", "Type", *ending), [(one.uri, *_readable(one)) for one in offer.resources]),
-        (
-            ("Template", "Description", "Type", *ending),
-            [(one.uri_template, *_readable(one)) for one in offer.templates],
-        ),
-    ]
-    for columns, rows in sections:
-        if rows:
-            show(table(columns, rows), "")
-    show(", ".join(counted(offer.counts)))
+    columns = {
+        "tools": ("Tool", "Description"),
+        "prompts": ("Prompt", "Description", "Arguments"),
+        "resources": ("Resource", "Description", "Type"),
+        "templates": ("Template", "Description", "Type"),
+    }
+    for kind, features in offer.items():
+        if features:
+            show(table([*columns[kind], "Tool set", "Runs in", "Timeout"], map(_row, features)), "")
+    show(", ".join(counted(counts(offer))))
 
 
-def _readable(one: "ResourceDescription | TemplateDescription") -> tuple[str, ...]:
-    return (one.headline or one.name, one.mime_type or "–", *_ending(one))
-
-
-def _ending(feature: "FeatureDescription") -> tuple[str, str, str]:
+def _row(feature: Mapping[str, Any]) -> list[str]:
     from axolotl_cli.output import seconds
 
-    return feature.toolset or "–", feature.limits.execution, seconds(feature.limits.timeout_seconds)
+    limits, headline = feature["limits"], _headline(feature)
+    if "arguments_schema" in feature:
+        arguments = _arguments(feature["arguments_schema"])
+        names = ", ".join(name if is_required else f"{name}?" for name, is_required in arguments)
+        own = [feature["name"], headline, names or "–"]
+    elif "mime_type" in feature:
+        uri = feature.get("uri") or feature["uri_template"]
+        own = [uri, headline or feature["name"], feature["mime_type"] or "–"]
+    else:
+        own = [feature["name"], headline]
+    return [*own, feature["toolset"] or "–", limits["execution"], seconds(limits["timeout_seconds"])]
+
+
+def _headline(feature: Mapping[str, Any]) -> str:
+    """Return the first sentence of the description, or the title."""
+    first = next(iter(feature["description"].strip().splitlines()), "")
+    sentence, stop, _ = first.partition(". ")
+    return sentence + stop.strip() or feature["title"] or ""
 
 
 def inspect(target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False) -> None:
@@ -98,8 +93,8 @@ def inspect(target: Target = None, toolset: ToolSets = None, env_file: EnvFile =
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
-    choice = resolve_target(target, toolset, env_file=env_file)
-    report = {"target": choice.target, **with_host(choice, _inspect)}
+    chosen = resolve_target(target, toolset, env_file=env_file)
+    report = {"target": chosen.target, **with_host(chosen, _inspect)}
     if as_json:
         from axolotl_cli.output import print_json
 
@@ -120,5 +115,5 @@ async def _inspect(host: "ServerHost") -> dict[str, Any]:
         "revisions": [revision.name for revision in REVISIONS],
         "settings": settings,
         "extensions": {extension.identifier: dict(extension.settings) for extension in host.roles.extensions},
-        **asdict(describe(host)),
+        **describe(host),
     }

@@ -8,19 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import SplitResult, urlsplit
 
-from axolotl_cli.serving.address import address_of
-from axolotl_cli.target import resolve_target
-from axolotl_core.errors import ConfigurationError
 
+def health_url(env_file: Path | None) -> str:
+    """Return the URL of the readiness route, according to the settings.
 
-def health_address(env_file: Path | None) -> str:
-    """Give the URL of the route that tells whether the server is ready.
-
-    The container is not asked, which may have settings of its own: that would start half a server.
-
-    Raises:
-        ConfigurationError: if the settings are wrong, or give no such URL.
+    Settings of the container do not count, because reading them would start half a server.
     """
+    from axolotl_cli.serving.address import address_of
+    from axolotl_cli.target import resolve_target
+    from axolotl_core.errors import ConfigurationError
+
     settings = resolve_target(None, env_file=env_file).settings
     if settings.http.port == 0:
         raise ConfigurationError("http.port is 0, which takes any port: say with --url which server to ask")

@@ -1,8 +1,8 @@
-"""A server on a page, for people."""
+"""Descriptions of the features that a server offers, for `list` and `inspect`."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict
+from typing import Any, TypeAlias
 
 from rich.console import RenderableType
 from rich.padding import Padding
@@ -13,138 +13,70 @@ from axolotl_cli.output import seconds, show
 from axolotl_cli.text import counted
 from axolotl_cli.views.schemas import outline
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, app_link
-from axolotl_core.features.spec import Limits
-from axolotl_core.registry import AnyResource
-from axolotl_core.schema import JsonSchema
+from axolotl_core.features.spec import ToolSpec
 from axolotl_server.calls.binding import Binding
 from axolotl_server.host import ServerHost
 from axolotl_server.hosting.roles import FeatureSet
 
-
-@dataclass(frozen=True, slots=True)
-class FeatureDescription:
-    """What can be said of every feature of a started server."""
-
-    name: str
-    title: str | None
-    description: str
-    toolset: str | None
-    limits: Limits
-    layers: tuple[str, ...]
-
-    @property
-    def headline(self) -> str:
-        """The first sentence of the description, else the title."""
-        first = next(iter(self.description.strip().splitlines()), "")
-        sentence, stop, _ = first.partition(". ")
-        return sentence + stop.strip() or self.title or ""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolDescription(FeatureDescription):
-    """A tool."""
-
-    input_schema: JsonSchema
-    output_schema: JsonSchema | None
-    app: str | None
-    """The page that shows its results."""
-
-
-@dataclass(frozen=True, slots=True)
-class PromptDescription(FeatureDescription):
-    """A prompt."""
-
-    arguments_schema: JsonSchema
-
-    @property
-    def arguments(self) -> list[str]:
-        """The names of the arguments; those that may be left out have a question mark."""
-        required = self.arguments_schema.get("required", ())
-        names = self.arguments_schema.get("properties", {})
-        return [name if name in required else f"{name}?" for name in names]
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceDescription(FeatureDescription):
-    """A resource with a fixed URI."""
-
-    uri: str
-    mime_type: str | None
-    size: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class TemplateDescription(FeatureDescription):
-    """A template of resources."""
-
-    uri_template: str
-    mime_type: str | None
-    variables_schema: JsonSchema
-
-
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """Everything that a server offers, in its order."""
-
-    tools: tuple[ToolDescription, ...]
-    prompts: tuple[PromptDescription, ...]
-    resources: tuple[ResourceDescription, ...]
-    templates: tuple[TemplateDescription, ...]
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How much there is of each kind."""
-        kinds = {"tool": self.tools, "prompt": self.prompts, "resource": self.resources, "template": self.templates}
-        return {kind: len(features) for kind, features in kinds.items()}
+Offer: TypeAlias = Mapping[str, list[dict[str, Any]]]
+"""Descriptions of features under `tools`, `prompts`, `resources` and `templates`."""
 
 
 def describe(host: ServerHost) -> Offer:
     """Describe everything that a client can ask for."""
     tools, prompts = _sets(host.roles.toolsets), _sets(host.roles.promptsets)
     resources = _sets(host.roles.resourcesets)
-    return Offer(
-        tuple(_tool(binding, tools) for binding in host.catalogue.bindings()),
-        tuple(_prompt(binding, prompts) for binding in host.prompts.bindings()),
-        tuple(_resource(binding, resources) for binding in host.resources.bindings()),
-        tuple(_template(binding, resources) for binding in host.templates.bindings()),
-    )
+    return {
+        "tools": [{**_common(one, tools), **_tool(one.spec)} for one in host.catalogue.bindings()],
+        "prompts": [{**_common(one, prompts), **_prompt(one.spec)} for one in host.prompts.bindings()],
+        "resources": [{**_common(one, resources), **_resource(one.spec)} for one in host.resources.bindings()],
+        "templates": [{**_common(one, resources), **_template(one.spec)} for one in host.templates.bindings()],
+    }
 
 
-def _mime_type(resource: AnyResource, uri: str) -> str | None:
-    return resource.mime_type or (APP_MIME_TYPE if uri.startswith(APP_SCHEME) else None)
+def counts(offer: Mapping[str, Any]) -> dict[str, int]:
+    """Count the features of each kind."""
+    return {kind: len(offer[f"{kind}s"]) for kind in ("tool", "prompt", "resource", "template")}
 
 
 def _sets(sets: Iterable[FeatureSet]) -> dict[int, str | None]:
     return {id(item): one.name for one in sets for item in one.items}
 
 
-def _tool(binding: Any, toolsets: dict[int, str | None]) -> ToolDescription:
-    spec = binding.spec
+def _common(binding: Binding[Any], sets: dict[int, str | None]) -> dict[str, Any]:
+    feature = binding.spec.feature
+    return {
+        "name": feature.name,
+        "title": feature.title,
+        "description": feature.description,
+        "toolset": sets.get(id(feature)),
+        "limits": asdict(binding.spec.limits),
+        "layers": [f"{type(layer).__module__}.{type(layer).__qualname__}" for layer in binding.layers],
+    }
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
     app = app_link(spec.tool.app)
     page = None if app is None else app.resource_uri
-    return ToolDescription(*_common(binding, toolsets), spec.input_schema, spec.output_schema, page)
+    return {"input_schema": spec.input_schema, "output_schema": spec.output_schema, "app": page}
 
 
-def _prompt(binding: Any, sets: dict[int, str | None]) -> PromptDescription:
-    return PromptDescription(*_common(binding, sets), binding.spec.feature.arguments_schema)
+def _prompt(spec: Any) -> dict[str, Any]:
+    return {"arguments_schema": spec.feature.arguments_schema}
 
 
-def _resource(binding: Any, sets: dict[int, str | None]) -> ResourceDescription:
-    resource, uri = binding.spec.feature, binding.spec.name
-    return ResourceDescription(*_common(binding, sets), uri, _mime_type(resource, uri), resource.size)
+def _resource(spec: Any) -> dict[str, Any]:
+    return {"uri": spec.name, "mime_type": _mime_type(spec), "size": spec.feature.size}
 
 
-def _template(binding: Any, sets: dict[int, str | None]) -> TemplateDescription:
-    template, uri = binding.spec.feature, binding.spec.name
-    return TemplateDescription(*_common(binding, sets), uri, _mime_type(template, uri), template.arguments_schema)
+def _template(spec: Any) -> dict[str, Any]:
+    schema = spec.feature.arguments_schema
+    return {"uri_template": spec.name, "mime_type": _mime_type(spec), "variables_schema": schema}
 
 
-def _common(
-    binding: Binding[Any], sets: dict[int, str | None]
-) -> tuple[str, str | None, str, str | None, Limits, tuple[str, ...]]:
-    spec, feature = binding.spec, binding.spec.feature
-    layers = tuple(f"{type(layer).__module__}.{type(layer).__qualname__}" for layer in binding.layers)
-    return feature.name, feature.title, feature.description, sets.get(id(feature)), spec.limits, layers
+def _mime_type(spec: Any) -> str | None:
+    usual = APP_MIME_TYPE if spec.name.startswith(APP_SCHEME) else None
+    return spec.feature.mime_type or usual
 
 
 def print_inspection(report: Mapping[str, Any]) -> None:
@@ -152,8 +84,7 @@ def print_inspection(report: Mapping[str, Any]) -> None:
     show(*_server(report))
     for heading, facts in _features(report):
         show("", heading, _facts(facts))
-    counts = {kind: len(report[f"{kind}s"]) for kind in ("tool", "prompt", "resource", "template")}
-    show("", f"{', '.join(counted(counts))}; --json shows the schemas whole")
+    show("", f"{', '.join(counted(counts(report)))}; --json shows the schemas whole")
 
 
 def _server(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
