@@ -1,1 +1,1 @@
-"""Who sends a request over HTTP: bearer tokens verified, challenges for those without one, and where to get one."""
+"""Authentication over HTTP: verification of bearer tokens, challenges, and metadata for clients."""

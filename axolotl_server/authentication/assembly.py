@@ -1,4 +1,4 @@
-"""The gate that a server's settings and its container ask for."""
+"""Assembly of the gate from the settings and the role token_verifier."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -14,37 +14,33 @@ if TYPE_CHECKING:
     from axolotl_server.authentication.jwt_verifier import IKeys
 
 _EXTRA: Final = "needs the extra auth: pip install 'axolotl-mcp[auth]'"
-_ASKED_AT_ONCE: Final = 20
-_SIGNATURE_SECONDS: Final = 300.0
-_INTROSPECTION_SECONDS: Final = 10.0
+_INTROSPECTION_CONNECTIONS: Final = 20
+_SIGNATURE_CACHE_SECONDS: Final = 300.0
+_INTROSPECTION_CACHE_SECONDS: Final = 10.0
 
 
 class MadeGate(NamedTuple):
-    """A gate, and what closes it."""
+    """A gate and the function that closes it."""
 
     gate: BearerGate
     close: Callable[[], Awaitable[None]]
 
 
-class _Made(NamedTuple):
+class _MadeVerifier(NamedTuple):
     verifier: ITokenVerifier | None
     cache_seconds: float
-    """How long what it says is believed, if nobody says otherwise."""
+    """How long its answers are cached unless auth.token_cache_seconds is set."""
     close: Callable[[], Awaitable[None]]
 
 
 def make_gate(settings: AuthSettings, given: ITokenVerifier | None) -> MadeGate:
-    """Make the gate.
-
-    Raises:
-        ConfigurationError: if nothing can verify a token, if two could, or if an extra is missing.
-    """
+    """Make the gate; raises ConfigurationError if there is no verifier, if there are two, or if an extra is missing."""
     made = _verifier(settings, given)
     verifier = ApiKeyVerifier(settings.api_keys, made.verifier) if settings.api_keys else made.verifier
     if verifier is None:
         raise ConfigurationError(
-            "Setting auth says something of tokens, but nothing verifies them: set auth.issuers, "
-            "auth.introspection_url or auth.api_keys, or give the container the role token_verifier"
+            "Nothing verifies tokens, although auth is configured: set auth.issuers, auth.introspection_url or "
+            "auth.api_keys, or give the container the role token_verifier"
         )
     seconds = made.cache_seconds if settings.token_cache_seconds is None else settings.token_cache_seconds
     gate = BearerGate(
@@ -57,14 +53,14 @@ def make_gate(settings: AuthSettings, given: ITokenVerifier | None) -> MadeGate:
     return MadeGate(gate, made.close)
 
 
-def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _Made:
+def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVerifier:
     if given is not None:
         if settings.issuers or settings.introspection_url:
             raise ConfigurationError(
-                "There are two verifiers: the role token_verifier of the container, and auth.issuers or "
-                "auth.introspection_url of the settings; keep one"
+                "There are two verifiers: the container's role token_verifier, and auth.issuers or "
+                "auth.introspection_url in the settings; keep one"
             )
-        return _Made(given, 0.0, _nothing)
+        return _MadeVerifier(given, 0.0, _close_nothing)
     try:
         if settings.introspection_url is not None:
             return _introspection(settings)
@@ -75,23 +71,27 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _Made:
             raise
         which = "auth.issuers" if settings.introspection_url is None else "auth.introspection_url"
         raise ConfigurationError(f"Setting {which} {_EXTRA}") from None
-    return _Made(None, _SIGNATURE_SECONDS, _nothing)
+    return _MadeVerifier(None, _SIGNATURE_CACHE_SECONDS, _close_nothing)
 
 
-def _introspection(settings: AuthSettings) -> _Made:
+def _introspection(settings: AuthSettings) -> _MadeVerifier:
     from axolotl_server.authentication.introspection import IntrospectionVerifier
 
-    fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=_ASKED_AT_ONCE)
+    fetcher = HttpFetcher(
+        settings.timeout_seconds, settings.fetch_max_bytes, max_connections=_INTROSPECTION_CONNECTIONS
+    )
     verifier = IntrospectionVerifier(settings, fetcher)
-    return _Made(verifier, _INTROSPECTION_SECONDS, verifier.close)
+    return _MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close)
 
 
-def _signatures(settings: AuthSettings) -> _Made:
+def _signatures(settings: AuthSettings) -> _MadeVerifier:
     from axolotl_server.authentication.jwt_verifier import JwtVerifier, SharedSecret
 
     if settings.hmac_secret is not None:
         secret = SharedSecret(settings.hmac_secret.get_secret_value().encode())
-        return _Made(JwtVerifier(settings, {settings.issuers[0]: secret}), _SIGNATURE_SECONDS, _nothing)
+        return _MadeVerifier(
+            JwtVerifier(settings, {settings.issuers[0]: secret}), _SIGNATURE_CACHE_SECONDS, _close_nothing
+        )
     keys, close = _public_keys(settings)
     verifier = JwtVerifier(settings, keys)
 
@@ -99,20 +99,22 @@ def _signatures(settings: AuthSettings) -> _Made:
         await verifier.close()
         await close()
 
-    return _Made(verifier, _SIGNATURE_SECONDS, close_all)
+    return _MadeVerifier(verifier, _SIGNATURE_CACHE_SECONDS, close_all)
 
 
 def _public_keys(settings: AuthSettings) -> "tuple[dict[str, IKeys], Callable[[], Awaitable[None]]]":
-    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileOfKeys, KeySet, UrlKeys
+    from axolotl_server.authentication.signing_keys import DiscoveredKeys, FileKeys, KeySet, UrlKeys
 
     ages = settings.jwks_cache_seconds, settings.jwks_refresh_seconds
     if settings.jwks_file is not None:
-        return {settings.issuers[0]: KeySet(FileOfKeys(settings.jwks_file, settings.fetch_max_bytes), *ages)}, _nothing
+        return {
+            settings.issuers[0]: KeySet(FileKeys(settings.jwks_file, settings.fetch_max_bytes), *ages)
+        }, _close_nothing
     fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes)
     if settings.jwks_url is not None:
         return {settings.issuers[0]: KeySet(UrlKeys(fetcher, settings.jwks_url), *ages)}, fetcher.close
     return {issuer: KeySet(DiscoveredKeys(fetcher, issuer), *ages) for issuer in settings.issuers}, fetcher.close
 
 
-async def _nothing() -> None:
-    """Close what needs no closing."""
+async def _close_nothing() -> None:
+    pass

@@ -1,4 +1,4 @@
-"""From what a token says to the principal that tools, policy and audit know."""
+"""Conversion of a token's claims into the principal of a request."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -8,36 +8,28 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.urls import canonical
 
-_LONGEST_NAME: Final = 1000
-_MOST_WORDS: Final = 1000
+_MAX_CHARACTERS: Final = 1000
+_MAX_WORDS: Final = 1000
 
 
 class ClaimReader:
-    """Reads the claims that the settings name."""
+    """Reads the claims that are named in the settings."""
 
     def __init__(self, settings: AuthSettings) -> None:
         self._settings = settings
         self._audiences = frozenset(map(canonical, settings.accepted_audiences))
 
     def check_audience(self, claims: Mapping[str, Any]) -> None:
-        """Make sure that a token was issued for this server.
-
-        Raises:
-            InvalidToken: if it was issued for others, or does not say.
-        """
-        said = claims.get("aud")
-        named = [said] if isinstance(said, str) else said
-        if not isinstance(named, list) or not all(isinstance(one, str) for one in named):
+        """Check that a token was issued for this server; raises InvalidToken if not, or if it has no audience."""
+        claim = claims.get("aud")
+        audiences = [claim] if isinstance(claim, str) else claim
+        if not isinstance(audiences, list) or not all(isinstance(one, str) for one in audiences):
             raise InvalidToken("the token does not say which server it is for")
-        if self._audiences.isdisjoint(map(canonical, named)):
+        if self._audiences.isdisjoint(map(canonical, audiences)):
             raise InvalidToken("the token is for another server")
 
     def principal(self, claims: Mapping[str, Any], issuer: str) -> Principal:
-        """Make the principal.
-
-        Raises:
-            InvalidToken: if nobody is named, or something is no text that should be.
-        """
+        """Make the principal; raises InvalidToken if there is no subject, or if a claim has the wrong type."""
         settings = self._settings
         subject = _text(claims, settings.subject_claim)
         if not subject:
@@ -51,13 +43,13 @@ def _text(claims: Mapping[str, Any], name: str) -> str | None:
     value = _claim(claims, name)
     if value is None:
         return None
-    if not isinstance(value, str) or len(value) > _LONGEST_NAME or not value.isprintable():
-        raise InvalidToken(f"the {name} of the token is no name")
+    if not isinstance(value, str) or len(value) > _MAX_CHARACTERS or not value.isprintable():
+        raise InvalidToken(f"the {name} of the token is not a valid name")
     return value
 
 
 def _words(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
-    """Join what several claims list, each as words in a text or as a list."""
+    """Join the words of several claims, each a list or a text with spaces."""
     words: set[str] = set()
     for name in names:
         value = _claim(claims, name)
@@ -65,19 +57,19 @@ def _words(claims: Mapping[str, Any], names: Iterable[str]) -> frozenset[str]:
         if listed is None:
             continue
         if not isinstance(listed, list) or not all(map(_is_word, listed)):
-            raise InvalidToken(f"the {name} of the token is no list of words")
+            raise InvalidToken(f"the {name} of the token is not a list of words")
         words.update(filter(None, listed))
-    if len(words) > _MOST_WORDS:
+    if len(words) > _MAX_WORDS:
         raise InvalidToken("the token lists too many scopes or roles")
     return frozenset(words)
 
 
 def _is_word(word: Any) -> bool:
-    return isinstance(word, str) and len(word) <= _LONGEST_NAME and word.isprintable()
+    return isinstance(word, str) and len(word) <= _MAX_CHARACTERS and word.isprintable()
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """Find a claim by its name, else by the path that its name is."""
+    """Find a claim by its name, or by its name as a path with dots."""
     if name in claims:
         return claims[name]
     value: Any = claims

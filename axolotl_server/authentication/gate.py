@@ -1,4 +1,4 @@
-"""The gate in front of the endpoint: whoever comes without a good token is told how to get one."""
+"""The gate in front of the MCP endpoint: bearer tokens, their cache, challenges and metadata."""
 
 import logging
 import re
@@ -39,14 +39,13 @@ _SCHEME: Final = re.compile(rb"(?P<scheme>[!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: .*)?",
 
 
 class MalformedCredentials(Exception):
-    """The header is no credentials at all, or holds more than one token."""
+    """The Authorization header is malformed, or contains more than one token."""
 
 
 def bearer_token(header: bytes) -> str | None:
-    """Take the token out of the header; None where it is of another scheme, or holds no token.
+    """Read the token in an Authorization header; None if it has another scheme or no token.
 
-    Raises:
-        MalformedCredentials: if it cannot be read in one way only.
+    Raises MalformedCredentials if the header is ambiguous.
     """
     bearer = _BEARER.fullmatch(header)
     if bearer is not None:
@@ -58,130 +57,130 @@ def bearer_token(header: bytes) -> str | None:
     return None
 
 
-class _Accepted(NamedTuple):
+class _AcceptedToken(NamedTuple):
     principal: Principal
     not_before: float
     expires: float
-    """By the clock that the issuer goes by too, with the skew that is allowed."""
-    forgotten: float
-    """By the clock that nobody sets."""
+    """On the wall clock, like not_before, with the allowed skew."""
+    cached_until: float
+    """On the monotonic clock."""
 
 
 class TokenCache:
-    """Remembers so many tokens, those that were used last; no token itself is kept."""
+    """Remembers the tokens used last, by their digests."""
 
     def __init__(
         self,
-        maximum: int,
+        size: int,
         seconds: float,
         skew_seconds: float,
         *,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._maximum: Final = maximum if seconds > 0 else 0
+        self._size: Final = size if seconds > 0 else 0
         self._seconds = seconds
         self._skew_seconds = skew_seconds
         self._now = now
         self._monotonic = monotonic
-        self._accepted: OrderedDict[bytes, _Accepted] = OrderedDict()
+        self._accepted: OrderedDict[bytes, _AcceptedToken] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._accepted)
 
     def get(self, digest: bytes) -> Principal | None:
-        """Give the principal of a token that was accepted and whose time has come and is not over."""
+        """Return the principal of a token that was accepted, is valid already and has not expired."""
         found = self._accepted.get(digest)
         if found is None:
             return None
-        if found.not_before <= self._now() < found.expires and self._monotonic() < found.forgotten:
+        if found.not_before <= self._now() < found.expires and self._monotonic() < found.cached_until:
             self._accepted.move_to_end(digest)
             return found.principal
         del self._accepted[digest]
         return None
 
     def put(self, digest: bytes, principal: Principal) -> None:
-        """Remember a token; what its claims say of its time holds."""
-        if not self._maximum:
+        """Remember a token, at most until it expires."""
+        if not self._size:
             return
         starts, ends = _time(principal.claims.get("nbf"), -inf), _time(principal.claims.get("exp"), inf)
-        self._accepted[digest] = _Accepted(
+        self._accepted[digest] = _AcceptedToken(
             principal, starts - self._skew_seconds, ends + self._skew_seconds, self._monotonic() + self._seconds
         )
         self._accepted.move_to_end(digest)
-        if len(self._accepted) > self._maximum:
+        if len(self._accepted) > self._size:
             self._accepted.popitem(last=False)
 
 
-def _time(claim: Any, otherwise: float) -> float:
-    """Read a time; one that is none leaves the token out of its time, so that it is verified anew each time."""
+def _time(claim: Any, default: float) -> float:
+    """Read a time; an invalid one puts the token outside its lifetime, so that it is verified each time."""
     if claim is None:
-        return otherwise
+        return default
     try:
         time_claimed = float(claim)
     except (TypeError, ValueError, OverflowError):
-        return -otherwise
-    return time_claimed if isfinite(time_claimed) else -otherwise
+        return -default
+    return time_claimed if isfinite(time_claimed) else -default
 
 
 _RETRY_AFTER_SECONDS: Final = b"1"
 
 
 class Challenges:
-    """Makes the refusals of a gate, each with a `WWW-Authenticate` header that a client can act on."""
+    """Makes refusals with a `WWW-Authenticate` header that clients can act on."""
 
     def __init__(self, metadata_url: str | None, required_scopes: Iterable[str]) -> None:
-        """Say where the metadata is, None where there is none, and what every token must be good for."""
+        """Take the URL of the metadata, if there is any, and the scopes that every token needs."""
         self._metadata_url = metadata_url
         self._required = tuple(required_scopes)
 
     def no_token(self) -> HttpRefusal:
-        """Ask for a token; there is no error in a request of someone who could not know."""
-        text = "Unauthorized: send Authorization: Bearer with a token for this server"
+        """Ask for a token; a request without one has no `error` in its challenge."""
+        text = "Unauthorized: send the header Authorization: Bearer with a token for this server"
         return HttpRefusal(401, text, headers=self._header({}, self._required))
 
     def invalid_token(self, reason: str) -> HttpRefusal:
         """Refuse a token."""
-        said = {"error": "invalid_token", "error_description": reason}
-        return HttpRefusal(401, f"Unauthorized: {reason}", headers=self._header(said, self._required))
+        parameters = {"error": "invalid_token", "error_description": reason}
+        return HttpRefusal(401, f"Unauthorized: {reason}", headers=self._header(parameters, self._required))
 
     def malformed(self) -> HttpRefusal:
-        """Refuse a header that cannot be read in one way only."""
+        """Refuse an ambiguous header."""
         reason = "send one Authorization header, with Bearer and one token"
-        said = {"error": "invalid_request", "error_description": reason}
-        return HttpRefusal(400, f"Bad request: {reason}", headers=self._header(said, self._required))
+        parameters = {"error": "invalid_request", "error_description": reason}
+        return HttpRefusal(400, f"Bad request: {reason}", headers=self._header(parameters, self._required))
 
     def insufficient_scope(self, scopes: Iterable[str] = ()) -> HttpRefusal:
-        """Refuse a token that is good, but not for this; name all that it must be good for."""
+        """Refuse a valid token that lacks scopes; the challenge names all scopes that are needed."""
         needed = tuple(dict.fromkeys((*self._required, *sorted(scopes))))
         reason = f"the token must have the scopes {' '.join(needed)}"
-        said = {"error": "insufficient_scope", "error_description": reason}
-        return HttpRefusal(403, f"Forbidden: {reason}", headers=self._header(said, needed))
+        parameters = {"error": "insufficient_scope", "error_description": reason}
+        return HttpRefusal(403, f"Forbidden: {reason}", headers=self._header(parameters, needed))
 
     def unavailable(self) -> HttpRefusal:
-        """Send a request away that cannot be judged now."""
-        text = "Service unavailable: nobody can tell now whose token this is; try again"
+        """Refuse a request whose token cannot be verified now."""
+        text = "Service unavailable: the token cannot be verified now; try again"
         return HttpRefusal(503, text, headers=[(b"retry-after", _RETRY_AFTER_SECONDS)])
 
-    def _header(self, said: Mapping[str, str], scopes: Iterable[str]) -> Headers:
-        parameters = dict(said)
+    def _header(self, error: Mapping[str, str], scopes: Iterable[str]) -> Headers:
+        parameters = dict(error)
         if self._metadata_url is not None:
             parameters["resource_metadata"] = self._metadata_url
-        if wanted := " ".join(scopes):
-            parameters["scope"] = wanted
+        if scope := " ".join(scopes):
+            parameters["scope"] = scope
         listed = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parameters.items())
         return [(b"www-authenticate", f"Bearer {listed}".rstrip().encode("ascii"))]
 
 
 def _quotable(text: str) -> str:
-    """Leave out of a quoted string what would end it, or what no header can hold."""
+    """Replace the characters that would end a quoted string, or that a header cannot contain."""
     return "".join(letter if " " <= letter <= "~" and letter not in '"\\' else "?" for letter in text)
 
 
 _WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
-_OPEN_TO_PAGES: Final[Headers] = [(b"access-control-allow-origin", b"*")]
+_ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
 _PREFLIGHT: Final[Headers] = [
-    *_OPEN_TO_PAGES,
+    *_ANY_ORIGIN,
     (b"access-control-allow-methods", b"GET"),
     (b"access-control-allow-headers", b"MCP-Protocol-Version, Accept"),
     (b"access-control-max-age", b"3600"),
@@ -189,7 +188,7 @@ _PREFLIGHT: Final[Headers] = [
 
 
 def metadata_url(settings: AuthSettings) -> str | None:
-    """Give the URL of the metadata, None where there is nothing to say in it."""
+    """Return the URL of the metadata; None if no resource or no authorization server is set."""
     if settings.resource is None or not settings.servers:
         return None
     parts = urlsplit(canonical(settings.resource))
@@ -197,19 +196,22 @@ def metadata_url(settings: AuthSettings) -> str | None:
 
 
 def metadata_routes(settings: ServerSettings) -> dict[str, Route]:
-    """Make the routes: the path of the resource after the well-known one, and the well-known one alone."""
+    """Serve the metadata at the well-known path, alone and followed by the path of the resource.
+
+    Everybody may read it: clients do so before they have a token.
+    """
     auth = settings.auth
     if auth.resource is None or not auth.servers:
         return {}
     resource = canonical(auth.resource)
-    said = {
+    metadata = {
         "resource": resource,
         "authorization_servers": auth.servers,
         "bearer_methods_supported": ["header"],
         "resource_name": settings.server.title or settings.server.name,
         **({"scopes_supported": auth.required_scopes} if auth.required_scopes else {}),
     }
-    route = Route(_serving(encode(said)), is_open=True)
+    route = Route(_serving(encode(metadata)), is_open=True)
     paths = {urlsplit(resource).path.rstrip("/"), settings.http.path.rstrip("/"), ""}
     return {f"{_WELL_KNOWN}{path}": route for path in paths}
 
@@ -219,7 +221,7 @@ def _serving(document: bytes) -> ServeRoute:
         if scope["method"] == "OPTIONS":
             await send_empty(send, 204, _PREFLIGHT)
         elif scope["method"] == "GET":
-            await send_json(send, 200, document, [*_OPEN_TO_PAGES, (b"cache-control", b"max-age=300")])
+            await send_json(send, 200, document, [*_ANY_ORIGIN, (b"cache-control", b"max-age=300")])
         else:
             raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
 
@@ -266,7 +268,7 @@ class BearerGate:
         return self._cache.get(digest) or await self._verify(credentials, digest)
 
     def demand(self, scopes: Iterable[str]) -> HttpRefusal:
-        """Say which scopes a request needs that its token does not have."""
+        """Make the refusal of a request whose token lacks scopes."""
         return self._challenges.insufficient_scope(scopes)
 
     async def _verify(self, credentials: bytes, digest: bytes) -> Principal:

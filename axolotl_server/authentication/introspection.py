@@ -1,4 +1,4 @@
-"""Tokens that say nothing themselves: their issuer is asked about each of them (RFC 7662)."""
+"""Verification of opaque tokens by token introspection (RFC 7662)."""
 
 import asyncio
 import time
@@ -16,21 +16,21 @@ from axolotl_server.authentication.claims import ClaimReader
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
 from axolotl_server.settings.authentication import AuthSettings
 
-_MOST_REFUSED: Final = 1000
+_MAX_REFUSED: Final = 1000
 _REFUSED_SECONDS: Final = 5.0
-_MOST_WAITING: Final = 200
+_MAX_WAITING: Final = 200
 
 
 class IntrospectionVerifier(ITokenVerifier):
-    """Asks the issuer, once for all who bring the same token, and believes it only where it is clear."""
+    """Asks the issuer about tokens, once for all requests with the same token that wait at the same time."""
 
     def __init__(
         self,
         settings: AuthSettings,
         fetcher: HttpFetcher,
         *,
-        max_waiting: int = _MOST_WAITING,
-        max_refused: int = _MOST_REFUSED,
+        max_waiting: int = _MAX_WAITING,
+        max_refused: int = _MAX_REFUSED,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,36 +45,34 @@ class IntrospectionVerifier(ITokenVerifier):
         self._max_refused = max_refused
         self._now = now
         self._monotonic = monotonic
-        self._asking: dict[bytes, asyncio.Task[Principal]] = {}
+        self._queries: dict[bytes, asyncio.Task[Principal]] = {}
         self._refused: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
-        """Tokens that were refused lately: whoever sends nonsense again and again does not make us ask each time."""
+        """When recent refusals expire, and their reasons: repeated invalid tokens do not cause more queries."""
 
     async def verify(self, token: str) -> Principal:
-        """Ask about a token."""
         digest = sha256(token.encode("ascii")).digest()
         until, reason = self._refused.get(digest, (0.0, ""))
         if self._monotonic() < until:
             raise InvalidToken(reason)
-        asking = self._asking.get(digest)
-        if asking is None:
-            if len(self._asking) >= self._max_waiting:
-                raise Unavailable("too many tokens wait for an answer of the issuer")
-            asking = self._asking[digest] = asyncio.get_running_loop().create_task(self._ask(token))
-            asking.add_done_callback(lambda done: self._note(digest, done))
-        return await asyncio.shield(asking)
+        query = self._queries.get(digest)
+        if query is None:
+            if len(self._queries) >= self._max_waiting:
+                raise Unavailable("too many tokens are waiting for the issuer's answer")
+            query = self._queries[digest] = asyncio.get_running_loop().create_task(self._ask(token))
+            query.add_done_callback(lambda done: self._end(digest, done))
+        return await asyncio.shield(query)
 
     async def close(self) -> None:
-        """Stop asking."""
-        asking = tuple(self._asking.values())
-        for one in asking:
-            one.cancel()
-        await asyncio.gather(*asking, return_exceptions=True)
+        """Cancel all queries and close all connections."""
+        queries = tuple(self._queries.values())
+        for query in queries:
+            query.cancel()
+        await asyncio.gather(*queries, return_exceptions=True)
         await self._fetcher.close()
 
-    def _note(self, digest: bytes, done: asyncio.Task[Principal]) -> None:
-        """Forget a question that was answered, and remember a refusal for a moment."""
-        self._asking.pop(digest, None)
-        error = None if done.cancelled() else done.exception()  # which whoever waits is told, if anyone still does
+    def _end(self, digest: bytes, done: asyncio.Task[Principal]) -> None:
+        self._queries.pop(digest, None)
+        error = None if done.cancelled() else done.exception()  # raised in the requests that wait, if any
         if isinstance(error, InvalidToken):
             self._refused[digest] = self._monotonic() + _REFUSED_SECONDS, error.reason
             self._refused.move_to_end(digest)
@@ -89,17 +87,17 @@ class IntrospectionVerifier(ITokenVerifier):
         self._check_times(answer)
         issuer = answer.get("iss", self._url)
         if not isinstance(issuer, str) or ("iss" in answer and self._issuers and issuer not in self._issuers):
-            raise InvalidToken("the token is of an issuer that is not accepted")
+            raise InvalidToken("the issuer of the token is not accepted")
         self._claims.check_audience(answer)
         return self._claims.principal(answer, issuer)
 
     def _check_times(self, answer: Mapping[str, Any]) -> None:
-        """Check the times again that the issuer should have checked."""
+        """Check the lifetime again, which the issuer should have done."""
         now, times = self._now(), {}
         for name in ("exp", "nbf"):
             if (value := answer.get(name)) is not None:
                 if not isinstance(value, int | float) or isinstance(value, bool):
-                    raise InvalidToken(f"the {name} of the token is no time")
+                    raise InvalidToken(f"the {name} of the token is not a time")
                 times[name] = value
         if not now < times.get("exp", now + 1) + self._skew_seconds:
             raise InvalidToken("the token has expired")
@@ -108,7 +106,6 @@ class IntrospectionVerifier(ITokenVerifier):
 
 
 def _basic(settings: AuthSettings) -> str | None:
-    """Write the credentials of this server."""
     name, secret = settings.introspection_client_id, settings.introspection_client_secret
     if name is None or secret is None:
         return None

@@ -27,8 +27,8 @@ UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, 
 FIGURES: Final = {
     "docs/operate/audit.md": [f"larger than {redaction._MAX_BYTES // 1024} KiB"],
     "docs/operate/authentication.md": [
-        f"for {auth_assembly._SIGNATURE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",
-        f"for {auth_assembly._INTROSPECTION_SECONDS:g} seconds (`auth.token_cache_seconds`)",
+        f"for {auth_assembly._SIGNATURE_CACHE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",
+        f"for {auth_assembly._INTROSPECTION_CACHE_SECONDS:g} seconds (`auth.token_cache_seconds`)",
         f"refusals are cached for {introspection._REFUSED_SECONDS:g} seconds",
     ],
     "docs/operate/authorization.md": [f"{authorization._DECIDED_AT_ONCE} at once"],

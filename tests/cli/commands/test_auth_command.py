@@ -67,7 +67,7 @@ def test_strangers_that_are_welcome(processes: Processes) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "finding"),
     [
-        ("AXOLOTL_AUTH__REQUIRED_SCOPES", '["read"]', "nothing verifies them"),
+        ("AXOLOTL_AUTH__REQUIRED_SCOPES", '["read"]', "Nothing verifies tokens"),
         ("AXOLOTL_HTTP__TLS_CERTIFICATE", "/nowhere.pem", "/nowhere.pem cannot be used"),
         ("AXOLOTL_HTTP__ALLOWED_HOSTS", '["*"]', "allow_any_host = true"),
     ],
@@ -91,7 +91,7 @@ def test_check(cli: CommandLine) -> None:
     )
     answer = cli("check")
     assert answer.code != 0
-    assert "nothing verifies them" in answer.stdout + answer.stderr
+    assert "Nothing verifies tokens" in answer.stdout + answer.stderr
 
 
 def test_what_a_server_without_tokens_loads() -> None:

@@ -190,8 +190,8 @@ async def test_a_reason_is_no_header_of_its_own() -> None:
     ("auth", "verifier", "finding"),
     [
         ({"issuers": ["https://id.example.com"], "resource": RESOURCE}, True, "There are two verifiers"),
-        ({"required_scopes": ["read"]}, False, "nothing verifies them"),
-        ({"resource": RESOURCE}, False, "nothing verifies them"),
+        ({"required_scopes": ["read"]}, False, "Nothing verifies tokens"),
+        ({"resource": RESOURCE}, False, "Nothing verifies tokens"),
     ],
 )
 async def test_settings_that_do_not_fit(auth: dict[str, Any], verifier: bool, finding: str) -> None:

@@ -177,7 +177,7 @@ async def test_bounds() -> None:
         await verifier.close()
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(one, BaseException) for one in outcomes)
-        assert len(verifier._asking) == 0
+        assert len(verifier._queries) == 0
 
 
 async def test_the_metadata_names_the_servers() -> None:

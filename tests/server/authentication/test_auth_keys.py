@@ -95,7 +95,7 @@ class TestKeySet:
             issuer.publish(SECOND)
             clock.time += HOUR
             await keys.find("first", "ES256")
-            await until(lambda: issuer.count("/jwks") == 2 and keys._looking is None)
+            await until(lambda: issuer.count("/jwks") == 2 and keys._loading is None)
             await keys.find("second", "ES256")
             with pytest.raises(InvalidToken):
                 await keys.find("first", "ES256")
@@ -109,7 +109,7 @@ class TestKeySet:
             for hours in (1, 12, 11.9):
                 clock.time += hours * HOUR
                 await keys.find("first", "ES256")
-                await until(lambda: keys._looking is None)
+                await until(lambda: keys._loading is None)
             clock.time += HOUR
             with pytest.raises(Unavailable):
                 await keys.find("first", "ES256")
@@ -266,7 +266,7 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
             assert issuer.asked == []
 
 
-@pytest.mark.parametrize(("content", "problem"), [(None, "cannot be read"), ("[1]", "no JSON object")])
+@pytest.mark.parametrize(("content", "problem"), [(None, "cannot be read"), ("[1]", "is not a JSON object")])
 async def test_a_file_without_keys(tmp_path: Path, content: str | None, problem: str) -> None:
     """A file that cannot be read ends the start."""
     file = tmp_path / "keys.json"
