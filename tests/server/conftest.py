@@ -1,5 +1,17 @@
 """Fixtures for all tests of the server."""
 
+from collections.abc import Iterator
+
+import pytest
+
 from tests.support.servers.observed_server import telemetry
+from tests.support.stores.redis_server import RedisServer
 
 __all__ = ["telemetry"]
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[RedisServer]:
+    """One Redis for all tests, which choose prefixes of their own; who kills or stops one starts another."""
+    with RedisServer() as server:
+        yield server

@@ -32,13 +32,6 @@ SOAK = "benchmarks.soak.server:Container"
 
 
 @pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    """Start a Redis for the module."""
-    with RedisServer() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
 def workers(redis: RedisServer) -> Iterator[Fleet]:
     """Start two workers that share sessions."""
     shared = {"AXOLOTL_SESSIONS__REDIS_URL": redis.url, "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20"}

@@ -4,7 +4,7 @@ import asyncio
 import gc
 import json
 import weakref
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -103,13 +103,6 @@ class Gate:
 
     def demand(self, scopes: Iterable[str]) -> HttpRefusal:
         raise NotImplementedError
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    """Start a Redis for the module."""
-    with RedisServer() as server:
-        yield server
 
 
 @asynccontextmanager

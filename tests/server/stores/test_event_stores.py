@@ -1,7 +1,5 @@
 """The stores of events, through the port: what holds in memory holds in Redis."""
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -12,13 +10,10 @@ from tests.support.stores.redis_server import RedisServer
 
 
 @pytest.fixture(scope="module", params=["memory", "redis"])
-def redis(request: pytest.FixtureRequest) -> Iterator[RedisServer | None]:
+def place(request: pytest.FixtureRequest) -> RedisServer | None:
     """Give a Redis, or None for the store in memory."""
-    if request.param == "memory":
-        yield None
-        return
-    with RedisServer() as server:
-        yield server
+    redis: RedisServer | None = request.getfixturevalue("redis") if request.param == "redis" else None
+    return redis
 
 
 async def messages_after(store: IEventStore, stream: str, event_id: str) -> list[bytes] | None:
@@ -26,9 +21,9 @@ async def messages_after(store: IEventStore, stream: str, event_id: str) -> list
     return None if events is None else [event.message for event in events]
 
 
-async def test_what_followed_is_given_in_order(redis: RedisServer | None) -> None:
+async def test_what_followed_is_given_in_order(place: RedisServer | None) -> None:
     """What was appended after an event comes back under the ids that it was given."""
-    async with opened(redis) as store:
+    async with opened(place) as store:
         first = await store.append("session", "a", b"1")
         second = await store.append("session", "a", b"2")
         third = await store.append("session", "a", b"3")
@@ -36,9 +31,9 @@ async def test_what_followed_is_given_in_order(redis: RedisServer | None) -> Non
         assert await store.after("session", "a", third) == []
 
 
-async def test_streams_do_not_mix(redis: RedisServer | None) -> None:
+async def test_streams_do_not_mix(place: RedisServer | None) -> None:
     """Only what followed on the same stream is given, and an id counts on its own stream alone."""
-    async with opened(redis) as store:
+    async with opened(place) as store:
         mine = await store.append("session", "a", b"a1")
         theirs = await store.append("session", "b", b"b1")
         await store.append("session", "a", b"a2")
@@ -49,9 +44,9 @@ async def test_streams_do_not_mix(redis: RedisServer | None) -> None:
         assert await messages_after(store, "b", mine) is None
 
 
-async def test_sessions_do_not_mix(redis: RedisServer | None) -> None:
+async def test_sessions_do_not_mix(place: RedisServer | None) -> None:
     """The same id in another session is another event, or none."""
-    async with opened(redis) as store:
+    async with opened(place) as store:
         event_id = await store.append("session", "a", b"1")
         await store.append("session", "a", b"2")
         assert await store.after("another", "a", event_id) is None
@@ -59,26 +54,26 @@ async def test_sessions_do_not_mix(redis: RedisServer | None) -> None:
         assert await store.after("another", "a", event_id) in ([], None)
 
 
-async def test_ids_are_visible_ascii_and_grow(redis: RedisServer | None) -> None:
+async def test_ids_are_visible_ascii_and_grow(place: RedisServer | None) -> None:
     """An id can stand in a header, no two events of a stream share one, and a later one is greater."""
-    async with opened(redis) as store:
+    async with opened(place) as store:
         ids = [await store.append("session", "a", b"same") for _ in range(50)]
         assert ids == [str(number) for number in sorted({int(event_id) for event_id in ids})]
         assert all(0 < len(event_id) <= 64 and event_id.isascii() and event_id.isalnum() for event_id in ids)
 
 
 @pytest.mark.parametrize("event_id", ["", "0", "-1", "2", "1.0", "+1", "1e3", "x", "9" * 15, "9" * 5000, "None", "1 "])
-async def test_an_unknown_id_gives_nothing(redis: RedisServer | None, event_id: str) -> None:
+async def test_an_unknown_id_gives_nothing(place: RedisServer | None, event_id: str) -> None:
     """What is no id, or none that was given, is told from one that nothing followed."""
-    async with opened(redis) as store:
+    async with opened(place) as store:
         await store.append("session", "a", b"secret")
         assert await store.after("session", "a", event_id) is None
         assert await store.after("session", "nowhere", event_id) is None
 
 
-async def test_the_oldest_are_dropped(redis: RedisServer | None) -> None:
+async def test_the_oldest_are_dropped(place: RedisServer | None) -> None:
     """A session keeps so many events over all its streams; what is left after a dropped one is still given."""
-    async with opened(redis, max_events=3) as store:
+    async with opened(place, max_events=3) as store:
         ids = [await store.append("session", "a", b"%d" % number) for number in range(5)]
         assert await messages_after(store, "a", ids[0]) == [b"2", b"3", b"4"]
         assert await messages_after(store, "a", ids[3]) == [b"4"]
@@ -87,9 +82,9 @@ async def test_the_oldest_are_dropped(redis: RedisServer | None) -> None:
         assert await messages_after(store, "a", ids[4]) is None
 
 
-async def test_bytes_are_bounded(redis: RedisServer | None) -> None:
+async def test_bytes_are_bounded(place: RedisServer | None) -> None:
     """A session keeps so many bytes; others are not touched by it."""
-    async with opened(redis, max_bytes=10) as store:
+    async with opened(place, max_bytes=10) as store:
         other = await store.append("another", "a", b"12345678")
         first = await store.append("session", "a", b"1234")
         await store.append("session", "a", b"5678")
@@ -98,9 +93,9 @@ async def test_bytes_are_bounded(redis: RedisServer | None) -> None:
         assert await store.after("another", "a", other) == []
 
 
-async def test_a_message_that_is_too_large_leaves_its_id(redis: RedisServer | None) -> None:
+async def test_a_message_that_is_too_large_leaves_its_id(place: RedisServer | None) -> None:
     """One message beyond the bound is not kept, and costs no other its place."""
-    async with opened(redis, max_bytes=10) as store:
+    async with opened(place, max_bytes=10) as store:
         first = await store.append("session", "a", b"1234")
         large = await store.append("session", "a", b"x" * 11)
         last = await store.append("session", "a", b"5678")
@@ -108,9 +103,9 @@ async def test_a_message_that_is_too_large_leaves_its_id(redis: RedisServer | No
         assert await messages_after(store, "a", large) == [b"5678"]
 
 
-async def test_a_stream_is_forgotten(redis: RedisServer | None) -> None:
+async def test_a_stream_is_forgotten(place: RedisServer | None) -> None:
     """One stream can be dropped, with the room that it took."""
-    async with opened(redis, max_bytes=10) as store:
+    async with opened(place, max_bytes=10) as store:
         forgotten = await store.append("session", "a", b"1234")
         kept = await store.append("session", "b", b"5678")
         await store.forget("session", "a")
@@ -121,9 +116,9 @@ async def test_a_stream_is_forgotten(redis: RedisServer | None) -> None:
         assert await messages_after(store, "b", kept) == [b"90ab"]
 
 
-async def test_a_session_is_forgotten(redis: RedisServer | None) -> None:
+async def test_a_session_is_forgotten(place: RedisServer | None) -> None:
     """A session can be dropped as a whole, and nothing else with it."""
-    async with opened(redis) as store:
+    async with opened(place) as store:
         mine = await store.append("session", "a", b"1")
         theirs = await store.append("another", "a", b"1")
         await store.forget("session")
@@ -139,14 +134,14 @@ async def test_a_session_is_forgotten(redis: RedisServer | None) -> None:
     st.integers(1, 40),
 )
 async def test_it_keeps_a_suffix(
-    redis: RedisServer | None, said: list[tuple[str, bytes]], max_events: int, max_bytes: int
+    place: RedisServer | None, said: list[tuple[str, bytes]], max_events: int, max_bytes: int
 ) -> None:
     """Whatever is said, what is given after an event is the end of what followed it on its stream."""
-    async with opened(redis, max_events, max_bytes) as store:
+    async with opened(place, max_events, max_bytes) as store:
         ids = [await store.append("session", stream, message) for stream, message in said]
-        for place, (stream, _) in enumerate(said):
-            followed = [message for other, message in said[place + 1 :] if other == stream]
-            given = await messages_after(store, stream, ids[place])
+        for index, (stream, _) in enumerate(said):
+            followed = [message for other, message in said[index + 1 :] if other == stream]
+            given = await messages_after(store, stream, ids[index])
             if given is not None:
                 kept = [message if len(message) <= max_bytes else b"" for message in followed]
                 assert given == kept[len(kept) - len(given) :]

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 from redis.asyncio import Redis
@@ -16,12 +16,6 @@ from tests.support.stores.redis_server import RedisServer
 
 RATE = ("rate", RateLimit(0.01, 3.0), 1.0)
 DAY = ("day", WindowLimit(3, "day"), 1.0)
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """What every store of quotas does, in memory and in a real Redis."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -15,12 +15,6 @@ from tests.support.stores.redis_server import RedisServer
 # Redis lets keys go by its own clock, whatever the test's says: what a test counts on must last longer than the test.
 limits = st.one_of(rate_limits(0.01, 1 / 30, 0.7 / 60), window_limits)
 steps = st.one_of(st.integers(0, 50), st.integers(0, 300 * SECOND), st.integers(0, 7200 * SECOND))
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
 
 
 @pytest.fixture(params=["memory", "redis"])

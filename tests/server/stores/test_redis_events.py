@@ -1,7 +1,7 @@
 """What only the store of events in Redis has: it is shared, it forgets by itself, and it can be away."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,13 +15,6 @@ from axolotl_server.stores.redis_client import RedisUnavailable
 from axolotl_server.stores.redis_events import RedisEventStore
 from tests.support.stores.event_stores import opened
 from tests.support.stores.redis_server import RedisServer
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    """Start a Redis for the module."""
-    with RedisServer() as server:
-        yield server
 
 
 @asynccontextmanager
@@ -70,9 +63,9 @@ async def test_it_forgets_sessions_that_are_silent(redis: RedisServer) -> None:
 
 async def test_ids_of_sessions_cannot_be_read(redis: RedisServer) -> None:
     """Whoever looks into Redis learns no id of a session."""
-    async with store_at(redis, prefix="hidden:") as store, Redis.from_url(redis.url) as client:
+    async with store_at(redis, prefix="hidden-events:") as store, Redis.from_url(redis.url) as client:
         await store.append("5ec2e7", "a", b"1")
-        keys = [key async for key in client.scan_iter("hidden:*")]
+        keys = [key async for key in client.scan_iter("hidden-events:*")]
         assert keys
         assert not [key for key in keys if b"5ec2e7" in key]
 

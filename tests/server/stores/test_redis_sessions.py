@@ -1,7 +1,7 @@
 """The store of sessions in Redis, and what processes say to each other through it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -22,13 +22,6 @@ from tests.support.stores.redis_server import RedisServer
 RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"elicitation": {}})
 
 _prefixes = count()
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    """Start a Redis for the module."""
-    with RedisServer() as server:
-        yield server
 
 
 class Process:

@@ -1,20 +1,13 @@
 """Every store of results keeps the same promises."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_server.stores.memory_results import MemoryResultStore
 from axolotl_server.stores.redis_results import RedisResultStore
-from tests.support.stores.redis_server import RedisServer
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
 
 
 @pytest.fixture(params=["memory", "redis"])

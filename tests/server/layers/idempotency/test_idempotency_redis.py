@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -21,12 +21,6 @@ from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.stores.redis_server import RedisServer
 
 FAST: dict[str, Any] = {"poll_seconds": 0.001, "store_timeout_seconds": PATIENCE_SECONDS}
-
-
-@pytest.fixture(scope="module")
-def redis() -> Iterator[RedisServer]:
-    with RedisServer() as server:
-        yield server
 
 
 @pytest.fixture
