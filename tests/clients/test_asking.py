@@ -25,7 +25,7 @@ from mcp_types import (
 
 from tests.support.clients.asking_tools import PAYMENT_URL
 from tests.support.clients.client_adapters import IPeer
-from tests.support.clients.client_routes import LISTENING_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.client_routes import LISTENING_WAYS, by_every_way, by_handshake_ways
 from tests.support.clients.connections import Places
 from tests.support.clients.kept_connections import Lines
 from tests.support.clients.simulated_user import ROOTS, Written, answering, soon, words, writing, written
@@ -90,7 +90,7 @@ async def test_a_page_is_opened(peer: IPeer) -> None:
         question = peer.person.questions.pop()
         assert isinstance(question, ElicitRequestURLParams)
         assert (question.url, question.message) == (PAYMENT_URL, "Pay here")
-        assert (question.elicitation_id is None) is peer.way.modern
+        assert (question.elicitation_id is None) is peer.way.stateless
 
 
 @by_every_way
@@ -103,15 +103,17 @@ async def test_an_answer_is_of_no_use(peer: IPeer) -> None:
 
     peer.person.fill_in = fill_in
     result = await peer.call("book")
-    assert result.is_error is not peer.way.modern
+    assert result.is_error is not peer.way.stateless
     (block,) = result.content
     assert isinstance(block, TextContent)
     assert (
-        "Ada, 9 nights" if peer.way.modern else "The client's answer cannot be used. Invalid answer: content.nights: "
+        "Ada, 9 nights"
+        if peer.way.stateless
+        else "The client's answer cannot be used. Invalid answer: content.nights: "
     ) in block.text
 
 
-@by_legacy_ways
+@by_handshake_ways
 async def test_a_client_refuses(peer: IPeer) -> None:
     """A tool whose question the client refuses fails, and the model is told what the client said."""
 
@@ -160,7 +162,7 @@ async def test_roots_are_told(peer: IPeer) -> None:
     """A tool learns where its user works."""
     result = await peer.call("workplaces")
     told = ["work: file:///home/ada/work", "scratch: file:///tmp"]
-    assert result.structured_content == (told if peer.way.modern else {"result": told})
+    assert result.structured_content == (told if peer.way.stateless else {"result": told})
 
 
 @by_every_way
@@ -260,7 +262,7 @@ async def test_another_connection_brings_the_answer(lines: Lines) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_that_cannot_be_asked(mode: Any, places: Places) -> None:
-    """A tool knows that nobody can be asked; one that asks all the same fails, in each generation in its own way."""
+    """A tool knows that nobody can be asked; one that asks all the same fails, in each era in its own way."""
     async with mcp.Client(places.url, mode=mode) as client:
         able = (await client.call_tool("abilities")).structured_content
         assert able in ([False] * 4, {"result": [False] * 4})

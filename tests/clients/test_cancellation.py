@@ -7,7 +7,7 @@ import pytest
 from mcp import MCPError
 
 from tests.support.clients.client_adapters import IPeer
-from tests.support.clients.client_routes import by_every_way, by_legacy_ways
+from tests.support.clients.client_routes import by_every_way, by_handshake_ways
 from tests.support.clients.simulated_user import Progress
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -51,7 +51,7 @@ async def test_a_call_beside_goes_on(peer: IPeer) -> None:
         await first
 
 
-@by_legacy_ways
+@by_handshake_ways
 async def test_a_cancelled_call_is_over(peer: IPeer) -> None:
     """A client that came back for a call and cancelled it does not come back for it over and over."""
     name, progress = f"over-for-{peer.way}", Progress()

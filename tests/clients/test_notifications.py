@@ -12,7 +12,7 @@ from mcp_types import (
 )
 
 from tests.support.clients.client_adapters import IPeer, OfficialPeer
-from tests.support.clients.client_routes import LISTENING_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.client_routes import LISTENING_WAYS, by_every_way, by_handshake_ways
 from tests.support.clients.simulated_user import Progress, soon
 
 pytestmark = [
@@ -58,7 +58,7 @@ async def test_logs_arrive_from_the_wanted_level_on(peer: IPeer) -> None:
         assert peer.person.logs[-1].logger == "chatter"
 
 
-@by_legacy_ways
+@by_handshake_ways
 async def test_a_session_hears_of_changed_lists(peer: IPeer) -> None:
     """A client is told of every feature that comes or goes, and finds the list as it is then."""
     for kind, notice in zip(LISTS, NOTICES, strict=True):

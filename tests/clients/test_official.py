@@ -1,4 +1,4 @@
-"""The official Python client, in both generations of the protocol, over both transports."""
+"""The official Python client, in both eras of the protocol, over both transports."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

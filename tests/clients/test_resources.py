@@ -72,7 +72,7 @@ async def test_nothing_is_there(peer: IPeer) -> None:
     for uri in ("notes://nowhere", "unknown://thing", "users://ada/profile"):
         with pytest.raises(MCPError, match=f"Resource not found: {uri}") as caught:
             await peer.read(uri)
-        assert caught.value.error.code == (-32602 if peer.way.modern else -32002)
+        assert caught.value.error.code == (-32602 if peer.way.stateless else -32002)
         assert caught.value.error.data == {"uri": uri}
 
 
@@ -87,5 +87,5 @@ async def test_a_resource_asks(peer: IPeer) -> None:
 async def test_a_client_keeps_what_it_may_keep(peer: IPeer) -> None:
     """A client with a cache reads a resource once in the time that it is good for; all others ask again."""
     first, second = [await text_at(peer, "count://reads") for _ in range(2)]
-    caches = peer.way.library == "official" and peer.way.modern
+    caches = peer.way.library == "official" and peer.way.stateless
     assert int(second) == int(first) + (0 if caches else 1)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.clients.cable import cable_to
 from tests.support.clients.client_adapters import IPeer
-from tests.support.clients.client_routes import RESUMING_WAYS, SHARED_WAYS, by_every_way, by_legacy_ways
+from tests.support.clients.client_routes import RESUMING_WAYS, SHARED_WAYS, by_every_way, by_handshake_ways
 from tests.support.clients.connections import Places, connected
 from tests.support.clients.kept_connections import Lines
 from tests.support.clients.simulated_user import Progress, words
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 @by_every_way
 async def test_a_server_introduces_itself(peer: IPeer) -> None:
     """A client knows whom it speaks with, in which revision, and what there is."""
-    assert peer.session.protocol_version == ("2026-07-28" if peer.way.modern else "2025-11-25")
+    assert peer.session.protocol_version == ("2026-07-28" if peer.way.stateless else "2025-11-25")
     if peer.way.mode == "2026-07-28":
         return  # this client asks nothing before it begins
     assert peer.session.server_info is not None
@@ -34,7 +34,7 @@ async def test_a_server_introduces_itself(peer: IPeer) -> None:
     assert offered.resources.subscribe
 
 
-@by_legacy_ways
+@by_handshake_ways
 @pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 async def test_a_session_is_alive(peer: IPeer) -> None:
     """A server answers a ping, also after a client told it something that it does nothing with."""
@@ -77,8 +77,8 @@ async def test_a_line_breaks(peer: IPeer, places: Places) -> None:
         assert far.wire.returns
 
 
-async def test_generations_share_a_server(lines: Lines) -> None:
-    """Clients of every generation use one server at the same time, and each gets its own questions and answers."""
+async def test_eras_share_a_server(lines: Lines) -> None:
+    """Clients of every era use one server at the same time, and each gets its own questions and answers."""
     peers = [await lines.to(way) for way in SHARED_WAYS]
     together = asyncio.Barrier(len(peers))
 

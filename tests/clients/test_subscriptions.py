@@ -7,7 +7,7 @@ from mcp.client.subscriptions import ResourceUpdated, SubscriptionLost
 from mcp_types import ResourceUpdatedNotification, TextResourceContents, ToolListChangedNotification
 
 from tests.support.clients.client_adapters import IPeer, OfficialPeer
-from tests.support.clients.client_routes import LISTENING_WAYS, SHARED_WAYS, Way, by_legacy_ways
+from tests.support.clients.client_routes import LISTENING_WAYS, SHARED_WAYS, Way, by_handshake_ways
 from tests.support.clients.connections import Places, connected
 from tests.support.clients.full_container import Container
 from tests.support.clients.kept_connections import Lines
@@ -26,7 +26,7 @@ async def note_of(peer: IPeer, uri: str) -> str:
     return content.text
 
 
-@by_legacy_ways
+@by_handshake_ways
 async def test_a_session_watches_a_resource(peer: IPeer) -> None:
     """A client that subscribed is told when a tool changed the resource, and reads what it has become."""
     name = f"watched-by-{peer.way}"
@@ -39,7 +39,7 @@ async def test_a_session_watches_a_resource(peer: IPeer) -> None:
     assert await note_of(peer, f"notes://{name}") == "after"
 
 
-@by_legacy_ways
+@by_handshake_ways
 async def test_a_session_watches_no_more(peer: IPeer) -> None:
     """A client that unsubscribed hears nothing of the resource, but still of other things."""
     name = f"unwatched-by-{peer.way}"
@@ -82,11 +82,11 @@ async def test_listeners_of_one_connection(peer: OfficialPeer) -> None:
 
 
 async def test_everybody_hears_of_a_change(lines: Lines) -> None:
-    """What one client changes, all the others hear, whatever generation and transport they use."""
+    """What one client changes, all the others hear, whatever era and transport they use."""
     uri = "notes://for-everybody"
     peers = [await lines.to(way) for way in SHARED_WAYS]
-    watching = [peer for peer in peers if not peer.way.modern]
-    listening = [peer for peer in peers if isinstance(peer, OfficialPeer) and peer.way.modern]
+    watching = [peer for peer in peers if not peer.way.stateless]
+    listening = [peer for peer in peers if isinstance(peer, OfficialPeer) and peer.way.stateless]
     async with AsyncExitStack() as stack:
         for peer in watching:
             await peer.session.subscribe_resource(uri)

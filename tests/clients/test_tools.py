@@ -7,7 +7,7 @@ from mcp import MCPError
 from mcp_types import Result, TextContent, TextResourceContents
 
 from tests.support.clients.client_adapters import IPeer
-from tests.support.clients.client_routes import Way, by_every_way, by_legacy_ways, by_modern_ways
+from tests.support.clients.client_routes import Way, by_every_way, by_handshake_ways, by_stateless_ways
 from tests.support.clients.connections import APPS, Places, connected
 from tests.support.clients.full_container import PAGE, Container
 from tests.support.clients.simulated_user import words
@@ -60,7 +60,7 @@ async def test_names_of_every_script(peer: IPeer) -> None:
     await peer.call("take", {"kind": "tools", "name": "grüße 世界"})
 
 
-@by_modern_ways
+@by_stateless_ways
 async def test_a_call_becomes_a_task(peer: IPeer) -> None:
     """A client that knows tasks follows one to its end, and answers what it asks on the way."""
     peer.person.fill_in = words("sunny")
@@ -71,7 +71,7 @@ async def test_a_call_becomes_a_task(peer: IPeer) -> None:
     assert peer.tasks.states[-1] == "completed"
 
 
-@by_modern_ways
+@by_stateless_ways
 async def test_a_task_fails(peer: IPeer) -> None:
     """The result of a task is that of the call: the model learns what went wrong."""
     failed = await peer.call("spoil")
@@ -79,7 +79,7 @@ async def test_a_task_fails(peer: IPeer) -> None:
     assert failed.content == [TextContent(text="spoiled")]
 
 
-@by_modern_ways
+@by_stateless_ways
 async def test_a_task_is_cancelled(peer: IPeer) -> None:
     """A tool that runs as a task stops when its client cancels the task."""
     name = f"toil-of-{peer.way}"
@@ -91,7 +91,7 @@ async def test_a_task_is_cancelled(peer: IPeer) -> None:
     assert (await peer.session.send_request(GetTask(params=which), State)).status == "cancelled"
 
 
-@by_legacy_ways
+@by_handshake_ways
 async def test_a_call_without_a_task(peer: IPeer) -> None:
     """A client that asks for no task gets none: the call is an ordinary one, unless the tool refuses that."""
     peer.person.fill_in = words("rainy")

@@ -10,11 +10,11 @@ from typing import Any, Final
 import httpx2
 from pydantic import BaseModel
 
-_MODERN: Final = "2026-07-28"
+_STATELESS: Final = "2026-07-28"
 _HEADERS: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 _ROOT: Final = "http://127.0.0.1:8000"
 _META: Final = {
-    "io.modelcontextprotocol/protocolVersion": _MODERN,
+    "io.modelcontextprotocol/protocolVersion": _STATELESS,
     "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
 }
 
@@ -68,7 +68,7 @@ async def _initialize(client: httpx2.AsyncClient, **headers: str) -> httpx2.Resp
 
 
 async def _call(client: httpx2.AsyncClient, name: str, arguments: dict[str, Any]) -> str:
-    headers = {"mcp-protocol-version": _MODERN, "mcp-method": "tools/call", "mcp-name": name}
+    headers = {"mcp-protocol-version": _STATELESS, "mcp-method": "tools/call", "mcp-name": name}
     params = {"name": name, "arguments": arguments, "_meta": _META}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return (await client.post("/mcp", headers=_HEADERS | headers, json=message)).text

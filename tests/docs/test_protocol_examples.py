@@ -147,7 +147,7 @@ async def test_booking() -> None:
 
 
 def test_booking_client() -> None:
-    """The official client answers in both generations."""
+    """The official client answers in both eras."""
     assert is_played("booking_client")
 
 

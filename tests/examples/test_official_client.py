@@ -1,4 +1,4 @@
-"""Every example as a client meets it: the official client, in both generations, over both transports."""
+"""Every example as a client meets it: the official client, in both eras, over both transports."""
 
 import importlib
 import sys

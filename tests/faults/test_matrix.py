@@ -1,4 +1,4 @@
-"""Every fault over every transport and in both generations: an answer in time, and nothing left behind."""
+"""Every fault over every transport and in both eras: an answer in time, and nothing left behind."""
 
 import asyncio
 import time
@@ -89,7 +89,7 @@ async def test_a_loop_that_was_held_goes_on(way: str, stdio_servers: StdioServer
 @pytest.mark.parametrize("name", ["hang", "swallow", "block", "spin"])
 async def test_a_call_is_taken_back(way: str, name: str, stdio_servers: StdioServers) -> None:
     """A caller that gives up hears nothing but that, and what it wanted is stopped, or counted until it ends."""
-    told = way == "http, legacy"  # a request of a session must have a response
+    told = way == "http, handshake"  # a request of a session must have a response
     async with wire_to(way, Patient, stdio_servers) as wire:
         await wire.call("hold_again")
         number, reply = wire.begin(name)

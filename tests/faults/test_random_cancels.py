@@ -106,7 +106,7 @@ async def memory_wire(tools: list[Any]) -> AsyncIterator[tuple[ServerHost, Wire]
     """Speak to a server in this process."""
     async with ServerHost(container_of(*tools), flags=SETTINGS) as host:
         transport = MemoryTransport(host.handler)
-        wire = StreamWire(transport.send, transport.receive, legacy=False)
+        wire = StreamWire(transport.send, transport.receive, handshake=False)
         await wire.open()
         yield host, wire
         assert not [one for one in await transport.close() if "id" in json.loads(one)]
@@ -118,7 +118,7 @@ async def http_wire(tools: list[Any]) -> AsyncIterator[tuple[ServerHost, Wire]]:
     """Speak to a server over HTTP."""
     limits = httpx2.Limits(max_connections=None)
     async with serving(container_of(*tools), SETTINGS) as server, httpx2.AsyncClient(limits=limits, timeout=60) as http:
-        yield server.host, HttpWire(http, server.url, legacy=False)
+        yield server.host, HttpWire(http, server.url, handshake=False)
 
 
 Open = Callable[[list[Any]], Any]

@@ -90,7 +90,7 @@ async def _stop_both(hasty: Server, patient: Server) -> tuple[_Stopped, _Stopped
 
 async def _stop_while_busy(server: Server, url: str, signals: int) -> _Stopped:
     async with httpx2.AsyncClient(timeout=60) as http:
-        wire = HttpWire(http, url, legacy=False)
+        wire = HttpWire(http, url, handshake=False)
         calls = [wire.begin(name)[1] for name in STUCK]
         while (await wire.call("census"))["structuredContent"]["inflight"] < len(STUCK):
             pass

@@ -111,7 +111,7 @@ async def _running(host: ServerHost, transport: MemoryTransport, stage: Stage, p
 async def _queued(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
     """The call waits for a place that another one has."""
     await until(lambda: bulkhead_of(host, "queue_up").running == 1)
-    transport.send(call("queue_up", id=2, legacy=True))
+    transport.send(call("queue_up", id=2, handshake=True))
     await until(lambda: bulkhead_of(host, "queue_up").waiting == 1)
 
 
@@ -123,7 +123,7 @@ async def _in_thread(host: ServerHost, transport: MemoryTransport, stage: Stage,
 async def _before_thread(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
     """Another call has the only thread."""
     await _in_thread(host, transport, stage, path)
-    transport.send(call("block_narrowly", id=2, legacy=True))
+    transport.send(call("block_narrowly", id=2, handshake=True))
     await until(lambda: len(stage.calls) == 2)
 
 
@@ -159,7 +159,7 @@ async def test_a_call_is_stopped(stage_name: str, reason: CancelReason, tmp_path
     with Mailbox(tmp_path) as mailbox:
         async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
             transport = await _shaken(host)
-            transport.send(call(name, {"path": mailbox.path} if name == "spin" else {}, id=1, legacy=True))
+            transport.send(call(name, {"path": mailbox.path} if name == "spin" else {}, id=1, handshake=True))
             await reach(host, transport, stage, mailbox.path)
             if stage_name == "in a process":
                 await mailbox.take()
@@ -188,7 +188,7 @@ async def test_the_first_reason_stands(first: CancelReason, second: CancelReason
     stage, before = Stage(), asyncio.all_tasks()
     async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
         transport = await _shaken(host)
-        transport.send(call("swallow", id=1, legacy=True))
+        transport.send(call("swallow", id=1, handshake=True))
         await stage.reached.wait()
         for reason in (first, second):
             host.handler.inflight.stop_all(reason)

@@ -1,4 +1,4 @@
-"""The same client over every transport and in both generations of the protocol."""
+"""The same client over every transport and in both eras of the protocol."""
 
 import asyncio
 import collections
@@ -19,16 +19,14 @@ from tests.faults.tools import let_go
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, StdioServers, serving
 
-WAYS = [
-    f"{transport}, {generation}" for transport in ("memory", "stdio", "http") for generation in ("modern", "legacy")
-]
+WAYS = [f"{transport}, {era}" for transport in ("memory", "stdio", "http") for era in ("stateless", "handshake")]
 
 
 class Wire(ABC):
     """Calls tools and takes calls back."""
 
-    def __init__(self, *, legacy: bool) -> None:
-        self.legacy = legacy
+    def __init__(self, *, handshake: bool) -> None:
+        self.handshake = handshake
         self.answers: collections.Counter[Any] = collections.Counter()
         """How many answers there were to each request."""
         self._ids = itertools.count(1)
@@ -41,7 +39,7 @@ class Wire(ABC):
     def begin(self, name: str, arguments: Any = None) -> "tuple[int, asyncio.Future[Any]]":
         """Call a tool; gives the id of the request and its future reply, None where there is none."""
         number = next(self._ids)
-        meta = {"progressToken": number} if self.legacy else {**META, "progressToken": number}
+        meta = {"progressToken": number} if self.handshake else {**META, "progressToken": number}
         body = message("tools/call", {"name": name, "arguments": arguments or {}, "_meta": meta}, id=number)
         return number, self.send(number, name, body)
 
@@ -62,8 +60,10 @@ class Wire(ABC):
 class StreamWire(Wire):
     """One stream for everything."""
 
-    def __init__(self, say: Callable[[bytes], object], hear: Callable[[], Awaitable[bytes]], *, legacy: bool) -> None:
-        super().__init__(legacy=legacy)
+    def __init__(
+        self, say: Callable[[bytes], object], hear: Callable[[], Awaitable[bytes]], *, handshake: bool
+    ) -> None:
+        super().__init__(handshake=handshake)
         self._say = say
         self._hear = hear
         self._pending: dict[Any, asyncio.Future[Any]] = {}
@@ -72,9 +72,9 @@ class StreamWire(Wire):
     async def open(self) -> None:
         """Begin to listen, after a handshake where there is one."""
         self._reading = asyncio.ensure_future(self._read())
-        if self.legacy:
-            handshake = self.send(0, "", message("initialize", INITIALIZE, id=0))
-            await asyncio.wait_for(handshake, PATIENCE_SECONDS)
+        if self.handshake:
+            initialize = self.send(0, "", message("initialize", INITIALIZE, id=0))
+            await asyncio.wait_for(initialize, PATIENCE_SECONDS)
             self._say(message("notifications/initialized", id=None))
 
     def send(self, number: int, name: str, body: bytes) -> "asyncio.Future[Any]":
@@ -110,8 +110,8 @@ class StreamWire(Wire):
 class HttpWire(Wire):
     """A request for each call."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str, *, legacy: bool) -> None:
-        super().__init__(legacy=legacy)
+    def __init__(self, http: httpx2.AsyncClient, url: str, *, handshake: bool) -> None:
+        super().__init__(handshake=handshake)
         self._http = http
         self._url = url
         self._session: dict[str, str] = {}
@@ -119,20 +119,20 @@ class HttpWire(Wire):
 
     async def open(self) -> None:
         """Begin a session where there is one."""
-        if self.legacy:
+        if self.handshake:
             reply = await self._post(message("initialize", INITIALIZE, id=0), JSON_HEADERS)
             self._session = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
             await self._post(message("notifications/initialized", id=None), JSON_HEADERS)
 
     def send(self, number: int, name: str, body: bytes) -> "asyncio.Future[Any]":
         """Post it."""
-        headers = JSON_HEADERS if self.legacy else mirrored(name=name)
+        headers = JSON_HEADERS if self.handshake else mirrored(name=name)
         running = self._running[number] = asyncio.ensure_future(self._ask(body, headers))
         return running
 
     async def cancel(self, number: int) -> None:
         """Say so in a session, else leave."""
-        if self.legacy:
+        if self.handshake:
             await self._post(message("notifications/cancelled", {"requestId": number}, id=None), JSON_HEADERS)
         else:
             self._running[number].cancel()
@@ -161,14 +161,14 @@ async def wire_to(
     way: str, container: type[containers.DeclarativeContainer], servers: StdioServers
 ) -> AsyncIterator[Wire]:
     """Serve a container in one of the ways, and speak to it."""
-    transport, _, generation = way.partition(", ")
-    legacy = generation == "legacy"
+    transport, _, era = way.partition(", ")
+    handshake = era == "handshake"
     if transport == "memory":
-        opened = _by_memory(container, legacy)
+        opened = _by_memory(container, handshake)
     elif transport == "http":
-        opened = _by_http(container, legacy)
+        opened = _by_http(container, handshake)
     else:
-        opened = _by_stdio(f"{container.__module__}:{container.__name__}", servers, legacy)
+        opened = _by_stdio(f"{container.__module__}:{container.__name__}", servers, handshake)
     async with opened as wire:
         try:
             yield wire
@@ -177,10 +177,10 @@ async def wire_to(
 
 
 @asynccontextmanager
-async def _by_memory(container: type[containers.DeclarativeContainer], legacy: bool) -> AsyncIterator[Wire]:
+async def _by_memory(container: type[containers.DeclarativeContainer], handshake: bool) -> AsyncIterator[Wire]:
     async with ServerHost(container()) as host:
         transport = MemoryTransport(host.handler)
-        wire = StreamWire(transport.send, transport.receive, legacy=legacy)
+        wire = StreamWire(transport.send, transport.receive, handshake=handshake)
         await wire.open()
         yield wire
         await transport.close()
@@ -188,9 +188,9 @@ async def _by_memory(container: type[containers.DeclarativeContainer], legacy: b
 
 
 @asynccontextmanager
-async def _by_stdio(target: str, servers: StdioServers, legacy: bool) -> AsyncIterator[Wire]:
+async def _by_stdio(target: str, servers: StdioServers, handshake: bool) -> AsyncIterator[Wire]:
     server = await servers.start(target)
-    wire = StreamWire(server.send, server.receive, legacy=legacy)
+    wire = StreamWire(server.send, server.receive, handshake=handshake)
     await wire.open()
     yield wire
     await wire.close()
@@ -198,9 +198,9 @@ async def _by_stdio(target: str, servers: StdioServers, legacy: bool) -> AsyncIt
 
 
 @asynccontextmanager
-async def _by_http(container: type[containers.DeclarativeContainer], legacy: bool) -> AsyncIterator[Wire]:
+async def _by_http(container: type[containers.DeclarativeContainer], handshake: bool) -> AsyncIterator[Wire]:
     limits = httpx2.Limits(max_connections=None)
     async with serving(container()) as server, httpx2.AsyncClient(timeout=PATIENCE_SECONDS, limits=limits) as http:
-        wire = HttpWire(http, server.url, legacy=legacy)
+        wire = HttpWire(http, server.url, handshake=handshake)
         await wire.open()
         yield wire

@@ -54,7 +54,7 @@ def test_the_revisions_are_in_the_order_of_time() -> None:
     assert [revision.name for revision in REVISIONS] == [R1, R2, R3, R4, R5]
 
 
-def test_the_generations_are_told_apart() -> None:
+def test_the_eras_are_told_apart() -> None:
     """Four are reached by the handshake, one is named in every request."""
     assert [revision.name for revision in HANDSHAKE_REVISIONS] == [R1, R2, R3, R4]
     assert [revision.name for revision in STATELESS_REVISIONS] == [R5]

@@ -110,7 +110,7 @@ async def _use(server: Any, tokens: list[str]) -> Any:
     async with httpx2.AsyncClient() as http:
         holder = Holder(http, server)
         await holder.begin(tokens[0])
-        await holder.send(tokens[0], call("whoami", legacy=True))
+        await holder.send(tokens[0], call("whoami", handshake=True))
 
 
 async def _body(reply: Any) -> bytes:

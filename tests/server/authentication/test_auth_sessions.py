@@ -25,7 +25,7 @@ async def test_a_renewed_token_keeps_the_session() -> None:
     async with session() as (issuer, holder):
         await holder.begin(issuer.token(jti="1"))
         renewed = issuer.token(jti="2", scope="read write", exp=issuer.claims()["exp"] + 60)
-        reply = await holder.send(renewed, call("whoami", legacy=True))
+        reply = await holder.send(renewed, call("whoami", handshake=True))
         assert reply.json()["result"]["structuredContent"]["scopes"] == ["read", "write"]
 
 
@@ -35,9 +35,9 @@ async def test_another_user_finds_no_session(other: dict[str, Any]) -> None:
     async with session(tenant_claim="tenant") as (issuer, holder):
         own, foreign = issuer.token(tenant="acme"), issuer.token(**{"tenant": "acme", **other})
         await holder.begin(own)
-        for method, body in (("POST", call("whoami", legacy=True)), ("GET", None), ("DELETE", None)):
+        for method, body in (("POST", call("whoami", handshake=True)), ("GET", None), ("DELETE", None)):
             assert (await holder.send(foreign, body, method)).status_code == 404
-        assert (await holder.send(own, call("whoami", legacy=True))).status_code == 200
+        assert (await holder.send(own, call("whoami", handshake=True))).status_code == 200
         assert (await holder.send(own, None, "DELETE")).status_code == 204
 
 
@@ -46,7 +46,7 @@ async def test_a_session_is_no_token() -> None:
     async with session() as (issuer, holder):
         await holder.begin(issuer.token())
         for token in (None, issuer.token(exp=1), "nonsense"):
-            for method, body in (("POST", call("whoami", legacy=True)), ("GET", None), ("DELETE", None)):
+            for method, body in (("POST", call("whoami", handshake=True)), ("GET", None), ("DELETE", None)):
                 reply = await holder.send(token, body, method)
                 assert reply.status_code == 401
                 assert reply.headers["www-authenticate"].startswith("Bearer ")
@@ -62,8 +62,8 @@ async def test_the_same_name_of_another_issuer() -> None:
         async with gated(auth) as server, httpx2.AsyncClient() as http:
             holder = Holder(http, server)
             await holder.begin(one.token())
-            assert (await holder.send(other.token(), call("whoami", legacy=True))).status_code == 404
-            assert (await holder.send(one.token(), call("whoami", legacy=True))).status_code == 200
+            assert (await holder.send(other.token(), call("whoami", handshake=True))).status_code == 404
+            assert (await holder.send(one.token(), call("whoami", handshake=True))).status_code == 200
 
 
 def test_identity() -> None:

@@ -91,11 +91,11 @@ async def test_a_session() -> None:
         async with gated(issuer.settings(), **sections) as server, httpx2.AsyncClient() as http:
             holder = Holder(http, server)
             await holder.begin(issuer.token())
-            reply = await holder.send(issuer.token(), call("pay", legacy=True))
+            reply = await holder.send(issuer.token(), call("pay", handshake=True))
             assert reply.status_code == 403
             assert 'scope="payments read"' in reply.headers["www-authenticate"]
             assert reply.headers["content-type"] == "application/json"
-            again = await holder.send(issuer.token(scope="payments read"), call("pay", legacy=True))
+            again = await holder.send(issuer.token(scope="payments read"), call("pay", handshake=True))
             assert again.status_code == 200
 
 
@@ -108,7 +108,7 @@ async def test_a_batch() -> None:
     ):
         holder = Holder(http, server)
         await holder.begin(issuer.token(), "2025-03-26")
-        body = b"[%b,%b]" % (call("pay", legacy=True), message("ping", id=2))
+        body = b"[%b,%b]" % (call("pay", handshake=True), message("ping", id=2))
         reply = await holder.send(issuer.token(), body)
         assert reply.status_code == 200
         refused = next(one for one in reply.json() if one["id"] == 1)

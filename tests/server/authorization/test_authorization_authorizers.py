@@ -13,7 +13,7 @@ from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.settings.policies import AuthorizationSettings
 from tests.support.servers.restricted_servers import ADA, ROOT, Speaker, offering, speaking
 
-GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
 SHORT = {"timeout_seconds": 0.05}
 CALL = {"name": "look", "arguments": {}}
 
@@ -38,12 +38,12 @@ async def by_letter(principal: Principal, spec: FeatureSpec) -> Decision:
     return Decision(principal.subject[0] in spec.name, "letters")
 
 
-@GENERATIONS
-async def test_it_decides_on_lists_and_calls(legacy: bool) -> None:
+@ERAS
+async def test_it_decides_on_lists_and_calls(handshake: bool) -> None:
     """The authorizer of the container is asked about everything, and a call is decided on once."""
     authorizer = Deciding(by_letter)
     async with ServerHost(offering(authorizer=authorizer)) as host:
-        speaker = Speaker(host, ROOT, legacy=legacy)
+        speaker = Speaker(host, ROOT, handshake=handshake)
         await speaker.shake_hands()
         assert await speaker.listed("tools") == ["refund", "refurbish"]
         assert len(authorizer.asked) == 4
@@ -106,11 +106,11 @@ FAULTY = pytest.mark.parametrize(
 
 
 @FAULTY
-@GENERATIONS
-async def test_a_failure_is_a_refusal(decide: Any, legacy: bool, caplog: pytest.LogCaptureFixture) -> None:
+@ERAS
+async def test_a_failure_is_a_refusal(decide: Any, handshake: bool, caplog: pytest.LogCaptureFixture) -> None:
     """An authorizer that fails or hangs lets nobody in; the caller is told a reference, the log what went wrong."""
     container = offering(authorizer=Deciding(decide))
-    async with speaking({**SHORT, "denied_as": "forbidden"}, ADA, legacy=legacy, container=container) as speaker:
+    async with speaking({**SHORT, "denied_as": "forbidden"}, ADA, handshake=handshake, container=container) as speaker:
         called = (await speaker.ask("tools/call", CALL))["result"]
         read = (await speaker.ask("resources/read", {"uri": "notes://open"}))["error"]
         listed = (await speaker.ask("tools/list"))["error"]
@@ -125,11 +125,11 @@ async def test_a_failure_is_a_refusal(decide: Any, legacy: bool, caplog: pytest.
 
 
 @FAULTY
-@GENERATIONS
-async def test_a_failure_hides_what_a_refusal_hides(decide: Any, legacy: bool) -> None:
+@ERAS
+async def test_a_failure_hides_what_a_refusal_hides(decide: Any, handshake: bool) -> None:
     """Where refusals look as if there were nothing, failures do too."""
     container = offering(authorizer=Deciding(decide))
-    async with speaking(SHORT, ADA, legacy=legacy, container=container) as speaker:
+    async with speaking(SHORT, ADA, handshake=handshake, container=container) as speaker:
         for name in ("look", "pudding"):
             reply = await speaker.ask("tools/call", {"name": name, "arguments": {}})
             assert reply["error"]["message"] == f"Tool not found: {name}"
@@ -144,8 +144,8 @@ async def test_only_true_is_true() -> None:
         assert "error" in await speaker.ask("tools/call", CALL)
 
 
-@GENERATIONS
-async def test_a_client_can_stop_what_is_undecided(legacy: bool) -> None:
+@ERAS
+async def test_a_client_can_stop_what_is_undecided(handshake: bool) -> None:
     """A request that is cancelled while the authorizer thinks is not run and not answered."""
     asked, answer = asyncio.Event(), asyncio.Event()
 
@@ -154,7 +154,7 @@ async def test_a_client_can_stop_what_is_undecided(legacy: bool) -> None:
         await answer.wait()
         return Decision(True, "late")
 
-    async with speaking({}, ADA, legacy=legacy, container=offering(authorizer=Deciding(think))) as speaker:
+    async with speaking({}, ADA, handshake=handshake, container=offering(authorizer=Deciding(think))) as speaker:
         speaker.send("tools/call", CALL, id="first")
         await asked.wait()
         speaker.send("tools/call", CALL, id="second")

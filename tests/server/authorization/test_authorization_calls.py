@@ -44,7 +44,7 @@ TENANT = SchemaTool(
     handle_tenant,
 )
 
-GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
 
 DENIED: list[tuple[str, dict[str, Any]]] = [
     ("tools/call", {"name": "refund", "arguments": {"amount": 1}}),
@@ -72,29 +72,29 @@ DENIED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@GENERATIONS
+@ERAS
 @pytest.mark.parametrize(("method", "params"), DENIED)
-async def test_not_found_is_as_if_it_were_not_there(method: str, params: dict[str, Any], legacy: bool) -> None:
+async def test_not_found_is_as_if_it_were_not_there(method: str, params: dict[str, Any], handshake: bool) -> None:
     """A server with a denied feature answers as a server without that feature, however the request is written."""
     everything = offering(tools=(*TOOLS, toil, TENANT))
     # Tasks are spoken of where some tool has them: an open one keeps both servers alike.
     alike = tool(name="alike", task_support="optional")(toil.function)
     little = offering(tools=(*OPEN_TOOLS, alike), prompts=PROMPTS[:1], resources=(RESOURCES[0], RESOURCES[2]))
     meta = {"_meta": {"io.modelcontextprotocol/clientCapabilities": KNOWS_TASKS}}
-    async with speaking(GUESTS, ADA, legacy=legacy, container=everything) as denied:
+    async with speaking(GUESTS, ADA, handshake=handshake, container=everything) as denied:
         reply = await denied.ask(method, {**params, **meta})
-    async with speaking(GUESTS, ADA, legacy=legacy, container=little) as unknown:
+    async with speaking(GUESTS, ADA, handshake=handshake, container=little) as unknown:
         assert reply == await unknown.ask(method, {**params, **meta})
     assert "error" in reply
 
 
-@GENERATIONS
-async def test_an_id_in_use_tells_nothing(legacy: bool) -> None:
+@ERAS
+async def test_an_id_in_use_tells_nothing(handshake: bool) -> None:
     """A request with the id of one that still runs is answered as for a tool that is not there."""
     probe = Probe()
     rules = [{"name": "x", "effect": "deny", "what": {"names": ["refund"]}}]
     container = offering(tools=(*TOOLS, probe))
-    async with speaking({"rules": rules, "default": "allow"}, ADA, legacy=legacy, container=container) as speaker:
+    async with speaking({"rules": rules, "default": "allow"}, ADA, handshake=handshake, container=container) as speaker:
         speaker.send("tools/call", {"name": "probe", "arguments": {}}, id=7)
         await probe.started.wait()
         for name in ("refund", "pudding"):
@@ -106,11 +106,11 @@ async def test_an_id_in_use_tells_nothing(legacy: bool) -> None:
         assert "result" in await speaker.receive()
 
 
-@GENERATIONS
+@ERAS
 @pytest.mark.parametrize(("asked", "principal", "suggested"), [("refun", ROOT, "refund"), ("refun", ADA, None)])
-async def test_suggestions_keep_secrets(asked: str, principal: Any, suggested: str | None, legacy: bool) -> None:
+async def test_suggestions_keep_secrets(asked: str, principal: Any, suggested: str | None, handshake: bool) -> None:
     """A near miss is named to those who may use it, and to nobody else."""
-    async with speaking(GUESTS, principal, legacy=legacy) as speaker:
+    async with speaking(GUESTS, principal, handshake=handshake) as speaker:
         reply = await speaker.ask("tools/call", {"name": asked, "arguments": {}})
         prompt = await speaker.ask("prompts/get", {"name": "grieves"})
     hint = "" if suggested is None else f" (did you mean {suggested!r}?)"
@@ -118,22 +118,22 @@ async def test_suggestions_keep_secrets(asked: str, principal: Any, suggested: s
     assert ("'grieve'" in prompt["error"]["message"]) is (suggested is not None)
 
 
-@GENERATIONS
+@ERAS
 @pytest.mark.parametrize("asked", ["refund", "REFUND", "refunda"])
-async def test_a_denied_near_miss_makes_room(asked: str, legacy: bool) -> None:
+async def test_a_denied_near_miss_makes_room(asked: str, handshake: bool) -> None:
     """Where the nearest name is denied, the nearest of the others is suggested, also for the denied name itself."""
     rules = [{"name": "one", "effect": "deny", "what": {"names": ["refund"]}}]
     refunds = tool(name="refunds")(toil.function)
     container = offering(tools=(*TOOLS, refunds))
-    async with speaking({"rules": rules, "default": "allow"}, ADA, legacy=legacy, container=container) as speaker:
+    async with speaking({"rules": rules, "default": "allow"}, ADA, handshake=handshake, container=container) as speaker:
         reply = await speaker.ask("tools/call", {"name": asked, "arguments": {}})
     assert reply["error"]["message"] == f"Tool not found: {asked} (did you mean 'refunds'?)"
 
 
-@GENERATIONS
-async def test_forbidden(legacy: bool) -> None:
+@ERAS
+async def test_forbidden(handshake: bool) -> None:
     """A tool tells the model that it is forbidden, prompts and resources are errors; no rule is told to anybody."""
-    async with speaking(FORBIDDEN, ADA, legacy=legacy) as speaker:
+    async with speaking(FORBIDDEN, ADA, handshake=handshake) as speaker:
         called = await speaker.ask("tools/call", {"name": "Refund", "arguments": {"amount": 1}})
         got = await speaker.ask("prompts/get", {"name": "grieve"})
         read = await speaker.ask("resources/read", {"uri": "vault://gold"})
@@ -156,11 +156,11 @@ async def test_forbidden(legacy: bool) -> None:
         assert "rule" not in str(reply)
 
 
-@GENERATIONS
+@ERAS
 @pytest.mark.parametrize("said", [GUESTS, FORBIDDEN])
-async def test_those_who_may_do(said: Mapping[str, Any], legacy: bool) -> None:
+async def test_those_who_may_do(said: Mapping[str, Any], handshake: bool) -> None:
     """Whoever a rule allows something uses it, in any case of its name."""
-    async with speaking(said, ROOT, legacy=legacy) as speaker:
+    async with speaking(said, ROOT, handshake=handshake) as speaker:
         called = await speaker.ask("tools/call", {"name": "REFUND", "arguments": {"amount": 3}})
         assert called["result"]["content"][0]["text"] == "paid 3"
         assert (await speaker.ask("prompts/get", {"name": "grieve"}))["result"]["messages"]
@@ -169,8 +169,8 @@ async def test_those_who_may_do(said: Mapping[str, Any], legacy: bool) -> None:
         assert (await speaker.ask("completion/complete", completion))["result"]["completion"]["values"] == ["A!"]
 
 
-@GENERATIONS
-async def test_a_denied_resource_has_no_other_door(legacy: bool) -> None:
+@ERAS
+async def test_a_denied_resource_has_no_other_door(handshake: bool) -> None:
     """A URI whose resource is denied is not read through a template that would make it too."""
     rules: list[dict[str, Any]] = [{"name": "x", "effect": "deny", "what": {"names": ["notes://closed"]}}]
     wide = [one for one in RESOURCES if one is not RESOURCES[2]]
@@ -179,22 +179,24 @@ async def test_a_denied_resource_has_no_other_door(legacy: bool) -> None:
         return f"leaked {rest}"
 
     container = offering(resources=[*wide, resource("notes://{rest}")(other)])
-    async with speaking({"rules": rules, "default": "allow"}, legacy=legacy, container=container) as speaker:
+    async with speaking({"rules": rules, "default": "allow"}, handshake=handshake, container=container) as speaker:
         assert "leaked" not in str(await speaker.ask("resources/read", {"uri": "notes://closed"}))
         read = await speaker.ask("resources/read", {"uri": "notes://elsewhere"})
         assert read["result"]["contents"][0]["text"] == "leaked elsewhere"
     rules[0]["what"] = {"names": ["notes://{rest}"]}
-    async with speaking({"rules": rules, "default": "allow"}, legacy=legacy, container=container) as speaker:
+    async with speaking({"rules": rules, "default": "allow"}, handshake=handshake, container=container) as speaker:
         read = await speaker.ask("resources/read", {"uri": "notes://closed"})
         assert read["result"]["contents"][0]["text"] == "closed"
 
 
-@GENERATIONS
-async def test_scopes_of_a_tool(legacy: bool) -> None:
+@ERAS
+async def test_scopes_of_a_tool(handshake: bool) -> None:
     """A tool's own scopes are demanded whatever the rules allow; all of them."""
     careful = tool(name="careful", scopes=frozenset({"books", "cash"}))(toil.function)
     easy = tool(name="easy", scopes=frozenset({"books"}))(toil.function)
-    async with speaking({"default": "allow"}, ADA, legacy=legacy, container=offering(tools=[careful, easy])) as speaker:
+    async with speaking(
+        {"default": "allow"}, ADA, handshake=handshake, container=offering(tools=[careful, easy])
+    ) as speaker:
         assert await speaker.listed("tools") == ["easy"]
         assert "result" in await speaker.ask("tools/call", {"name": "easy", "arguments": {}})
         reply = await speaker.ask("tools/call", {"name": "careful", "arguments": {}})

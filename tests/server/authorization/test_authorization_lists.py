@@ -26,19 +26,19 @@ from tests.support.servers.restricted_servers import (
     speaking,
 )
 
-GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
 NUMBERED = [tool(name=f"tool_{number}", tags=frozenset({str(number % 3)}))(look.function) for number in range(20)]
 THIRD = {"rules": [{"name": "third", "effect": "allow", "what": {"tags": ["0"]}}]}
 ARGUMENTS = {"refund": {"amount": 1}}
 
 
-@GENERATIONS
-async def test_each_list(legacy: bool) -> None:
+@ERAS
+async def test_each_list(handshake: bool) -> None:
     """Tools, prompts, resources and templates are listed to those who may use them."""
     async with ServerHost(offering(), flags={"authorization": GUESTS}) as host:
         seen: dict[str, list[list[str]]] = {}
         for principal in (ADA, ROOT):
-            speaker = Speaker(host, principal, legacy=legacy)
+            speaker = Speaker(host, principal, handshake=handshake)
             await speaker.shake_hands()
             kinds = ("tools", "prompts", "resources", "resources/templates")
             seen[principal.subject] = [await speaker.listed(kind) for kind in kinds]
@@ -72,22 +72,22 @@ async def usable(speaker: Speaker) -> list[list[str]]:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(rule_lists, principals)
 async def test_lists_agree_with_calls(rules: list[dict[str, Any]], principal: Principal) -> None:
-    """Whatever the policy, in both generations: what is listed can be used, and what can be used is listed."""
+    """Whatever the policy, in both eras: what is listed can be used, and what can be used is listed."""
     async with ServerHost(offering(), flags={"authorization": {"rules": rules, "mode": "enforce"}}) as host:
-        for legacy in (True, False):
-            speaker = Speaker(host, principal, legacy=legacy)
+        for handshake in (True, False):
+            speaker = Speaker(host, principal, handshake=handshake)
             await speaker.shake_hands()
             kinds = ("tools", "prompts", "resources", "resources/templates")
             assert [await speaker.listed(kind) for kind in kinds] == await usable(speaker)
             await speaker.close()
 
 
-@GENERATIONS
+@ERAS
 @pytest.mark.parametrize("page_size", [1, 2, 3, 7, 100])
-async def test_pages(page_size: int, legacy: bool) -> None:
+async def test_pages(page_size: int, handshake: bool) -> None:
     """Pages are full whatever was left out, and put together they are the list."""
     async with speaking(
-        THIRD, legacy=legacy, container=offering(tools=NUMBERED), protocol={"page_size": page_size}
+        THIRD, handshake=handshake, container=offering(tools=NUMBERED), protocol={"page_size": page_size}
     ) as speaker:
         names = [f"tool_{number}" for number in range(0, 20, 3)]
         assert await speaker.listed("tools") == names

@@ -12,7 +12,7 @@ from axolotl_server.hosting import layer_stack as policy_layers
 from axolotl_server.hosting.layer_stack import OptionalLayers
 from tests.support.servers.restricted_servers import ADA, GUESTS, offering, speaking
 
-GENERATIONS = pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
+ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
 KNOWS_TASKS: Mapping[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
@@ -42,9 +42,9 @@ class Recording(ILayer):
         return noted
 
 
-@GENERATIONS
+@ERAS
 @pytest.mark.parametrize("denied_as", ["forbidden", "not_found"])
-async def test_refusals_are_recorded(denied_as: str, legacy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_refusals_are_recorded(denied_as: str, handshake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A layer outside sees each refusal once, with the rule that decided, whatever the caller is told."""
     recording = Recording()
 
@@ -54,7 +54,7 @@ async def test_refusals_are_recorded(denied_as: str, legacy: bool, monkeypatch: 
 
     monkeypatch.setattr(composition, "optional_layers", layers)
     rules = [*GUESTS["rules"], {"name": "no gold", "effect": "deny", "what": {"names": ["vault*"]}}]
-    async with speaking({"rules": rules, "denied_as": denied_as}, ADA, legacy=legacy) as speaker:
+    async with speaking({"rules": rules, "denied_as": denied_as}, ADA, handshake=handshake) as speaker:
         await speaker.ask("tools/call", {"name": "refund", "arguments": "wrong"})
         await speaker.ask("tools/call", {"name": "look", "arguments": {}})
         await speaker.ask("resources/read", {"uri": "vault://gold"})

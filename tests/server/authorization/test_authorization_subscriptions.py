@@ -40,8 +40,8 @@ class Watched:
         container.resource_registry = providers.Object(self.registry)
         self.host = ServerHost(container, flags={"authorization": {**RULES, **said}})
 
-    async def speaker(self, principal: Principal, *, legacy: bool) -> Speaker:
-        speaker = Speaker(self.host, principal, legacy=legacy)
+    async def speaker(self, principal: Principal, *, handshake: bool) -> Speaker:
+        speaker = Speaker(self.host, principal, handshake=handshake)
         await speaker.shake_hands()
         return speaker
 
@@ -51,7 +51,7 @@ async def test_subscribing(principal: Principal) -> None:
     """A denied URI is refused as one that is not there; nobody hears of its changes."""
     watched = Watched()
     async with watched.host:
-        speaker = await watched.speaker(principal, legacy=True)
+        speaker = await watched.speaker(principal, handshake=True)
         assert (await speaker.ask("resources/subscribe", {"uri": "notes://open"}))["result"] == {}
         for uri in ("notes://closed", "vault://gold", "nothing://here"):
             reply = await speaker.ask("resources/subscribe", {"uri": uri})
@@ -67,7 +67,7 @@ async def test_subscribing_to_what_is_forbidden() -> None:
     """Where refusals are told, this one is."""
     watched = Watched(denied_as="forbidden")
     async with watched.host:
-        speaker = await watched.speaker(ADA, legacy=True)
+        speaker = await watched.speaker(ADA, handshake=True)
         reply = await speaker.ask("resources/subscribe", {"uri": "vault://gold"})
         assert reply["error"]["data"] == {"reason": "forbidden"}
         await speaker.close()
@@ -80,7 +80,7 @@ async def test_listening() -> None:
     wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": uris}}
     async with watched.host:
         for principal, expected in ((ADA, ["notes://open", "files://a"]), (ROOT, [*uris[:2], *uris[3:]])):
-            speaker = await watched.speaker(principal, legacy=False)
+            speaker = await watched.speaker(principal, handshake=False)
             speaker.send("subscriptions/listen", wanted, id=1)
             acknowledged = (await speaker.receive())["params"]["notifications"]
             assert acknowledged == {"toolsListChanged": True, "resourceSubscriptions": expected}
@@ -90,14 +90,14 @@ async def test_listening() -> None:
             await speaker.close()
 
 
-@pytest.mark.parametrize("legacy", [True, False], ids=["legacy", "modern"])
-async def test_a_directory_tells_of_its_own(legacy: bool) -> None:
+@pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
+async def test_a_directory_tells_of_its_own(handshake: bool) -> None:
     """Who watches a directory hears of what the same template makes, and not of what another resource holds."""
     watched = Watched()
     async with watched.host:
-        speaker = await watched.speaker(ADA, legacy=legacy)
+        speaker = await watched.speaker(ADA, handshake=handshake)
         uris = ["files://a/b", "notes://"]
-        if legacy:
+        if handshake:
             for uri in uris:
                 assert "result" in await speaker.ask("resources/subscribe", {"uri": uri})
         else:

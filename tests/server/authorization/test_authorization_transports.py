@@ -1,4 +1,4 @@
-"""One policy, whatever the way to the server: the official client on every transport, in both generations."""
+"""One policy, whatever the way to the server: the official client on every transport, in both eras."""
 
 import sys
 from collections.abc import AsyncIterator

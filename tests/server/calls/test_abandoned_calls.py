@@ -77,13 +77,13 @@ async def test_a_caller_that_cancelled_hears_nothing_more() -> None:
         transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
         transport.send(message("notifications/initialized", id=None))
         await hear(transport)
-        transport.send(call("stuck", id=1, token=1, legacy=True))
+        transport.send(call("stuck", id=1, token=1, handshake=True))
         await stuck.started.wait()
         transport.send(cancelling(1))
         await until(lambda: len(host.handler.inflight.zombies) == 1)
         stuck.release.set()
         await stuck.ended.wait()
-        transport.send(call("echo", id=2, legacy=True))
+        transport.send(call("echo", id=2, handshake=True))
         assert (await hear(transport))["id"] == 2
         assert await transport.close() == []
     assert len(stuck.problems) == 2
@@ -206,7 +206,7 @@ async def test_one_message_of_a_batch() -> None:
         transport.send(message("initialize", {**INITIALIZE, "protocolVersion": "2025-03-26"}, id="hello"))
         transport.send(message("notifications/initialized", id=None))
         await hear(transport)
-        batch = [call("stuck", id=1, legacy=True), call("echo", {"text": "x"}, id=2, legacy=True)]
+        batch = [call("stuck", id=1, handshake=True), call("echo", {"text": "x"}, id=2, handshake=True)]
         transport.send(b"[%b]" % b",".join(batch))
         first, second = await hear(transport)
         assert first["result"]["_meta"]["reason"] == "timeout"

@@ -119,11 +119,11 @@ async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
     async with serving(container_of(stuck, Echo()), settings) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
-        reply = await client.post(call("stuck", id=1, legacy=True))
+        reply = await client.post(call("stuck", id=1, handshake=True))
         assert reply.status_code == 200
         assert reply.headers["content-type"].startswith("text/event-stream" if streams else "application/json")
         assert '"reason":"timeout"' in reply.text
-        again = await client.post(call("echo", {"text": "x"}, id=1, legacy=True))
+        again = await client.post(call("echo", {"text": "x"}, id=1, handshake=True))
         assert '"text":"x"' in again.text
         stuck.release.set()
         await until(lambda: len(server.host.handler.inflight.zombies) == 0)
@@ -135,7 +135,7 @@ async def test_a_cancelled_call_of_a_session(stuck: Stuck) -> None:
     async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
-        running = asyncio.ensure_future(client.post(call("stuck", id=5, legacy=True)))
+        running = asyncio.ensure_future(client.post(call("stuck", id=5, handshake=True)))
         await stuck.started.wait()
         cancelled = message("notifications/cancelled", {"requestId": 5}, id=None)
         assert (await client.post(cancelled)).status_code == 202
@@ -150,7 +150,7 @@ async def test_a_session_that_ends(stuck: Stuck) -> None:
     async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
         await client.begin()
-        running = asyncio.ensure_future(client.post(call("stuck", id=5, legacy=True)))
+        running = asyncio.ensure_future(client.post(call("stuck", id=5, handshake=True)))
         await stuck.started.wait()
         assert (await client.end()).status_code == 204
         assert (await asyncio.wait_for(running, PATIENCE_SECONDS)).json()["error"]["code"] == -32800

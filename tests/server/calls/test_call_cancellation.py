@@ -42,15 +42,15 @@ async def shake_hands(transport: MemoryTransport) -> None:
     transport.send(message("notifications/initialized", id=None))
 
 
-@pytest.mark.parametrize("legacy", [True, False])
-async def test_a_client_cancels_its_call(legacy: bool) -> None:
+@pytest.mark.parametrize("handshake", [True, False])
+async def test_a_client_cancels_its_call(handshake: bool) -> None:
     """The tool is cancelled and knows by whom, and nothing is answered."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
         transport = MemoryTransport(host.handler)
-        if legacy:
+        if handshake:
             await shake_hands(transport)
-        transport.send(call("probe", id=7, legacy=legacy))
+        transport.send(call("probe", id=7, handshake=handshake))
         await patiently(probe.started.wait())
         transport.send(message("notifications/cancelled", {"requestId": 7}, id=None))
         await patiently(probe.cancelled.wait())
@@ -224,7 +224,7 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> N
         headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
         await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)
         async with connection(server.port) as (reader, writer):
-            body = call("probe", legacy=True, token=1 if streaming else None)
+            body = call("probe", handshake=True, token=1 if streaming else None)
             writer.write(raw_request(body, headers.items()))
             await patiently(probe.started.wait())
             if streaming:
@@ -249,7 +249,7 @@ async def test_a_session_cancels_its_call_by_a_notification() -> None:
         headers = {**JSON_HEADERS, "Mcp-Session-Id": reply.headers["mcp-session-id"]}
         await http.post(server.url, content=message("notifications/initialized", id=None), headers=headers)
         running = asyncio.ensure_future(
-            http.post(server.url, content=call("probe", id=5, legacy=True), headers=headers)
+            http.post(server.url, content=call("probe", id=5, handshake=True), headers=headers)
         )
         await patiently(probe.started.wait())
         cancelled = message("notifications/cancelled", {"requestId": 5}, id=None)

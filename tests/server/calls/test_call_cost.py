@@ -94,7 +94,7 @@ async def test_a_call_in_a_session_creates_no_task(server: Asgi) -> None:
         session = dict(start["headers"])[b"mcp-session-id"].decode()
         headers = {**JSON_HEADERS, "Mcp-Session-Id": session}
         await server.ask(message("notifications/initialized", id=None), headers)
-        await server.ask(call("echo", legacy=True), headers)
+        await server.ask(call("echo", handshake=True), headers)
     assert made == []
 
 

@@ -23,9 +23,9 @@ async def look(whole: bool) -> Found | list[Found]:
 async def test_unions(whole: bool) -> None:
     """An object that is one of several outputs is wrapped as the published schema says, also in a whole result."""
     async with conversing(container_with([look])) as host:
-        legacy, modern = await Peer(host).shake_hands(), Peer(host)
+        handshake, stateless = await Peer(host).shake_hands(), Peer(host)
         said: dict[str, Any] = {"name": "look", "arguments": {"whole": whole}}
-        assert (await legacy.ask("tools/call", said))["result"]["structuredContent"] == {"result": {"name": "one"}}
-        assert (await modern.ask("tools/call", said))["result"]["structuredContent"] == {"name": "one"}
-        [listed] = (await legacy.ask("tools/list", {}))["result"]["tools"]
+        assert (await handshake.ask("tools/call", said))["result"]["structuredContent"] == {"result": {"name": "one"}}
+        assert (await stateless.ask("tools/call", said))["result"]["structuredContent"] == {"name": "one"}
+        [listed] = (await handshake.ask("tools/list", {}))["result"]["tools"]
         assert list(listed["outputSchema"]["properties"]) == ["result"]

@@ -82,12 +82,12 @@ async def test_a_plain_completer_runs_in_a_thread() -> None:
         assert values_of(await peer.ask("completion/complete", wanted("two", "word"))) == [own]
 
 
-@pytest.mark.parametrize("legacy", [True, False])
-async def test_a_completion_has_a_deadline(legacy: bool) -> None:
+@pytest.mark.parametrize("handshake", [True, False])
+async def test_a_completion_has_a_deadline(handshake: bool) -> None:
     """It is that of its prompt."""
     dictionary = Dictionary(0.01)
     async with conversing(container_with(prompts=(dictionary,))) as host:
-        peer = await Peer(host).shake_hands() if legacy else Peer(host)
+        peer = await Peer(host).shake_hands() if handshake else Peer(host)
         reply = await peer.ask("completion/complete", wanted("dictionary", "word"))
         assert reply["error"]["code"] == -32603
         assert dictionary.stopped.is_set()

@@ -78,24 +78,24 @@ async def test_a_plain_function_runs_in_a_thread() -> None:
         assert text_of(await peer.ask("prompts/get", {"name": "waiting"})) == threading.current_thread().name
 
 
-@pytest.mark.parametrize("legacy", [True, False])
-async def test_a_prompt_has_a_deadline(legacy: bool) -> None:
+@pytest.mark.parametrize("handshake", [True, False])
+async def test_a_prompt_has_a_deadline(handshake: bool) -> None:
     """A prompt that is not written in time is an error of the protocol."""
     slow = Slow(timeout_seconds=0.01)
     async with conversing(container_with(prompts=(slow,))) as host:
-        peer = await Peer(host).shake_hands() if legacy else Peer(host)
+        peer = await Peer(host).shake_hands() if handshake else Peer(host)
         reply = await peer.ask("prompts/get", {"name": "slow"})
         assert reply["error"]["code"] == -32603
         assert reply["error"]["message"] == "Prompt slow did not finish within 0.01 seconds"
         assert slow.reason is CancelReason.TIMEOUT
 
 
-@pytest.mark.parametrize("legacy", [True, False])
-async def test_a_prompt_can_be_cancelled(legacy: bool) -> None:
+@pytest.mark.parametrize("handshake", [True, False])
+async def test_a_prompt_can_be_cancelled(handshake: bool) -> None:
     """Its code is stopped, and nothing is answered."""
     slow = Slow()
     async with conversing(container_with(prompts=(slow,))) as host:
-        peer = await Peer(host).shake_hands() if legacy else Peer(host)
+        peer = await Peer(host).shake_hands() if handshake else Peer(host)
         peer.send("prompts/get", {"name": "slow"}, id=7)
         await slow.started.wait()
         peer.notify("notifications/cancelled", {"requestId": 7})

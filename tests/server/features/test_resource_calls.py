@@ -64,23 +64,23 @@ async def test_a_plain_function_runs_in_a_thread() -> None:
         assert text_of(await peer.ask("resources/read", {"uri": "async://loop"})) == threading.current_thread().name
 
 
-@pytest.mark.parametrize("legacy", [True, False])
-async def test_a_resource_has_a_deadline(legacy: bool) -> None:
+@pytest.mark.parametrize("handshake", [True, False])
+async def test_a_resource_has_a_deadline(handshake: bool) -> None:
     """A resource that is not read in time is an error of the protocol."""
     slow = Slow(timeout_seconds=0.01)
     async with conversing(container_with(resources=(slow,))) as host:
-        peer = await Peer(host).shake_hands() if legacy else Peer(host)
+        peer = await Peer(host).shake_hands() if handshake else Peer(host)
         reply = await peer.ask("resources/read", {"uri": "slow://one"})
         assert reply["error"]["code"] == -32603
         assert reply["error"]["message"] == "Resource slow://one did not finish within 0.01 seconds"
 
 
-@pytest.mark.parametrize("legacy", [True, False])
-async def test_a_read_can_be_cancelled(legacy: bool) -> None:
+@pytest.mark.parametrize("handshake", [True, False])
+async def test_a_read_can_be_cancelled(handshake: bool) -> None:
     """Its code is stopped, and nothing is answered."""
     slow = Slow()
     async with conversing(container_with(resources=(slow,))) as host:
-        peer = await Peer(host).shake_hands() if legacy else Peer(host)
+        peer = await Peer(host).shake_hands() if handshake else Peer(host)
         peer.send("resources/read", {"uri": "slow://one"}, id=7)
         await slow.started.wait()
         peer.notify("notifications/cancelled", {"requestId": 7})

@@ -100,9 +100,9 @@ async def test_a_conversation(server: HttpServer, http: httpx2.AsyncClient, prob
         assert (await client.begin())["result"]["protocolVersion"] == "2024-11-05"
         await client.say(message("tools/list", id=2))
         assert [tool["name"] for tool in (await client.hear())["result"]["tools"]] == ["echo", "probe"]
-        await client.say(call("probe", id=3, token="t", legacy=True))
+        await client.say(call("probe", id=3, token="t", handshake=True))
         assert (await client.hear())["params"]["progressToken"] == "t"
-        await client.say(call("echo", {"text": "meanwhile"}, id=4, legacy=True))
+        await client.say(call("echo", {"text": "meanwhile"}, id=4, handshake=True))
         assert (await client.hear())["id"] == 4
         probe.release.set()
         assert (await client.hear())["id"] == 3
@@ -127,7 +127,7 @@ async def test_both_transports_at_once(server: HttpServer, http: httpx2.AsyncCli
     await newer.begin()
     async with connected(http, server) as older:
         await older.begin()
-        assert (await newer.post(call("echo", {"text": "x"}, legacy=True))).status_code == 200
+        assert (await newer.post(call("echo", {"text": "x"}, handshake=True))).status_code == 200
         token = older.endpoint.rpartition("=")[2]
         assert (await newer.post(message("ping"), **{"Mcp-Session-Id": token})).status_code == 404
         path = f"/sse/messages?session={newer.headers['Mcp-Session-Id']}"
@@ -140,8 +140,8 @@ async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx2.A
         assert one.endpoint != other.endpoint
         await one.begin()
         await other.begin()
-        await one.say(call("echo", {"text": "one"}, id=1, legacy=True))
-        await other.say(call("echo", {"text": "other"}, id=1, legacy=True))
+        await one.say(call("echo", {"text": "one"}, id=1, handshake=True))
+        await other.say(call("echo", {"text": "other"}, id=1, handshake=True))
         assert (await one.hear())["result"]["content"][0]["text"] == "one"
         assert (await other.hear())["result"]["content"][0]["text"] == "other"
 
@@ -173,7 +173,7 @@ async def test_leaving_stops_what_runs(server: HttpServer, http: httpx2.AsyncCli
     """The end of the stream is the end of the connection, and of its calls."""
     async with connected(http, server) as client:
         await client.begin()
-        await client.say(call("probe", legacy=True))
+        await client.say(call("probe", handshake=True))
         await probe.started.wait()
     async with asyncio.timeout(PATIENCE_SECONDS):
         await probe.cancelled.wait()
@@ -205,7 +205,7 @@ async def test_what_is_checked(http: httpx2.AsyncClient) -> None:
             assert (await client.post(ping, Host="evil.example")).status_code == 421
             assert (await client.post(ping, Origin="https://evil.example")).status_code == 403
             assert (await client.post(ping, **{"Content-Type": "text/plain"})).status_code == 415
-            assert (await client.post(call("echo", {"text": "x" * 1000}, legacy=True))).status_code == 413
+            assert (await client.post(call("echo", {"text": "x" * 1000}, handshake=True))).status_code == 413
             await client.say(message("ping", id=3))
             assert (await client.hear())["id"] == 3
 
@@ -227,7 +227,7 @@ async def test_the_end_of_the_server(server: HttpServer, http: httpx2.AsyncClien
     """When the server stops, a running call is answered before its stream ends; new streams are refused."""
     async with connected(http, server) as client, connected(http, server) as idle:
         await client.begin()
-        await client.say(call("probe", id=7, legacy=True))
+        await client.say(call("probe", id=7, handshake=True))
         await probe.started.wait()
         server.app.sessions.end_streams()
         assert await idle.stream.rest() == []

@@ -58,7 +58,7 @@ async def test_a_stream_of_a_call(server: HttpServer, http: httpx2.AsyncClient, 
     """Every event has an id of its own; only a client that knows what to do with it gets one before the first event."""
     client = Client(http, server.url)
     await client.begin(version)
-    async with client.calling(call("climb", legacy=True, token=1)) as stream:
+    async with client.calling(call("climb", handshake=True, token=1)) as stream:
         events = await stream.rest()
     assert events[0].is_priming is primed
     messages = [event.message for event in events[primed:]]
@@ -90,7 +90,7 @@ async def test_ids_are_unique_in_a_session(server: HttpServer, http: httpx2.Asyn
     await client.begin()
     seen: list[list[str]] = []
     for _ in range(3):
-        async with client.calling(call("climb", legacy=True, token=1)) as stream:
+        async with client.calling(call("climb", handshake=True, token=1)) as stream:
             seen.append([event.id or "" for event in await stream.rest()])
     ids = [event_id for stream_ids in seen for event_id in stream_ids]
     assert len(set(ids)) == len(ids)
@@ -116,7 +116,7 @@ async def test_without_resumption_there_are_no_ids(http: httpx2.AsyncClient) -> 
     async with serving(container_of(Climb()), {"sessions": {"resumable": False}}) as server:
         client = Client(http, server.url)
         await client.begin()
-        async with client.calling(call("climb", legacy=True, token=1)) as stream:
+        async with client.calling(call("climb", handshake=True, token=1)) as stream:
             assert [event.id for event in await stream.rest()] == [None] * 4
         async with client.hearing() as stream:
             server.host.registry.register(SchemaTool("fresh", {}, print))
@@ -132,7 +132,7 @@ async def test_the_stream_of_a_call_is_kept_alive(http: httpx2.AsyncClient) -> N
         client = Client(http, server.url)
         await client.begin()
         headers = {**JSON_HEADERS, **client.headers}
-        body = call("probe", legacy=True, token=1)
+        body = call("probe", handshake=True, token=1)
         async with http.stream("POST", server.url, content=body, headers=headers) as response:
             async for line in response.aiter_lines():
                 if line == ": keep-alive":
@@ -148,7 +148,7 @@ async def test_the_end_of_the_server(http: httpx2.AsyncClient) -> None:
         await client.begin()
         await another.begin("2025-06-18")
         async with (
-            client.calling(call("probe", legacy=True, token=1)) as running,
+            client.calling(call("probe", handshake=True, token=1)) as running,
             client.hearing() as news,
             another.hearing() as older,
         ):
@@ -296,7 +296,7 @@ async def test_streams_leave_no_task_behind(server: HttpServer, http: httpx2.Asy
     async with client.hearing() as stream:
         await stream.take()
         assert stream_tasks() == {"until_client_leaves"}
-        async with client.calling(call("climb", legacy=True, token=1)) as running:
+        async with client.calling(call("climb", handshake=True, token=1)) as running:
             await running.rest()
     await client.end()
     await until(lambda: not stream_tasks())

@@ -15,7 +15,7 @@ async def test_a_reply_can_be_fetched_again() -> None:
     async with serving(container_of(Echo()), STREAMED) as server, httpx2.AsyncClient(verify=False) as http:
         client = Client(http, server.url)
         assert (await client.begin()).headers["content-type"] == "application/json"
-        async with client.calling(call("echo", {"text": "x"}, id=7, legacy=True)) as reader:
+        async with client.calling(call("echo", {"text": "x"}, id=7, handshake=True)) as reader:
             primed, reply = await reader.take(), await reader.take()
             assert primed.is_priming
             assert (reply.message["id"], await reader.next()) == (7, None)
@@ -31,5 +31,5 @@ async def test_other_replies_stay_as_they_are() -> None:
         assert reply.headers["content-type"] == "application/json"
         client = Client(http, server.url)
         await client.begin()
-        plain = await client.post(call("echo", {"text": "x"}, legacy=True), Accept="application/json")
+        plain = await client.post(call("echo", {"text": "x"}, handshake=True), Accept="application/json")
         assert plain.headers["content-type"] == "application/json"

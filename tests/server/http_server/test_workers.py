@@ -123,20 +123,20 @@ async def test_one_session_at_two_workers(workers: Fleet, tmp_path: Path) -> Non
     async with lines(workers) as (one, other):
         await one.begin(**ABLE)
         other.headers = one.headers
-        async with one.calling(call("greet", legacy=True)) as stream:
+        async with one.calling(call("greet", handshake=True)) as stream:
             event = await stream.take()
             question = (await stream.take() if event.is_priming else event).message
             answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Bo"}}}
             assert (await other.post(json.dumps(answer).encode())).status_code == 202
             assert text_of((await stream.take()).message) == "Hello, Bo!"
-        async with one.calling(call("work", {"pipe": str(pipe)}, id=2, token=1, legacy=True)) as stream:
+        async with one.calling(call("work", {"pipe": str(pipe)}, id=2, token=1, handshake=True)) as stream:
             last = await progress(stream)
         async with other.hearing(last) as stream:
             await asyncio.to_thread(pipe.write_text, "written", encoding="utf-8")
             await progress(stream)
             assert text_of((await stream.take()).message) == "written"
             assert await stream.rest() == []
-        async with one.calling(call("hang", {"trace": str(trace)}, id=3, token=1, legacy=True)) as stream:
+        async with one.calling(call("hang", {"trace": str(trace)}, id=3, token=1, handshake=True)) as stream:
             await progress(stream)
             body = message("notifications/cancelled", {"requestId": 3}, id=None)
             assert (await other.post(body)).status_code == 202
@@ -145,7 +145,7 @@ async def test_one_session_at_two_workers(workers: Fleet, tmp_path: Path) -> Non
         await one.ask("resources/subscribe", {"uri": "note://one"})
         async with other.hearing() as news:
             assert (await news.take()).is_priming
-            await one.post(call("touch", id=4, legacy=True))
+            await one.post(call("touch", id=4, handshake=True))
             assert (await news.take()).message["params"] == {"uri": "note://one"}
 
 

@@ -1,4 +1,4 @@
-"""Tools that run only when a person said yes, in both generations of the protocol."""
+"""Tools that run only when a person said yes, in both eras of the protocol."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -191,7 +191,7 @@ async def test_a_late_no_does_not_become_a_yes() -> None:
     ],
 )
 async def test_with_a_handshake(answer: Mapping[str, Any], reason: str | None) -> None:
-    """In the other generation the server asks while the call waits; there too only a yes is one."""
+    """In the other era the server asks while the call waits; there too only a yes is one."""
     tool = Delete()
     async with ServerHost(server_with(tool)) as host:
         client = HandshakeClient(host, elicitation={})

@@ -205,7 +205,7 @@ async def test_a_deadline_still_holds_after_a_question(ceiling: float) -> None:
         transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
         transport.send(message("notifications/initialized", id=None))
         await transport.receive()
-        transport.send(call("ask_and_hang", legacy=True))
+        transport.send(call("ask_and_hang", handshake=True))
         question = json.loads(await transport.receive())
         await asyncio.sleep(3 * SHORT)  # sleeps: the time in which the call's clock must stand still
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Ada"}}}

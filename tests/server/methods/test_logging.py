@@ -129,7 +129,7 @@ async def test_messages_go_to_the_stream_of_their_call() -> None:
         client = Client(http, server.url)
         await client.begin("2025-06-18")
         async with client.hearing() as news:
-            async with client.calling(call("speak", legacy=True)) as stream:
+            async with client.calling(call("speak", handshake=True)) as stream:
                 events = [event.message for event in await stream.rest()]
             assert [event.get("method") for event in events] == ["notifications/message"] * 2 + [None]
             await client.end()

@@ -285,7 +285,7 @@ async def test_sessions_and_refusals_are_seen() -> None:
         page = await seen.scrape()
         assert page.value("axolotl_sessions") == 1
         await client.end()
-        assert (await client.post(call("echo", legacy=True))).status_code == 404
+        assert (await client.post(call("echo", handshake=True))).status_code == 404
         assert (await seen.http.get(f"{seen.root}/elsewhere")).status_code == 404
         page = await seen.scrape()
     assert page.value("axolotl_sessions") == 0

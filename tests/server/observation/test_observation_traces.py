@@ -244,7 +244,7 @@ async def test_a_session_is_named_by_a_digest(telemetry: Telemetry) -> None:
         client = Client(http, server.url)
         await client.begin()
         for _ in range(2):
-            await client.post(call("echo", legacy=True))
+            await client.post(call("echo", handshake=True))
     names = {said(span).get("mcp.session.id") for span in telemetry.spans if span.name != "initialize"}
     [name] = names
     assert len(str(name)) == 32

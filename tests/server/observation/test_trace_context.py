@@ -73,9 +73,9 @@ async def test_a_session_carries_traces_too() -> None:
     async with serving(container()) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
         client = Client(http, server.url)
         await client.begin()
-        traced = await client.post(call("trace", legacy=True), traceparent=HEADER)
+        traced = await client.post(call("trace", handshake=True), traceparent=HEADER)
         assert text_of(traced.json()) == f"{HEADER} None None"
-        assert text_of((await client.post(call("trace", legacy=True))).json()) == "none"
+        assert text_of((await client.post(call("trace", handshake=True))).json()) == "none"
 
 
 async def test_every_feature_learns_of_it() -> None:

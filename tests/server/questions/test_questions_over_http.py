@@ -55,7 +55,7 @@ async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, h
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
     async with client.hearing() as news:
-        async with client.calling(call("greet", legacy=True)) as stream:
+        async with client.calling(call("greet", handshake=True)) as stream:
             question = (await stream.take()).message
             assert question["method"] == "elicitation/create"
             assert await client.answer(question) == 202
@@ -70,7 +70,7 @@ async def test_another_session_cannot_answer(server: HttpServer, http: httpx2.As
     mine, theirs = AbleClient(http, server.url), AbleClient(http, server.url)
     await mine.begin(VERSION, **ABLE)
     await theirs.begin(VERSION, **ABLE)
-    async with mine.calling(call("greet", legacy=True)) as stream:
+    async with mine.calling(call("greet", handshake=True)) as stream:
         question = (await stream.take()).message
         assert await theirs.answer(question, {"action": "decline"}) == 202
         nobody = AbleClient(http, server.url)
@@ -83,7 +83,7 @@ async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http
     """The model is told, and nothing waits."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
-    reply = await client.post(call("greet", legacy=True), Accept="application/json")
+    reply = await client.post(call("greet", handshake=True), Accept="application/json")
     assert reply.json()["result"]["isError"]
     assert text_of(reply.json()) == "The client cannot be asked: it does not accept an event stream"
     assert not server.host.handler.inflight
@@ -93,7 +93,7 @@ async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http:
     """A call that waits for an answer ends with its session."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
-    async with client.calling(call("greet", legacy=True)) as stream:
+    async with client.calling(call("greet", handshake=True)) as stream:
         question = (await stream.take()).message
         assert (await client.end()).status_code == 204
         await until(lambda: not server.host.handler.inflight)
@@ -106,7 +106,7 @@ async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx2.As
     """A client that lost its connection may still answer, and hears the reply when it comes back."""
     client = AbleClient(http, server.url)
     await client.begin("2025-11-25", **ABLE)
-    async with client.calling(call("greet", legacy=True)) as stream:
+    async with client.calling(call("greet", handshake=True)) as stream:
         assert (await stream.take()).is_priming
         asked = await stream.take()
     assert await client.answer(asked.message) == 202
@@ -120,7 +120,7 @@ async def test_many_sessions_are_asked_at_once(server: HttpServer, http: httpx2.
     clients = [AbleClient(http, server.url) for _ in range(10)]
     for client in clients:
         await client.begin(VERSION, **ABLE)
-    streams = [client.calling(call("greet", legacy=True)) for client in clients]
+    streams = [client.calling(call("greet", handshake=True)) for client in clients]
     readers = [await stream.__aenter__() for stream in streams]
     questions = [(await reader.take()).message for reader in readers]
     assert {question["id"] for question in questions} == {1}

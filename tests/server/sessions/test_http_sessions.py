@@ -53,7 +53,7 @@ async def test_a_handshake_begins_a_session(client: Client) -> None:
     assert len(session_id) >= 32
     assert session_id.isascii()
     assert session_id.isprintable()
-    assert "mcp-session-id" not in (await client.post(call("echo", legacy=True))).headers
+    assert "mcp-session-id" not in (await client.post(call("echo", handshake=True))).headers
     another = Client(client.http, client.url)
     assert (await another.begin()).headers["mcp-session-id"] != session_id
 
@@ -66,7 +66,7 @@ async def test_a_failed_handshake_begins_no_session(client: Client, server: Http
     assert len(server.app.sessions) == before
 
 
-@pytest.mark.parametrize("body", [call("echo", legacy=True), message("ping"), INITIALIZED, message("tools/list")])
+@pytest.mark.parametrize("body", [call("echo", handshake=True), message("ping"), INITIALIZED, message("tools/list")])
 async def test_a_request_without_a_session_is_refused(client: Client, body: bytes) -> None:
     """Whoever shook no hands is told so."""
     assert (await client.post(body)).status_code == 400
@@ -76,7 +76,7 @@ async def test_a_request_without_a_session_is_refused(client: Client, body: byte
 async def test_an_unknown_session_is_not_found(client: Client, session: str) -> None:
     """A session that is not there, as after a restart, is 404, so that the client begins anew."""
     header = {"Mcp-Session-Id": session.encode("latin-1")}
-    for body in (call("echo", legacy=True), message("ping"), INITIALIZED):
+    for body in (call("echo", handshake=True), message("ping"), INITIALIZED):
         reply = await client.http.post(client.url, content=body, headers={**JSON_HEADERS, **header})  # type: ignore[arg-type]
         assert reply.status_code == 404
 
@@ -104,7 +104,7 @@ async def test_ending_needs_a_session(client: Client) -> None:
 
 async def test_the_error_of_a_missing_session_echoes_the_request(client: Client) -> None:
     """Also a refusal of the transport belongs to its request."""
-    reply = await client.post(call("echo", id="me", legacy=True))
+    reply = await client.post(call("echo", id="me", handshake=True))
     assert reply.json()["id"] == "me"
 
 
@@ -152,7 +152,7 @@ async def test_sessions_do_not_see_each_other(client: Client, http: httpx2.Async
     older, newer = Client(http, client.url), Client(http, client.url)
     await older.begin("2025-06-18")
     await newer.begin("2025-11-25")
-    wrong = call("echo", {"text": 1}, legacy=True)
+    wrong = call("echo", {"text": 1}, handshake=True)
     assert "error" in (await older.post(wrong)).json()
     assert "result" in (await newer.post(wrong)).json()
 
@@ -203,7 +203,7 @@ async def test_a_session_in_use_does_not_expire(http: httpx2.AsyncClient) -> Non
         client = Client(http, server.url)
         await client.begin()
         (session,) = server.app.sessions._by_id.values()
-        running = asyncio.ensure_future(client.post(call("probe", legacy=True)))
+        running = asyncio.ensure_future(client.post(call("probe", handshake=True)))
         await probe.started.wait()
         session.last_used -= 2000
         server.app.sessions._drop_idle()
@@ -234,7 +234,7 @@ async def test_a_stream_hears_of_new_tools(http: httpx2.AsyncClient) -> None:
             assert [tool["name"] for tool in listed] == ["echo", "fresh"]
             server.host.registry.unregister("ECHO")
             assert await event_of(lines) == changed
-            assert "error" in (await client.post(call("echo", legacy=True))).json()
+            assert "error" in (await client.post(call("echo", handshake=True))).json()
 
 
 async def test_a_stream_hears_of_changes_made_in_threads(http: httpx2.AsyncClient) -> None:
@@ -325,10 +325,10 @@ async def test_ending_a_session_stops_its_calls(http: httpx2.AsyncClient) -> Non
         leaving, staying = Client(http, server.url), Client(http, server.url)
         await leaving.begin()
         await staying.begin()
-        stopped = asyncio.ensure_future(leaving.post(call("probe", legacy=True)))
+        stopped = asyncio.ensure_future(leaving.post(call("probe", handshake=True)))
         await probe.started.wait()
         probe.started.clear()
-        going_on = asyncio.ensure_future(staying.post(call("probe", legacy=True)))
+        going_on = asyncio.ensure_future(staying.post(call("probe", handshake=True)))
         await probe.started.wait()
         await leaving.end()
         await probe.cancelled.wait()

@@ -57,7 +57,7 @@ class Talker(ITool[Told, str]):
 
 
 def talk(name: str = "", id: int = 1) -> bytes:
-    return call("talker", {"name": name}, id=id, token=f"token {name}", legacy=True)
+    return call("talker", {"name": name}, id=id, token=f"token {name}", handshake=True)
 
 
 def said(events: Sequence[Event]) -> list[Any]:
@@ -337,7 +337,7 @@ async def test_a_call_can_hang_up(http: httpx2.AsyncClient) -> None:
     async with serving(container_of(shy), {"sessions": {"retry_seconds": 0.25}}) as server:
         client = Client(http, server.url)
         await client.begin()
-        async with client.calling(call("shy", legacy=True)) as stream:
+        async with client.calling(call("shy", handshake=True)) as stream:
             primed, sent_away = await stream.rest()
         assert primed.is_priming
         assert (sent_away.retry, sent_away.data) == (250, None)
@@ -359,7 +359,7 @@ async def test_older_clients_are_not_hung_up_on(http: httpx2.AsyncClient, versio
     async with serving(container_of(shy)) as server:
         client = Client(http, server.url)
         await client.begin(version)
-        assert (await client.post(call("shy", legacy=True))).json()["result"]["content"][0]["text"] == "patience"
+        assert (await client.post(call("shy", handshake=True))).json()["result"]["content"][0]["text"] == "patience"
 
 
 async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx2.AsyncClient) -> None:
@@ -373,7 +373,7 @@ async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx2.AsyncClient) 
             await client.begin()
             stateless = await http.post(server.url, content=call("shy"), headers=mirrored(name="shy"))
             accept = "application/json" if resumable else JSON_HEADERS["Accept"]
-            replies = [stateless, await client.post(call("shy", legacy=True), Accept=accept)]
+            replies = [stateless, await client.post(call("shy", handshake=True), Accept=accept)]
             assert [reply.json()["result"]["content"][0]["text"] for reply in replies] == ["patience", "patience"]
 
 
@@ -406,7 +406,7 @@ async def test_a_question_waits_for_its_client(http: httpx2.AsyncClient) -> None
     async with serving(container_of(Curious())) as server:
         client = Client(http, server.url)
         await client.begin(elicitation={"form": {}})
-        async with client.calling(call("curious", legacy=True)) as stream:
+        async with client.calling(call("curious", handshake=True)) as stream:
             primed = await stream.take()
         async with client.hearing(primed.id) as stream:
             assert (await stream.take()).is_priming
@@ -463,7 +463,7 @@ async def test_a_broken_store_costs_resumption_only(
                 assert response.status_code == 503
             talker.end()
             assert said(await stream.rest()) == ["done "]
-        async with client.calling(call("shy", legacy=True)) as stream:
+        async with client.calling(call("shy", handshake=True)) as stream:
             assert said(await stream.rest()) == ["patience"]
         await client.end()
     assert "the event store does not" in caplog.text

@@ -176,7 +176,7 @@ def refusal(reply: httpx2.Response) -> tuple[int, str]:
 
 
 def talk(id: int = 1) -> bytes:
-    return call("talker", {}, id=id, token="token", legacy=True)
+    return call("talker", {}, id=id, token="token", handshake=True)
 
 
 async def progress(stream: EventReader) -> int:
@@ -194,11 +194,11 @@ async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], ht
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "traveller", "version": "1"}}
     reply = await client.post(message("initialize", hello))
     client.headers = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
-    early = await client.at(other).post(call("mutter", legacy=True))
+    early = await client.at(other).post(call("mutter", handshake=True))
     assert "send notifications/initialized first" in early.text
     assert (await client.at(other).post(message("notifications/initialized", id=None))).status_code == 202
     for worker in (one, other, one):
-        assert text_of((await client.at(worker).post(call("mutter", legacy=True))).json()) == "done"
+        assert text_of((await client.at(worker).post(call("mutter", handshake=True))).json()) == "done"
     [restored] = other.server.app.sessions.all()
     assert restored.client is not None
     assert (restored.client.name, restored.era and restored.era.revision.name) == ("traveller", "2025-06-18")
@@ -237,7 +237,7 @@ async def test_a_question_is_answered_elsewhere(
     """An answer reaches the call that asked, wherever it was sent."""
     one, other = workers
     client = await begun(http, one, version)
-    async with client.calling(call("greet", legacy=True)) as stream:
+    async with client.calling(call("greet", handshake=True)) as stream:
         event = await stream.take()
         question = (await stream.take() if event.is_priming else event).message
         assert question["method"] == "elicitation/create"
@@ -249,8 +249,8 @@ async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker],
     """Two processes may ask one client at the same time, and each gets its own answer."""
     one, other = workers
     client = await begun(http, one, "2025-06-18")
-    first, second = client.calling(call("greet", id=1, legacy=True)), client.at(other)
-    async with first as mine, second.calling(call("greet", id=2, legacy=True)) as theirs:
+    first, second = client.calling(call("greet", id=1, handshake=True)), client.at(other)
+    async with first as mine, second.calling(call("greet", id=2, handshake=True)) as theirs:
         asked = [(await mine.take()).message, (await theirs.take()).message]
         assert asked[0]["id"] != asked[1]["id"]
         for number, question in enumerate(asked):
@@ -278,9 +278,9 @@ async def test_a_level_holds_everywhere(workers: tuple[Worker, Worker], http: ht
     one, other = workers
     client = await begun(http, one, "2025-06-18")
     await client.ask("logging/setLevel", {"level": "error"})
-    assert (await client.at(other).post(call("mutter", legacy=True))).headers["content-type"] == "application/json"
+    assert (await client.at(other).post(call("mutter", handshake=True))).headers["content-type"] == "application/json"
     await client.at(other).ask("logging/setLevel", {"level": "debug"})
-    reply = await client.post(call("mutter", legacy=True))
+    reply = await client.post(call("mutter", handshake=True))
     assert reply.headers["content-type"] == "text/event-stream"
     assert "notifications/message" in reply.text
 
@@ -495,7 +495,7 @@ async def test_an_outage(http: httpx2.AsyncClient) -> None:
                     pass
             for worker in (one, other):
                 assert await client.at(worker).ask("ping") == {}
-            async with client.calling(call("greet", legacy=True)) as stream:
+            async with client.calling(call("greet", handshake=True)) as stream:
                 event = await stream.take()
                 question = (await stream.take() if event.is_priming else event).message
                 assert await client.at(other).answer(question) == 202

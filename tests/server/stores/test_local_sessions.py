@@ -234,7 +234,7 @@ async def test_an_answer_reaches_who_asked(tmp_path: Path) -> None:
     async with serving(Container(), shared) as one, serving(Container(), shared) as other, httpx2.AsyncClient() as http:
         client = Client(http, one.url)
         await client.begin(elicitation={"form": {}})
-        async with client.calling(call("ask", legacy=True)) as events:
+        async with client.calling(call("ask", handshake=True)) as events:
             assert (await events.take()).is_priming
             asked = (await events.take()).message
             answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"name": "Ann"}}}

@@ -38,7 +38,7 @@ async def over_stdio(**environment: str) -> AsyncIterator[Process]:
 
 def asked(name: str, arguments: Any = None, id: int | str = 1) -> bytes:
     """Write a call as clients with a handshake do."""
-    return call(name, arguments, id=id, legacy=True)
+    return call(name, arguments, id=id, handshake=True)
 
 
 def answer(question: Any, name: str) -> bytes:

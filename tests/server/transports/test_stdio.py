@@ -158,7 +158,7 @@ async def test_tools_that_would_end_the_process_end_their_call() -> None:
         assert (await server.end())[:2] == (0, [])
 
 
-async def test_both_generations_share_a_stream() -> None:
+async def test_both_eras_share_a_stream() -> None:
     """A client may shake hands and send stateless requests besides."""
     async with serving() as server:
         params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
@@ -166,7 +166,7 @@ async def test_both_generations_share_a_stream() -> None:
         assert (await server.hear())["result"]["protocolVersion"] == "2025-06-18"
         server.say(message("notifications/initialized", id=None), call("echo", {"text": "x"}, id=2))
         assert (await server.hear())["result"]["resultType"] == "complete"
-        server.say(call("echo", {"text": "x"}, id=3, legacy=True))
+        server.say(call("echo", {"text": "x"}, id=3, handshake=True))
         assert "resultType" not in (await server.hear())["result"]
         assert (await server.end())[0] == 0
 

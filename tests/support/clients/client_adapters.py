@@ -102,7 +102,7 @@ class IPeer(ABC):
 
     async def want_logs(self, level: LoggingLevel) -> None:
         """Say from which level on log messages are wanted."""
-        if self.way.modern:
+        if self.way.stateless:
             self.meta[LOG_LEVEL_META_KEY] = level
         else:
             await self.set_level(level)

@@ -1,4 +1,4 @@
-"""The ways to a server: which client, in which generation of the protocol, over which transport."""
+"""The ways to a server: which client, in which era of the protocol, over which transport."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -19,7 +19,7 @@ class Way:
     transport: Transport
 
     @property
-    def modern(self) -> bool:
+    def stateless(self) -> bool:
         """Whether it leads to the stateless revision."""
         return self.mode != "legacy"
 
@@ -41,15 +41,15 @@ WAYS = (
     Way("fastmcp", "auto", "stdio"),
     Way("fastmcp", "auto", "http"),
 )
-LEGACY_WAYS = tuple(way for way in WAYS if not way.modern)
-MODERN_WAYS = tuple(way for way in WAYS if way.modern)
-LISTENING_WAYS = tuple(way for way in MODERN_WAYS if way.library == "official")
+HANDSHAKE_WAYS = tuple(way for way in WAYS if not way.stateless)
+STATELESS_WAYS = tuple(way for way in WAYS if way.stateless)
+LISTENING_WAYS = tuple(way for way in STATELESS_WAYS if way.library == "official")
 """Those whose client can listen for changes without a session."""
-RESUMING_WAYS = tuple(way for way in LEGACY_WAYS if way.transport == "http")
+RESUMING_WAYS = tuple(way for way in HANDSHAKE_WAYS if way.transport == "http")
 """Those whose client comes back when a connection breaks."""
 SHARED_WAYS = tuple(way for way in WAYS if way.transport != "stdio")
 """Those that lead to one and the same server."""
 
 by_every_way = pytest.mark.parametrize("peer", WAYS, ids=str, indirect=True)
-by_legacy_ways = pytest.mark.parametrize("peer", LEGACY_WAYS, ids=str, indirect=True)
-by_modern_ways = pytest.mark.parametrize("peer", MODERN_WAYS, ids=str, indirect=True)
+by_handshake_ways = pytest.mark.parametrize("peer", HANDSHAKE_WAYS, ids=str, indirect=True)
+by_stateless_ways = pytest.mark.parametrize("peer", STATELESS_WAYS, ids=str, indirect=True)

@@ -59,7 +59,7 @@ async def connected(way: Way, places: Places) -> AsyncIterator[IPeer]:
         else:
             fast = fastmcp.Client(_fast_transport(way, places, wire), **_fast_options(way, person, tasks))
             peer = FastPeer(way, person, wire, tasks, await stack.enter_async_context(fast))
-        if way.transport == "http" and not way.modern:
+        if way.transport == "http" and not way.stateless:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await wire.listening.wait()
         yield peer

@@ -62,7 +62,7 @@ class HandCall:
 
 
 class HandshakeClient:
-    """A client of the generation with a handshake, in the same process."""
+    """A client of the era with a handshake, in the same process."""
 
     def __init__(self, host: ServerHost, **capabilities: Any) -> None:
         self._transport = MemoryTransport(host.handler)
@@ -76,7 +76,7 @@ class HandshakeClient:
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: int = 1) -> None:
         """Call a tool."""
-        self._transport.send(call(name, arguments, id=id, legacy=True))
+        self._transport.send(call(name, arguments, id=id, handshake=True))
 
     def cancel(self, id: int) -> None:
         """Take a call back."""

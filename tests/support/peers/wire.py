@@ -42,11 +42,11 @@ def call(
     *,
     id: int | str = 1,
     token: int | str | None = None,
-    legacy: bool = False,
+    handshake: bool = False,
 ) -> bytes:
     """Write a call of a tool."""
     params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
-    meta = dict({} if legacy else META)
+    meta = dict({} if handshake else META)
     if token is not None:
         meta["progressToken"] = token
     return message("tools/call", {**params, "_meta": meta}, id=id)

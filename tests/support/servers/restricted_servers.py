@@ -1,4 +1,4 @@
-"""Servers on which some may use more than others, and clients that speak either generation of the protocol."""
+"""Servers on which some may use more than others, and clients that speak either era of the protocol."""
 
 import asyncio
 import json
@@ -181,11 +181,11 @@ class ServedToAll(Served):
 
 
 class Speaker:
-    """A client that speaks one generation of the protocol, and shows replies as they came."""
+    """A client that speaks one era of the protocol, and shows replies as they came."""
 
-    def __init__(self, host: ServerHost, principal: Principal = ANONYMOUS, *, legacy: bool = False) -> None:
+    def __init__(self, host: ServerHost, principal: Principal = ANONYMOUS, *, handshake: bool = False) -> None:
         self._transport = MemoryTransport(host.handler, principal)
-        self._legacy = legacy
+        self._handshake = handshake
         self._ids = 0
 
     async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
@@ -198,7 +198,7 @@ class Speaker:
 
     def send(self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None) -> None:
         """Send a message."""
-        meta = {} if self._legacy else {"_meta": {**META, **(params or {}).get("_meta", {})}}
+        meta = {} if self._handshake else {"_meta": {**META, **(params or {}).get("_meta", {})}}
         self._transport.send(message(method, {**(params or {}), **meta}, id=id))
 
     async def receive(self) -> Any:
@@ -207,8 +207,8 @@ class Speaker:
             return json.loads(await self._transport.receive())
 
     async def shake_hands(self) -> None:
-        """Begin, where the generation has a beginning."""
-        if self._legacy:
+        """Begin, where the era has a beginning."""
+        if self._handshake:
             await self.ask("initialize", INITIALIZE)
             self.send("notifications/initialized", id=None)
 
@@ -234,14 +234,14 @@ async def speaking(
     authorization: Mapping[str, Any],
     principal: Principal = ANONYMOUS,
     *,
-    legacy: bool = False,
+    handshake: bool = False,
     container: containers.Container | None = None,
     **settings: Any,
 ) -> AsyncIterator[Speaker]:
     """Start a server and speak to it."""
     flags = {"authorization": authorization, **settings}
     async with ServerHost(offering() if container is None else container, flags=flags) as host:
-        speaker = Speaker(host, principal, legacy=legacy)
+        speaker = Speaker(host, principal, handshake=handshake)
         await speaker.shake_hands()
         try:
             yield speaker

@@ -104,7 +104,7 @@ def spec_for(declared: Any) -> ToolSpec:
 
 @pytest.mark.parametrize(("declared", "output"), OUTPUTS, ids=[f"{n}" for n in range(len(OUTPUTS))])
 async def test_the_answer_is_the_same(declared: Any, output: Any) -> None:
-    """A caller of either generation is told the same again, but for the mark that it was told before."""
+    """A caller of either era is told the same again, but for the mark that it was told before."""
     tool = Given(declared, output)
     record = output_writer(spec_for(declared))(output, "others")
     async with connect(container_of(tool)) as client:
