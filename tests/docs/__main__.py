@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.docs.comparison import comparison_table, try_projects
 from tests.docs.methods import methods_table
 from tests.docs.metrics import metrics_table
 from tests.docs.pages import ROOT, Block, blocks_in, example_text, page_names, read_page, with_region
@@ -22,6 +23,7 @@ _TABLES: Final[dict[str, Callable[[str], str]]] = {
     "metrics": lambda page: metrics_table(),
     "methods": lambda page: asyncio.run(methods_table()),
     "errors": lambda page: asyncio.run(errors_table()),
+    "comparison": lambda page: comparison_table(try_projects()),
     "refusals": lambda page: asyncio.run(refusals_table()),
 }
 

@@ -1,16 +1,28 @@
-"""python -m tests.docs.peers: try what the first page says about the official SDK and FastMCP."""
+"""python -m tests.docs.peers: what Axolotl, the official SDK and FastMCP do and have, as JSON."""
 
 import asyncio
+import inspect
 import json
 import logging
+import re
 import warnings
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Final
 
 import httpx2
 from pydantic import BaseModel
 
-_STATELESS: Final = "2026-07-28"
+import axolotl_cli
+import axolotl_core
+import axolotl_server
+from axolotl_core.protocol.versions import REVISIONS
+from tests.support.tools import container_of
+
+_HANDSHAKE, _STATELESS = REVISIONS[-2].name, REVISIONS[-1].name
 _HEADERS: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 _ROOT: Final = "http://127.0.0.1:8000"
 _META: Final = {
@@ -20,49 +32,78 @@ _META: Final = {
 
 
 class Name(BaseModel):
-    """What somebody is asked for."""
+    """The answer to a question."""
 
     name: str
 
 
-def define_tools(server: Any, context: Any) -> Any:
-    """Give a server three tools; `context` is the type of a parameter through which one can ask."""
-
-    async def add(a: int, b: int) -> int:
-        return a + b
-
-    async def crash() -> str:
-        raise ValueError("swordfish")
-
-    async def ask(ctx: Any) -> str:
-        return str(await ctx.elicit("Who?", Name))
-
-    ask.__annotations__["ctx"] = context
-    server.tool()(add)
-    server.tool()(crash)
-    server.tool()(ask)
-    return server
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
 
 
-async def try_out(app: Any) -> dict[str, bool]:
-    """Ask a server over its ASGI application."""
+async def crash() -> str:
+    """Fail."""
+    raise ValueError("swordfish")
+
+
+async def call_everything(app: Any, lifespan: AbstractAsyncContextManager[Any]) -> dict[str, bool]:
+    """Call the tools of a server through its ASGI application."""
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url=_ROOT)
-    async with app.router.lifespan_context(app), http as client:
+    async with lifespan, http as client:
+        handshakes = [await _initialize(client, one.name) for one in REVISIONS if not one.stateless]
         return {
-            "handshake": (await _initialize(client)).status_code == 200,
-            "stateless": not await _fails(client, "add", {"a": 1, "b": 2}),
+            "all revisions": all(reply.status_code == 200 for reply in handshakes)
+            and all(one.name in reply.text for one, reply in zip(REVISIONS[:-1], handshakes, strict=True))
+            and not await _fails(client, "add", {"a": 1, "b": 2}),
             "any case": not await _fails(client, "ADD", {"a": 1, "b": 2}),
-            "coerced": not await _fails(client, "add", {"a": "1", "b": 2}),
-            "unknown ignored": not await _fails(client, "add", {"a": 1, "b": 2, "c": 3}),
+            "strict types": await _fails(client, "add", {"a": "1", "b": 2}),
+            "unknown refused": await _fails(client, "add", {"a": 1, "b": 2, "c": 3}),
             "exceptions hidden": "swordfish" not in await _call(client, "crash", {}),
             "asks in the body": "input_required" in await _call(client, "ask", {}),
-            "foreign host refused": (await _initialize(client, host="evil.example")).is_error,
-            "foreign origin refused": (await _initialize(client, origin="https://evil.example")).is_error,
+            "rebinding refused": (await _initialize(client, host="evil.example")).is_error
+            and (await _initialize(client, origin="https://evil.example")).is_error,
         }
 
 
-async def _initialize(client: httpx2.AsyncClient, **headers: str) -> httpx2.Response:
-    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "docs", "version": "1"}}
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The source of a project, and the options that a tool has there."""
+
+    packages: tuple[ModuleType, ...]
+    options: set[str]
+
+    def facts(self) -> dict[str, bool]:
+        """Look for features by the names that are defined in the source, and by the options of a tool."""
+        files = [file for package in self.packages for file in Path(package.__path__[0]).rglob("*.py")]
+        text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+        names = set(re.findall(r"^\s*(?:class|(?:async )?def) (\w+)", text, re.MULTILINE))
+        return {
+            "token verification": _any(names, r"I?TokenVerifier"),
+            "authorization": not self.options.isdisjoint({"auth", "scopes"}),
+            "audit": _any(names, r".*Audit.*"),
+            "approval": "requires_approval" in self.options,
+            "idempotency and breakers": {"idempotency", "breaker"} <= self.options,
+            "deadlines": not self.options.isdisjoint({"timeout", "timeout_seconds"}),
+            "concurrency limits": "max_concurrency" in self.options,
+            "rate limits": _any(names, r".*(?:RateLimiting|Quota).*"),
+            "retries": _any(names, r"Retry(?:Middleware|Layer)"),
+            "response caching": _any(names, r".*Caching(?:Middleware|Layer)"),
+            "injection": "import containers" in text or "Depends," in text,
+            "telemetry": "opentelemetry" in text,
+            "client": any("Client" in getattr(package, "__all__", dir(package)) for package in self.packages),
+            "composition": {"from_openapi", "mount"} <= names,
+        }
+
+
+def _any(names: set[str], pattern: str) -> bool:
+    return any(re.fullmatch(pattern, name) for name in names)
+
+
+async def _initialize(
+    client: httpx2.AsyncClient, revision: str = REVISIONS[-2].name, **headers: str
+) -> httpx2.Response:
+    params = {"protocolVersion": revision, "capabilities": {}, "clientInfo": {"name": "docs", "version": "1"}}
     message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
     return await client.post("/mcp", headers={**_HEADERS, **headers}, json=message)
 
@@ -79,17 +120,52 @@ async def _fails(client: httpx2.AsyncClient, name: str, arguments: dict[str, Any
     return '"isError":true' in answer or '"error":' in answer
 
 
+async def try_axolotl() -> dict[str, bool]:
+    """Try Axolotl itself."""
+
+    async def ask(context: axolotl_core.ToolContext) -> str:
+        return (await context.ask(Name, "Who?")).name
+
+    tools = [axolotl_core.tool(one) for one in (add, crash, ask)]
+    host = axolotl_server.ServerHost(container_of(*tools))
+    async with host:
+        found = await call_everything(axolotl_server.make_app(host), _Nothing())
+    options = {*axolotl_core.IFeature.__annotations__, *axolotl_core.ITool.__annotations__}
+    return found | Source((axolotl_core, axolotl_server, axolotl_cli), options).facts()
+
+
+async def try_peer(package: ModuleType, server: Any, context: Any, app: str) -> dict[str, bool]:
+    """Try a server of another project; `app` names the method that makes its ASGI application."""
+
+    async def ask(ctx: Any) -> str:
+        return str(await ctx.elicit("Who?", Name))
+
+    ask.__annotations__["ctx"] = context
+    for one in (add, crash, ask):
+        server.tool()(one)
+    application = getattr(server, app)()
+    found = await call_everything(application, application.router.lifespan_context(application))
+    return found | Source((package,), set(inspect.signature(server.tool).parameters)).facts()
+
+
+class _Nothing(AbstractAsyncContextManager[None]):
+    async def __aexit__(self, *error: object) -> None: ...
+
+
 async def main() -> None:
     """Print what was found, by project."""
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
     import fastmcp
-    import mcp.server.mcpserver as official_sdk
+    import mcp
+    import mcp.server.mcpserver as official
 
-    official = define_tools(official_sdk.MCPServer("docs"), official_sdk.Context).streamable_http_app()
-    fast = define_tools(fastmcp.FastMCP("docs"), fastmcp.Context).http_app()
-    found = {"mcp": await try_out(official), "fastmcp": await try_out(fast)}
-    print(json.dumps({"versions": {name: version(name) for name in found}, **found}))
+    found = {
+        "axolotl": await try_axolotl(),
+        "mcp": await try_peer(mcp, official.MCPServer("docs"), official.Context, "streamable_http_app"),
+        "fastmcp": await try_peer(fastmcp, fastmcp.FastMCP("docs"), fastmcp.Context, "http_app"),
+    }
+    print(json.dumps({"versions": {name: version(name) for name in ("mcp", "fastmcp")}, **found}))
 
 
 if __name__ == "__main__":

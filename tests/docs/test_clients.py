@@ -1,4 +1,4 @@
-"""The configuration of clients starts a server that answers, and the call to try works."""
+"""The client configurations on the pages start a server that answers."""
 
 import json
 import re
@@ -39,7 +39,7 @@ URLS = {entry["url"] for entry in ENTRIES if "url" in entry}
 
 @pytest.mark.parametrize("command", sorted(COMMANDS))
 def test_command(command: tuple[str, ...]) -> None:
-    """The command answers `initialize` on its standard output and ends with its input."""
+    """The command answers `initialize` and ends when its input is closed."""
     places = {"/path/to/venv/bin": str(Path(sys.executable).parent), "/path/to/project": str(EXAMPLES)}
     words = list(command)
     for shown, real in places.items():
@@ -51,15 +51,16 @@ def test_command(command: tuple[str, ...]) -> None:
 
 
 def test_url() -> None:
-    """The URL is the one that the server has by default."""
+    """The URL is the default one."""
     http = HttpSettings()
     assert {f"http://{http.host}:{http.port}{http.path}"} == URLS
 
 
 async def test_call_to_try() -> None:
-    """The call that the first page shows is answered as it says."""
-    shown = next(block.text for block in blocks("console") if block.page == "README.md" and "curl" in block.text)
-    reply = next(block for block in blocks("json") if block.page == "README.md" and '"jsonrpc"' in block.text)
+    """The call that a server suggests when it starts is answered as a page shows."""
+    page = "docs/operate/transports.md"
+    shown = next(block.text for block in blocks("console") if block.page == page and "curl" in block.text)
+    reply = next(block for block in blocks("json") if block.page == page and '"jsonrpc"' in block.text)
     words = shlex.split(shown.partition("Try it:")[2].partition("Press")[0].replace("\\\n", " "))
     headers = dict(words[index + 1].split(": ", 1) for index, word in enumerate(words) if word == "-H")
     async with ServerHost(Container()) as host:

@@ -1,45 +1,31 @@
-"""What the first page says about other projects is what their installed versions do."""
+"""The comparison on the first page is what the installed versions of all three projects do."""
 
-import json
-import re
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from tests.docs.pages import ROOT, read_page
-
-ROWS = {
-    "handshake": ("handshake revisions", True, True),
-    "stateless": ("handshake revisions", True, True),
-    "asks in the body": ("a question to the user, in `2026-07-28`", False, False),
-    "any case": ("tool names", False, False),
-    "coerced": ('`"1"` where an integer', True, True),
-    "unknown ignored": ("unknown arguments", True, False),
-    "exceptions hidden": ("the text of an unexpected exception", True, False),
-    "foreign host refused": ("foreign `Host`", True, False),
-    "foreign origin refused": ("foreign `Host`", True, False),
-}
-"""For each trial: the row of the table that it is about, and what that row says of `mcp` and of FastMCP."""
+from tests.docs.comparison import ROWS, comparison_table, try_projects
+from tests.docs.pages import read_page, region_of
 
 
 @pytest.fixture(scope="module")
 def found() -> Any:
-    """Try both projects in a process of their own."""
-    command = [sys.executable, "-m", "tests.docs.peers"]
-    return json.loads(subprocess.run(command, cwd=ROOT, capture_output=True, timeout=60, check=True).stdout)
+    """Try the projects once."""
+    return try_projects()
 
 
-def test_versions(found: Any) -> None:
-    """The page names the versions that were looked at."""
-    page = read_page("README.md")
-    assert f"`mcp` {found['versions']['mcp']} and FastMCP {found['versions']['fastmcp']}" in page
+def test_table(found: Any) -> None:
+    """Every cell of the table follows from a trial; `python -m tests.docs README.md` updates it."""
+    assert region_of(read_page("README.md"), "comparison") == comparison_table(found)
 
 
-@pytest.mark.parametrize("trial", ROWS)
-def test_row(trial: str, found: Any) -> None:
-    """A row of the table is there, and what it stands for is still so."""
-    row, official, fast = ROWS[trial]
-    assert re.search(rf"^\| {re.escape(row)}", read_page("README.md"), re.MULTILINE)
-    assert (found["mcp"][trial], found["fastmcp"][trial]) == (official, fast)
+def test_every_trial_has_a_row(found: Any) -> None:
+    """Nothing that was tried is left out of the table."""
+    assert {row.trial for row in ROWS} == set(found["axolotl"])
+
+
+def test_notes_apply(found: Any) -> None:
+    """No note describes a result that was not found."""
+    assert [
+        (row.title, project) for row in ROWS for project, result in row.notes if found[project][row.trial] is not result
+    ] == []

@@ -48,14 +48,6 @@ def test_roles() -> None:
     assert given | {"tools", "prompts", "resources", "tool_registry", "settings"} <= explained
 
 
-def test_settings_of_the_first_page() -> None:
-    """The short table gives the same defaults."""
-    defaults = {one.name: one.default for one in all_settings()}
-    rows = re.findall(r"^\| `([a-z_.<>]+)` \| ([^|]+) \|", read_page("README.md"), re.MULTILINE)
-    assert rows
-    assert {name: default for name, default in rows if defaults[name] != default} == {}
-
-
 def test_revisions() -> None:
     """The page about the protocol shows what each revision can express, and no other page shows something else."""
     assert described_features() == feature_names()
