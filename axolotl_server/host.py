@@ -9,7 +9,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from dependency_injector import containers, providers
+from dependency_injector import containers
 
 from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
@@ -20,7 +20,7 @@ from axolotl_server.features.prompts import PromptCatalogue
 from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalogue
 from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.hosting.assembly import ServerContainer
+from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.roles import Roles, resolve_roles, resolve_settings
 from axolotl_server.lifecycle.closing import close_resources
 from axolotl_server.lifecycle.stop_signal import StopSignal
@@ -52,6 +52,7 @@ class ServerHost:
     weighed: LoadedSettings
     """The settings with their origins."""
     roles: Roles
+    assembly: ServerAssembly
     registry: ToolRegistry
     catalogue: ToolCatalogue
     prompts: PromptCatalogue
@@ -77,7 +78,6 @@ class ServerHost:
         self._flags = flags or {}
         self._file = file
         self._toolsets = toolsets
-        self._server: Any = None
         self._undo = ExitStack()
         self._closers: list[Callable[[], object]] = []
         self.ending = StopSignal()
@@ -129,12 +129,13 @@ class ServerHost:
 
     async def end_tasks(self) -> None:
         """Stop what runs as a task; clients that are still there are told."""
-        if self._server is not None:
-            await self.ending.unless_hastened(self._server.tasks().close())
+        if self._is_composed:
+            await self.ending.unless_hastened(self.assembly.tasks.close())
 
     async def _close_scopes(self) -> None:
-        if self._server is not None:
-            await self.ending.unless_hastened(self._server.inflight().scope_closer.wait_closed(_CLOSING_SECONDS))
+        if self._is_composed:
+            closer = self.assembly.inflight.scope_closer
+            await self.ending.unless_hastened(closer.wait_closed(_CLOSING_SECONDS))
 
     def _close_audit(self) -> None:
         if self.audit is not None:
@@ -149,9 +150,9 @@ class ServerHost:
             await _finish(self._closers.pop()())
 
     def _close_workers(self) -> None:
-        if self._server is not None:
-            self._server.threads().close()
-            self._server.processes().close()
+        if self._is_composed:
+            self.assembly.threads.close()
+            self.assembly.processes.close()
 
     async def _close_resources(self) -> None:
         limits = self.settings.limits if hasattr(self, "settings") else LimitSettings()
@@ -165,6 +166,10 @@ class ServerHost:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.stop()
+
+    @property
+    def _is_composed(self) -> bool:
+        return hasattr(self, "assembly")
 
     async def _start_resources(self) -> None:
         try:
@@ -182,18 +187,17 @@ class ServerHost:
         # A model that lies about its fields' types would only warn when it is written: it shall fail instead.
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
         self._undo_registrations()
-        server = self._server = ServerContainer(
-            settings=providers.Object(self.settings), roles=providers.Object(self.roles)
-        )
-        self.registry, self.catalogue, self.handler = server.registry(), server.tools(), server.handler()
-        self.prompts, self.resources, self.templates = server.prompts(), server.resources(), server.templates()
-        self.audit, self.console = server.audit(), server.console()
+        assembly = self.assembly = ServerAssembly(self.settings, self.roles)
+        self.registry, self.catalogue, self.handler = assembly.registry, assembly.tools, assembly.handler
+        self.prompts, self.resources, self.templates = assembly.prompts, assembly.resources, assembly.templates
+        self.audit, self.console, self.observation = assembly.audit, assembly.console, assembly.observation
         self._check_apps()
         for catalogue in (self.catalogue, self.prompts, self.resources, self.templates):
             self._undo.callback(catalogue.close)
-        self._announce(server.subscriptions())
+        self._announce(assembly.subscriptions)
         self._watch_loop()
-        self._observe(server)
+        if self.observation is not None:
+            self._observe(self.observation)
 
     def _watch_loop(self) -> None:
         seconds = self.settings.limits.loop_stall_seconds
@@ -202,21 +206,29 @@ class ServerHost:
             self.watchdog.start()
             self._undo.callback(self.watchdog.stop)
 
-    def _observe(self, server: Any) -> None:
-        """Let what observes read the numbers that the server keeps."""
-        self.observation = server.observation()
-        if self.observation is not None:
-            from axolotl_server.observation.metrics import Gauges
+    def _observe(self, observation: "Observation") -> None:
+        """Let the metrics read the numbers that the server keeps."""
+        from axolotl_server.observation.metrics import Gauges
 
-            parts = {name: getattr(server, name)() for name in Gauges.__slots__}
-            Gauges(**parts).feed(self.observation.numbers, self.watchdog)
+        assembly = self.assembly
+        gauges = Gauges(
+            inflight=assembly.inflight,
+            subscriptions=assembly.subscriptions,
+            tasks=assembly.tasks,
+            threads=assembly.threads,
+            processes=assembly.processes,
+            layers=assembly.layers,
+        )
+        gauges.feed(observation.numbers, self.watchdog)
 
     async def _close_stores(self) -> None:
-        """Let go of the stores that were made here; one of the container's own is the container's."""
-        for name in ("quota_store", "result_store") if self._server is not None else ():
-            store = getattr(self._server, name)()
-            if store is not None and getattr(self.roles, name) is None:
-                await store.close()
+        """Close the stores that were made here; the container closes its own."""
+        if not self._is_composed:
+            return
+        if self.assembly.quota_store is not None and self.roles.quota_store is None:
+            await self.assembly.quota_store.close()
+        if self.roles.result_store is None:
+            await self.assembly.result_store.close()
 
     def _undo_registrations(self) -> None:
         """Leave the registries, which may be the container's own, as they were found when the server stops."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from dependency_injector import containers, providers
+from dependency_injector import containers
 
 from axolotl_cli.checking.findings import (
     Finding,
@@ -27,7 +27,7 @@ from axolotl_core.registry import AnyPrompt, AnyResource, AnyTool
 from axolotl_core.resources.resource import IResource, IResourceTemplate, check_resource
 from axolotl_core.tools.tool import ITool
 from axolotl_server.configuration.loading import load_settings
-from axolotl_server.hosting.assembly import ServerContainer
+from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.roles import Roles, faults_of, make_roles, resolve_settings
 from axolotl_server.layers.quota import QuotaLayer
@@ -106,44 +106,44 @@ class TrialStart:
             quota_store=roles.quota_store,
             result_store=roles.result_store,
         )
-        server = ServerContainer(settings=providers.Object(settings), roles=providers.Object(kept))
-        server.toolsets.override(providers.Object(roles.set_names))
+        assembly = ServerAssembly(settings, kept)
+        assembly.toolsets = roles.set_names
         specs = [
-            *self._compiled_tools(server, settings),
-            *self._compiled_prompts(server),
-            *self._compiled_resources(server),
+            *self._compiled_tools(assembly, settings),
+            *self._compiled_prompts(assembly),
+            *self._compiled_resources(assembly),
         ]
         with self._noting("The policies fail"):
-            self._findings += _idle_rules(server, specs)
+            self._findings += _idle_rules(assembly, specs)
         with self._noting("The extensions fail"):
-            ExtensionMethods(_fit(roles.extensions, check_extension), server.binder(), server.inflight())
+            ExtensionMethods(_fit(roles.extensions, check_extension), assembly.binder, assembly.inflight)
         with self._noting("The authentication fails"):
             if settings.auth.is_used or roles.token_verifier is not None:
                 from axolotl_server.authentication.assembly import make_gate
 
                 make_gate(settings.auth, roles.token_verifier)
         with self._noting("The setting protocol.state_keys fails"):
-            server.sealer()
+            _ = assembly.sealer
 
-    def _compiled_tools(self, server: ServerContainer, settings: ServerSettings) -> Iterator[FeatureSpec]:
+    def _compiled_tools(self, assembly: ServerAssembly, settings: ServerSettings) -> Iterator[FeatureSpec]:
         for tool in self.tools:
             if settings.tools.overrides_for(tool.name).enabled:
                 with self._noting(f"Tool {tool.name!r} fails"):
-                    spec = server.binder().bind_tool(tool).spec
+                    spec = assembly.binder.bind_tool(tool).spec
                     self._findings += advice_about_tool(spec)
                     yield spec
 
-    def _compiled_prompts(self, server: ServerContainer) -> Iterator[FeatureSpec]:
+    def _compiled_prompts(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for prompt in self.prompts:
             with self._noting(f"Prompt {prompt.name!r} fails"):
-                spec = server.prompts().compile(prompt).spec
+                spec = assembly.prompts.compile(prompt).spec
                 self._findings += advice_about_prompt(prompt, spec)
                 yield spec
 
-    def _compiled_resources(self, server: ServerContainer) -> Iterator[FeatureSpec]:
+    def _compiled_resources(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for resource in self.resources:
             with self._noting(f"Resource {resource.name!r} fails"):
-                spec = _compiled(resource, server)
+                spec = _compiled(resource, assembly)
                 self._findings += advice_about_resource(resource, spec)
                 yield spec
 
@@ -175,17 +175,17 @@ def _passes(check: Callable[[FeatureT], None], item: FeatureT) -> bool:
     return True
 
 
-def _compiled(resource: AnyResource, server: ServerContainer) -> FeatureSpec:
+def _compiled(resource: AnyResource, assembly: ServerAssembly) -> FeatureSpec:
     if isinstance(resource, IResourceTemplate):
-        return server.templates().compile(resource).spec
-    return server.resources().compile(resource).spec
+        return assembly.templates.compile(resource).spec
+    return assembly.resources.compile(resource).spec
 
 
-def _idle_rules(server: ServerContainer, specs: Sequence[FeatureSpec]) -> Iterator[Finding]:
-    authorization = server.authorization()
+def _idle_rules(assembly: ServerAssembly, specs: Sequence[FeatureSpec]) -> Iterator[Finding]:
+    authorization = assembly.authorization
     if authorization is not None and authorization.policy is not None:
         yield from idle_rules("authorization", authorization.policy.idle(specs))
-    quotas = [layer for layer in server.layers() if isinstance(layer, QuotaLayer)]
+    quotas = [layer for layer in assembly.layers if isinstance(layer, QuotaLayer)]
     yield from idle_rules("quotas", (rule.name for layer in quotas for rule in layer.idle))
 
 

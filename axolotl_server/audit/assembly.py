@@ -26,9 +26,9 @@ class Audit:
     trail: AuditTrail
     """To be opened when the server starts to serve, and closed when it ends."""
     layer: ILayer
-    """The outermost of all."""
+    """Records how each call ended."""
     intent: ILayer | None
-    """The one right around the retries; None where a record would not outlive the process anyway."""
+    """Records that a call is about to run; None if the record would not outlive the process anyway."""
 
 
 def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Audit | None:

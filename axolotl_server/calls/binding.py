@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import UNSET
 from pydantic import BaseModel
@@ -134,6 +134,15 @@ _NO_OVERRIDES = ToolOverrides()
 _NO_SET_OVERRIDES = ToolsetOverrides()
 
 
+class _Encoding(ILayer):
+    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
+        return call_next
+
+
+ENCODING: Final[ILayer] = _Encoding()
+"""Marks where, between the layers of a stack, the output becomes the bytes of the result."""
+
+
 class Binder:
     """Compiles features."""
 
@@ -143,12 +152,10 @@ class Binder:
         layers: Sequence[ILayer],
         runners: Runners,
         toolsets: Mapping[int, str],
-        records: Sequence[ILayer] = (),
     ) -> None:
-        self._records = records
-        """What stands outside of everything, and of the writing of the result too."""
+        boundary = layers.index(ENCODING)
+        self._outer, self._inner = layers[:boundary], layers[boundary + 1 :]
         self._settings = settings
-        self._layers = layers
         self._runners = runners
         self._toolsets = toolsets
         """The names of the tool sets by the identities of what is in them."""
@@ -209,18 +216,16 @@ class Binder:
         )
 
     def _compile(self, spec: SpecT, encode: EncodeOutput) -> Binding[SpecT]:
-        invoke, layers = fold(self._layers, spec, self._runners[spec.limits.execution](spec))
+        invoke, inner = fold(self._inner, spec, self._runners[spec.limits.execution](spec))
         limit = spec.limits.max_result_bytes or sys.maxsize
-        recorded, records = fold(self._records, spec, _answering(invoke, encode, limit))
-        if records:
-            return Binding(spec, recorded, _as_it_is, (*records, *layers), sys.maxsize)
-        return Binding(spec, invoke, encode, layers, limit)
+        encoded, outer = fold(self._outer, spec, _encoding(invoke, encode, limit))
+        if outer:
+            return Binding(spec, encoded, _as_it_is, (*outer, *inner), sys.maxsize)
+        return Binding(spec, invoke, encode, inner, limit)
 
 
-def _answering(invoke: Invoke, encode: EncodeOutput, max_bytes: int) -> Invoke:
-    """Write the result where a record is made of the call: what cannot be sent has not succeeded."""
-
-    async def answered(call: ToolCall) -> Any:
+def _encoding(invoke: Invoke, encode: EncodeOutput, max_bytes: int) -> Invoke:
+    async def encoded(call: ToolCall) -> Any:
         output = await invoke(call)
         if call.cancelled:
             return output
@@ -230,7 +235,7 @@ def _answering(invoke: Invoke, encode: EncodeOutput, max_bytes: int) -> Invoke:
             raise ResultTooLarge(len(result), max_bytes)
         return result
 
-    return answered
+    return encoded
 
 
 def _as_it_is(output: Any, request: Request) -> bytes:

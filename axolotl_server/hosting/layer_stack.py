@@ -1,110 +1,110 @@
-"""The layers that a server's settings and roles ask for."""
+"""The layers around every feature, in their order."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, ToolCall
-from axolotl_core.policies.tool_rules import IResultStore
+from axolotl_core.layers import ILayer
+from axolotl_server.calls.binding import ENCODING
 from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
-from axolotl_server.layers.deadline import DeadlineTable, TimeoutLayer, ValidationLayer
+from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.lifecycle.outage_log import OutageLog
+from axolotl_server.settings.calls import ApprovalSettings
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
     from msgspec import Raw
 
-    from axolotl_core.policies.quota import IQuotaStore
-    from axolotl_server.audit.assembly import Audit
-    from axolotl_server.authorization.authorization import Authorization
+    from axolotl_server.hosting.assembly import ServerAssembly
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptionalLayers:
-    """What a server has beyond the arguments and the deadline, by its place."""
-
-    deciding: Sequence[ILayer] = ()
-    """Authorization, quota."""
-    guarding: Sequence[ILayer] = ()
-    """Idempotency, approval, concurrency, breaker, the start of a record, retry."""
-
-
-def default_layers(
-    deadlines: DeadlineTable, user_layers: Sequence[ILayer], optional: OptionalLayers
-) -> tuple[ILayer, ...]:
-    """Put the framework's layers around the user's."""
-    return (*optional.deciding, ValidationLayer(), TimeoutLayer(deadlines), *optional.guarding, *user_layers)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policies:
-    """What stands behind the layers."""
-
-    result_store: IResultStore
-    close_scope: Callable[[ToolCall], object]
-    """Closes the objects that a call has entered."""
-    audit: "Audit | None" = None
-    authorization: "Authorization | None" = None
-    quota_store: "IQuotaStore | None" = None
-
-
-def optional_layers(settings: ServerSettings, policies: Policies) -> OptionalLayers:
-    """Make what is asked for, and nothing else."""
-    audit, authorization = policies.audit, policies.authorization
-    deciding: list[ILayer] = []
-    if authorization is not None:
-        deciding.append(AuthorizationLayer(authorization))
-    if policies.quota_store is not None:
-        from axolotl_server.quotas import quota_layer
-
-        deciding.append(quota_layer(settings.quotas, policies.quota_store))
-    guarding = [_idempotency(settings, policies), _approval(settings), _concurrency(settings), BreakerLayer()]
-    if audit is not None and audit.intent is not None:
-        guarding.append(audit.intent)
-    return OptionalLayers(deciding=deciding, guarding=[*guarding, RetryLayer()])
+def layer_stack(assembly: "ServerAssembly") -> tuple[ILayer, ...]:
+    """Make the layers that the settings and roles ask for, the outermost first."""
+    settings, audit, observation = assembly.settings, assembly.audit, assembly.observation
+    # Observation and audit are outside of the encoding, because a result that cannot be sent is a failure. Even the
+    # audit can refuse a call, which observation reports. The audit records what everything further in refuses.
+    # The console shows what a call returns, so it is inside of the encoding.
+    # Authorization: a denied caller learns nothing else, not even whether the arguments are valid.
+    # Quota: before validation, because invalid calls cost time too.
+    # Validation: an invalid call takes no slot and starts no deadline.
+    # Deadline: covers all waiting, for a call with the same key, for a person, for a slot.
+    # Idempotency: a call that joins another, or gets a stored result, needs no approval and no slot.
+    # Approval: a call that waits for a person takes no slot.
+    # Concurrency: a slot is taken last and held only while code runs.
+    # Circuit breaker: inside of concurrency, so that the call that tests the upstream already has its slot; around the
+    # retries, so that it counts what the caller sees.
+    # Start record: written when only the code is left to run, so that a refused call does not look interrupted.
+    # Retries repeat only the user's layers and the code.
+    stack: list[ILayer | None] = [
+        *(() if observation is None else observation.layers),
+        None if audit is None else audit.layer,
+        ENCODING,
+        None if assembly.console is None else assembly.console.observer,
+        None if assembly.authorization is None else AuthorizationLayer(assembly.authorization),
+        _quota(assembly),
+        ValidationLayer(),
+        TimeoutLayer(assembly.deadlines),
+        _idempotency(assembly),
+        _approval(settings.approval),
+        _concurrency(settings),
+        BreakerLayer(),
+        None if audit is None else audit.intent,
+        RetryLayer(),
+        *assembly.roles.layers,
+    ]
+    return tuple(layer for layer in stack if layer is not None)
 
 
-def _idempotency(settings: ServerSettings, policies: Policies) -> ILayer:
-    said = settings.idempotency
+def _quota(assembly: "ServerAssembly") -> ILayer | None:
+    if assembly.quota_store is None:
+        return None
+    from axolotl_server.quotas import quota_layer
+
+    return quota_layer(assembly.settings.quotas, assembly.quota_store)
+
+
+def _idempotency(assembly: "ServerAssembly") -> ILayer:
+    settings = assembly.settings.idempotency
+    consequence = "calls run unprotected" if settings.on_store_failure == "open" else "calls refused"
     return IdempotencyLayer(
-        policies.result_store,
-        policies.close_scope,
-        OutageLog("The result store", "calls run unprotected" if said.on_store_failure == "open" else "calls refused"),
-        max_record_bytes=said.max_record_bytes,
-        on_store_failure=said.on_store_failure,
-        store_timeout_seconds=said.store_timeout_seconds,
+        assembly.result_store,
+        assembly.inflight.scope_closer.close,
+        OutageLog("The result store", consequence),
+        max_record_bytes=settings.max_record_bytes,
+        on_store_failure=settings.on_store_failure,
+        store_timeout_seconds=settings.store_timeout_seconds,
     )
 
 
-def _approval(settings: ServerSettings) -> ILayer:
-    return ApprovalLayer(_redactor, settings.approval.required_for, settings.approval.tools)
+def _approval(settings: ApprovalSettings) -> ILayer:
+    return ApprovalLayer(_redactor, settings.required_for, settings.tools)
 
 
 def _redactor(spec: FeatureSpec) -> "Callable[[bytes], Raw | None] | None":
-    from axolotl_server.audit.redaction import redactor  # needed by tools that need approval, and no others
+    from axolotl_server.audit.redaction import redactor  # few tools need approval
 
     return redactor(spec)
 
 
 def _concurrency(settings: ServerSettings) -> ConcurrencyLayer:
     limits = settings.limits
+    queue, patience = limits.queue_limit, limits.queue_timeout_seconds
     server = None
     if limits.max_concurrency is not None:
-        server = Bulkhead("The server", limits.max_concurrency, limits.queue_limit, limits.queue_timeout_seconds)
+        server = Bulkhead("The server", limits.max_concurrency, queue, patience)
     toolsets = {
         name: Bulkhead(
             f"The tool set {name}",
-            said.max_concurrency,
-            limits.queue_limit if said.queue_limit is None else said.queue_limit,
-            limits.queue_timeout_seconds if said.queue_timeout_seconds is None else said.queue_timeout_seconds,
+            overrides.max_concurrency,
+            queue if overrides.queue_limit is None else overrides.queue_limit,
+            patience if overrides.queue_timeout_seconds is None else overrides.queue_timeout_seconds,
         )
-        for name, said in settings.toolsets.items()
-        if said.max_concurrency is not None
+        for name, overrides in settings.toolsets.items()
+        if overrides.max_concurrency is not None
     }
     return ConcurrencyLayer(server, toolsets)

@@ -96,7 +96,7 @@ class _Entry:
 
 
 class AuditLayer(ILayer):
-    """Records the end of each call; it stands outside of everything, so that refusals are recorded too."""
+    """Records the end of each call, refused ones included."""
 
     def __init__(
         self,
@@ -148,10 +148,9 @@ class AuditLayer(ILayer):
 
 
 class IntentLayer(ILayer):
-    """Records that a tool which may destroy something is about to run, and lets it run when that is kept.
+    """Records that a tool which may destroy something is about to run, and runs it when the record is written.
 
-    If the process dies before the end of the call, this record tells that nobody knows how it ended. It stands right
-    around the retries and the user's layers: what was refused further out never began.
+    If the process dies during the call, the record shows that the call was interrupted.
     """
 
     def __init__(self, records: AuditLayer) -> None:

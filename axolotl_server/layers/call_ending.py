@@ -138,7 +138,7 @@ class _Visit:
 
 
 class OutcomeLayer(ILayer):
-    """Stands where the record stands, outside of everything, so that refusals are told too."""
+    """Reports the ending of each call, refused ones included."""
 
     def __init__(self, outcomes: IOutcomes) -> None:
         self._outcomes = outcomes

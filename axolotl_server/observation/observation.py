@@ -46,7 +46,6 @@ class Observation:
     """Composed when a server starts; where nothing is observed there is none of it."""
 
     layers: Sequence[ILayer]
-    """They stand outside of all others, the record of the audit included."""
     numbers: MetricValues
     observer: OperationObserver | None = None
     """None where only log messages want to know of calls."""

@@ -149,7 +149,7 @@ async def test_no_process_is_lost_in_a_storm(tmp_path: Any) -> None:
         await storm(wire, ["spin"], 60, chance, {"path": path})
         assert all("pid" in one["structuredContent"] for one in await asyncio.gather(*good))
         await nothing_left(host, before)
-        assert host._server.processes().processes <= 4
+        assert host.assembly.processes.processes <= 4
     await asyncio.to_thread(wait_for_threads, threads)
     for pid in _pids_in(path):
         await asyncio.to_thread(wait_until_gone, pid)

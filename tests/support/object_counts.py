@@ -31,7 +31,7 @@ def bulkhead_of(host: ServerHost, name: str) -> Bulkhead:
 
 def holdings(host: ServerHost) -> dict[str, Any]:
     """Count whatever a call can leave behind in a server; all of it is nothing when nothing runs."""
-    inflight, deadlines = host.handler.inflight, host._server.deadlines()
+    inflight, deadlines = host.handler.inflight, host.assembly.deadlines
     counts = {
         "in flight": len(inflight),
         "watched": len(inflight._watched),

@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 class IdempotencyLayer(ILayer):
-    """Has the work of each key done once, for tools that ask for it.
+    """Runs the code of a tool once per key, for tools that ask for it.
 
-    It stands outside of approval and of every limit: who joins a run, or gets what is stored, is not asked and takes no
-    place. Questions of the tool are not shared: who still waits when a run ends with one begins anew.
+    Questions of the tool are not shared: if a run ends with one, the other calls that wait for it start again.
     """
 
     def __init__(

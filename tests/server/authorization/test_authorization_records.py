@@ -7,9 +7,8 @@ import pytest
 
 from axolotl_core import FeatureSpec, ILayer, Invoke, Principal, ToolCall, tool
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
-from axolotl_server.hosting import assembly as composition
-from axolotl_server.hosting import layer_stack as policy_layers
-from axolotl_server.hosting.layer_stack import OptionalLayers
+from axolotl_server.hosting import assembly
+from axolotl_server.hosting.layer_stack import layer_stack
 from tests.support.servers.restricted_servers import ADA, GUESTS, offering, speaking
 
 ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
@@ -47,12 +46,7 @@ class Recording(ILayer):
 async def test_refusals_are_recorded(denied_as: str, handshake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A layer outside sees each refusal once, with the rule that decided, whatever the caller is told."""
     recording = Recording()
-
-    def layers(*parts: Any) -> OptionalLayers:
-        made = policy_layers.optional_layers(*parts)
-        return OptionalLayers(deciding=(recording, *made.deciding), guarding=made.guarding)
-
-    monkeypatch.setattr(composition, "optional_layers", layers)
+    monkeypatch.setattr(assembly, "layer_stack", lambda made: (recording, *layer_stack(made)))
     rules = [*GUESTS["rules"], {"name": "no gold", "effect": "deny", "what": {"names": ["vault*"]}}]
     async with speaking({"rules": rules, "denied_as": denied_as}, ADA, handshake=handshake) as speaker:
         await speaker.ask("tools/call", {"name": "refund", "arguments": "wrong"})

@@ -25,7 +25,7 @@ ONE = {"limits": {"processes": 1}}
 
 def crew_of(host: ServerHost) -> ProcessPool:
     """Find the processes of the only tool that has some."""
-    [crew] = host._server.processes()._crews
+    [crew] = host.assembly.processes._crews
     assert isinstance(crew, ProcessPool)
     return crew
 
@@ -146,7 +146,7 @@ async def test_a_deadline_kills_the_process(name: str, tmp_path: Path) -> None:
                 assert outcome.meta["reason"] == "timeout"
                 pids += mailbox.taken()
         await asyncio.gather(*map(gone, pids))
-        assert host._server.processes().killed >= 2
+        assert host.assembly.processes.killed >= 2
         await client.close()
 
 
@@ -184,7 +184,7 @@ async def test_more_calls_than_processes() -> None:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("whoami") for _ in range(500)))
         assert len({outcome.structured["pid"] for outcome in outcomes}) <= 2
-        assert host._server.processes().processes <= 2
+        assert host.assembly.processes.processes <= 2
         await client.close()
 
 
@@ -225,7 +225,7 @@ async def test_a_process_is_killed_for_its_own_call_only() -> None:
         block_until(lambda: bool(crew._idle))  # the loop does not hear of the output yet
         host.handler.inflight.stop_all(CancelReason.TIMEOUT)
         assert (await running).meta["reason"] == "timeout"
-        assert host._server.processes().killed == 0
+        assert host.assembly.processes.killed == 0
         assert (await client.call("whoami")).structured["pid"] == pid
         await client.close()
 

@@ -31,7 +31,7 @@ class Served:
     def __init__(self, host: ServerHost, client: InProcessClient, registry: ToolRegistry) -> None:
         self.client = client
         self.registry = registry
-        self.runner: ProcessRunner = host._server.processes()
+        self.runner: ProcessRunner = host.assembly.processes
 
     def crews(self) -> dict[str, ProcessPool]:
         """Find the processes by their names."""

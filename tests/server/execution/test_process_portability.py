@@ -127,7 +127,7 @@ async def test_processes_end_with_their_server() -> None:
         pid = (await client.call("whoami")).structured["pid"]
         await client.close()
     await gone(pid)
-    await until(lambda: host._server.processes().processes == 0)
+    await until(lambda: host.assembly.processes.processes == 0)
 
 
 async def test_processes_end_with_their_tool() -> None:

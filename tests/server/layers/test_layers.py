@@ -22,15 +22,16 @@ from axolotl_core import (
     ToolSpec,
 )
 from axolotl_server import ServerHost, connect
-from axolotl_server.hosting.layer_stack import Policies, default_layers, optional_layers
+from axolotl_server.calls.binding import ENCODING
+from axolotl_server.hosting.assembly import ServerAssembly
+from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.approval import ApprovalLayer
 from axolotl_server.layers.breaker import BreakerLayer
 from axolotl_server.layers.concurrency import ConcurrencyLayer
-from axolotl_server.layers.deadline import DeadlineTable, TimeoutLayer, ValidationLayer
+from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.stores.memory_results import MemoryResultStore
 from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.peers.wire import call
 from tests.support.servers.serving import PATIENCE_SECONDS
@@ -101,8 +102,8 @@ async def innermost(call: ToolCall) -> Any:
 def test_the_order_of_the_defaults() -> None:
     """Arguments are judged first, then the clock starts, then a slot is taken, then the user's layers run."""
     mine = Noting("mine", [])
-    policies = Policies(result_store=MemoryResultStore(1, 1), close_scope=id)
-    layers = default_layers(DeadlineTable(), [mine], optional_layers(ServerSettings(), policies))
+    encoding, *layers = ServerAssembly(ServerSettings(), Roles(layers=(mine,))).layers
+    assert encoding is ENCODING
     assert [type(layer) for layer in layers] == [
         ValidationLayer,
         TimeoutLayer,

@@ -90,8 +90,8 @@ async def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
     assert not peer.connection.pending
     assert not peer.connection.calls
     assert not host.handler.inflight
-    await until(lambda: not host._server.deadlines()._pauses)
-    assert not any(host._server.deadlines()._lanes.values())
+    await until(lambda: not host.assembly.deadlines._pauses)
+    assert not any(host.assembly.deadlines._lanes.values())
 
 
 async def let_a_deadline_pass(peer: Peer) -> None:

@@ -188,7 +188,7 @@ async def test_a_tool_that_must(peer: DirectedPeer) -> None:
 async def test_a_malformed_call_creates_no_task(host: ServerHost, peer: DirectedPeer, params: Any) -> None:
     """What is wrong with the request itself is told at once."""
     assert (await peer.error("tools/call", params))["code"] == -32602
-    assert not host._server.tasks()._tasks
+    assert not host.assembly.tasks._tasks
 
 
 async def test_too_many_tasks_are_refused(job: Job) -> None:
@@ -544,7 +544,7 @@ async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Pos
     for headers in ({}, {"Mcp-Param-Tenant": "evil"}):
         reply = await poster.post("tools/call", params, **headers)
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
-    assert not server.host._server.tasks()._tasks
+    assert not server.host.assembly.tasks._tasks
     reply = await poster.post("tools/call", params, **{"Mcp-Param-Tenant": "acme"})
     state = await ended(poster, reply.json()["result"]["taskId"])
     assert content_of(state["result"]) == "for acme"

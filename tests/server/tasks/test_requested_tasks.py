@@ -404,7 +404,7 @@ async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
 async def test_a_finished_task_expires_too(peer: RequestingPeer, host: ServerHost) -> None:
     """The result is kept as long as was promised, and no longer."""
     task = await peer.call("greet", {"name": "Ada"}, task={"ttl": 30})
-    store = host._server.tasks()
+    store = host.assembly.tasks
     (kept,) = store._tasks.values()
     await until(lambda: not store._tasks)
     assert kept.status == "completed"
@@ -566,7 +566,7 @@ async def test_a_task_outlives_its_connection(host: ServerHost, peer: Requesting
     job.release.set()
     herald.release.set()
     await until(lambda: not host.handler.inflight)
-    assert sorted(task.status for task in host._server.tasks()._tasks.values()) == ["completed", "completed"]
+    assert sorted(task.status for task in host.assembly.tasks._tasks.values()) == ["completed", "completed"]
 
 
 async def test_the_end_of_a_connection_ends_waiting(peer: RequestingPeer, job: Job) -> None:
@@ -746,7 +746,7 @@ async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job
     job.release.set()
     herald.release.set()
     await until(lambda: not server.host.handler.inflight)
-    assert {task.status for task in server.host._server.tasks()._tasks.values()} == {"completed"}
+    assert {task.status for task in server.host.assembly.tasks._tasks.values()} == {"completed"}
 
 
 async def test_waiting_keeps_a_session_alive(http: httpx2.AsyncClient, job: Job) -> None:

@@ -593,7 +593,7 @@ async def test_code_may_lose_its_patience() -> None:
         await job.started.wait()
         state = await peer.result("tasks/get", {"taskId": task["taskId"]})
         assert (state["status"], "inputRequests" in state) == ("working", False)
-        (kept,) = host._server.tasks()._tasks.values()
+        (kept,) = host.assembly.tasks._tasks.values()
         assert kept.questions.described() == {}
         assert "result" in await peer.update(task["taskId"], amount=accepted())
         job.release.set()
@@ -635,7 +635,7 @@ async def test_a_thread_that_asks_is_let_go(design: str) -> None:
         await peer.until(task["taskId"], "input_required")
         await peer.result("tasks/cancel", {"taskId": task["taskId"]})
         assert await asyncio.to_thread(asking.over.wait, PATIENCE_SECONDS)
-        await until(lambda: not host._server.deadlines()._pauses)
+        await until(lambda: not host.assembly.deadlines._pauses)
 
 
 @pytest.mark.parametrize("design", ["requested", "directed"])

@@ -68,14 +68,14 @@ async def turns(number: int) -> None:
 
 def requested_of(host: ServerHost) -> RequestedTasks:
     """Find what follows the tasks that clients asked for."""
-    method: Any = host._server.eras().opening.methods["tasks/result"]
+    method: Any = host.assembly.eras.opening.methods["tasks/result"]
     found = method.__self__
     assert isinstance(found, RequestedTasks)
     return found
 
 
 def assert_nothing_runs(host: ServerHost) -> None:
-    store, deadlines = host._server.tasks(), host._server.deadlines()
+    store, deadlines = host.assembly.tasks, host.assembly.deadlines
     assert not host.handler.inflight
     assert not host.handler.inflight._watched
     assert not store._running
@@ -124,9 +124,9 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
         assert_nothing_runs(host)
         connection = peer.transport._peer.connection()
         assert (connection.pending, connection.calls) == ({}, {})
-        assert len(host._server.tasks()._tasks) == TASKS
+        assert len(host.assembly.tasks._tasks) == TASKS
         await peer.close()
-    assert host._server.tasks()._tasks == {}
+    assert host.assembly.tasks._tasks == {}
     assert asyncio.all_tasks() == before
 
 
@@ -171,13 +171,13 @@ async def test_tasks_that_expire_leave_nothing_behind(seed: int) -> None:
             params = {"name": name, "arguments": arguments, "task": {"ttl": ttl}, "_meta": {"progressToken": number}}
             task = (await peer.result("tools/call", params))["task"]
             waiting.append(peer.send("tasks/result", {"taskId": task["taskId"]}))
-        await until(lambda: not host._server.tasks()._tasks)
+        await until(lambda: not host.assembly.tasks._tasks)
         replies = [await peer.reply(number) for number in waiting]
         await until(lambda: not host.handler.inflight)
         await peer.settle()
         assert all("result" in reply or reply["error"]["code"] == -32602 for reply in replies)
         assert_nothing_runs(host)
-        assert host._server.tasks()._timers == {}
+        assert host.assembly.tasks._timers == {}
 
 
 async def test_ids_of_requests_do_not_matter() -> None:
@@ -203,7 +203,7 @@ async def test_a_task_that_was_cancelled_before_it_began_never_runs() -> None:
         return b"{}"
 
     async with ServerHost(container_of(Job())) as host:
-        store = host._server.tasks()
+        store = host.assembly.tasks
         await DirectedPeer(host).call("job")
         (known,) = store._tasks.values()
         task: Task = store.create(known.owner, None, print)
@@ -334,7 +334,7 @@ async def test_a_finished_task_holds_on_to_no_session() -> None:
         known = weakref.ref(session)
         del session
         await client.end()
-        assert len(server.host._server.tasks()._tasks) == 3
+        assert len(server.host.assembly.tasks._tasks) == 3
         await until(lambda: gc.collect() >= 0 and known() is None)
 
 
