@@ -1,5 +1,4 @@
-# Needs make and Python 3.11 to 3.13, and npm for `make conformance`. Choose the interpreter with PYTHON=, pass options
-# with ARGS=.
+# Requires Python 3.11 to 3.13, and npm for `make conformance`. Set the interpreter with PYTHON= and options with ARGS=.
 PYTHON ?= python3
 VENV   ?= .venv
 ARGS   ?=
@@ -18,50 +17,50 @@ EXTRAS     := --extra auth --extra examples --extra metrics --extra otel --extra
 .DELETE_ON_ERROR:
 .PHONY: help serve test check conformance bench soak docs format lock clean
 
-help: ## Show this list
+help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: $(RUNTIME) ## Serve over HTTP
+serve: $(RUNTIME) ## Serve the example tools over HTTP
 	$(BIN)/axolotl serve --transport http $(ARGS)
 
 test: $(DEV) ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
-check: $(DEV) ## Check format, lint, types, imports and the laws
+check: $(DEV) ## Check formatting, lint, types, imports and architecture
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest tests/architecture
 
-conformance: $(DEV) ## Run the conformance suite of the protocol
+conformance: $(DEV) ## Run the protocol's conformance suite
 	$(BIN)/python -m tests.conformance $(ARGS)
 
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(DEV) ## Watch memory over long runs, and kill workers under load
+soak: $(DEV) ## Measure memory over long runs, and kill workers under load
 	$(BIN)/python -m benchmarks.soak $(ARGS)
 
-docs: $(DEV) ## Run the examples of the documentation
+docs: $(DEV) ## Test the documentation
 	$(BIN)/python -m pytest tests/docs $(ARGS)
 
-format: $(DEV) ## Format and mend what can be mended
+format: $(DEV) ## Format the code and fix lint errors
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 
-lock: $(BIN)/uv ## Write the lock files again (ARGS=--upgrade for newer versions)
+lock: $(BIN)/uv ## Update the lock files (ARGS=--upgrade for newer versions)
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) -o requirements/runtime.lock
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) --group dev -c requirements/runtime.lock -o requirements/dev.lock
 
-clean: ## Remove the environment, caches and build results
+clean: ## Remove the environment, caches and build output
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .conformance
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment. A stamp is older than its lock when the lock changed, and only then something is installed.
+# The environment is installed again only if a lock file is newer than its stamp file.
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' \
-	  || { echo "Axolotl needs Python 3.11 to 3.13; choose one with PYTHON=" >&2; exit 1; }
+	  || { echo "Axolotl needs Python 3.11 to 3.13. Set one with PYTHON=" >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(RUNTIME): requirements/runtime.lock pyproject.toml | $(BIN)/python

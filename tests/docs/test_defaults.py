@@ -18,6 +18,7 @@ from axolotl_server.authorization import authorization
 from axolotl_server.configuration import secret_files
 from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.observation import metrics, tracebacks
+from tests.architecture.checkers import MAX_FILE_LINES, MAX_FOLDER_MODULES, MAX_FUNCTION_LINES
 from tests.docs.pages import page_names, read_page
 from tests.docs.settings_reference import all_settings
 
@@ -25,6 +26,11 @@ SETTINGS: Final = {one.name: one.default for one in all_settings()}
 UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, "MiB": 1024.0**2}
 
 FIGURES: Final = {
+    "CONTRIBUTING.md": [
+        f"at most {MAX_FILE_LINES} lines",
+        f"at most {MAX_FUNCTION_LINES} lines",
+        f"at most {MAX_FOLDER_MODULES} modules",
+    ],
     "docs/operate/audit.md": [f"larger than {redaction._MAX_BYTES // 1024} KiB"],
     "docs/operate/authentication.md": [
         f"for {auth_assembly._SIGNATURE_CACHE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",

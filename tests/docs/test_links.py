@@ -35,7 +35,7 @@ def test_links(name: str) -> None:
 
 def test_paths_in_prose() -> None:
     """A path of the source tree that a page names in backticks is there."""
-    for name in page_names():
+    for name in PAGES:
         for path in re.findall(r"`((?:axolotl_\w+|benchmarks|docs|tests)/[\w/.-]+)`", read_page(name)):
             assert (ROOT / path).exists(), f"{name}: {path}"
 
