@@ -1,1 +1,1 @@
-"""Records of calls: what they say, where they are kept, and how one knows that nobody changed them."""
+"""The audit log: records of calls, their sinks, and a hash chain that shows changes."""

@@ -1,4 +1,4 @@
-"""The audit of a server, made of its settings and of the sinks that its container brings."""
+"""Assembly of the audit log from the settings and the sinks of the container."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -16,15 +16,15 @@ from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.layers.audit import AuditLayer, IntentLayer
 from axolotl_server.settings.policies import AuditSettings
 
-_IDS_AT_ONCE: Final = 256
+_IDS_PER_READ: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """What a server needs to keep records."""
+    """The audit of a server: its trail and its layers."""
 
     trail: AuditTrail
-    """To be opened when the server starts to serve, and closed when it ends."""
+    """Opened when the server starts to serve, and closed when it stops."""
     layer: ILayer
     """Records how each call ended."""
     intent: ILayer | None
@@ -32,7 +32,7 @@ class Audit:
 
 
 def make_audit(settings: AuditSettings, sinks: Sequence[IAuditSink] = ()) -> Audit | None:
-    """Make what the settings ask for; None where nothing keeps records. No file is touched yet."""
+    """Make the audit; None if there is no sink. Files are opened later."""
     hashing = Hashing(None if settings.key is None else settings.key.get_secret_value())
     own = _sinks(settings, hashing)
     if not own and not sinks:
@@ -55,7 +55,7 @@ def _sinks(settings: AuditSettings, hashing: Hashing) -> list[IAuditSink]:
 
 
 def _jsonl(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
-    from axolotl_server.audit.jsonl_store import JsonlStore  # most servers keep no such log
+    from axolotl_server.audit.jsonl_store import JsonlStore  # most servers have no audit log
 
     assert settings.jsonl_path is not None
     durable = settings.durability == "fsync"
@@ -68,19 +68,19 @@ def _jsonl(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
 
 
 def _sqlite(settings: AuditSettings, hashing: Hashing) -> IAuditSink:
-    """A commit takes its time, so that it has a thread of its own unless records are held back anyway."""
     from axolotl_server.audit.sqlite_store import SqliteStore
 
     assert settings.sqlite_path is not None
     store = SqliteStore(settings.sqlite_path, hashing, durable=settings.durability == "fsync")
+    # Commits are slow, so they run in a thread unless records are buffered anyway.
     return BufferedSink(store) if settings.durability == "none" else GroupSink(store)
 
 
 def _random_ids() -> Callable[[], str]:
-    """Give ids of 16 digits; chance is asked for many at a time, which costs a fraction."""
+    """Make IDs of 16 hexadecimal digits; random bytes are read for many at a time, which is cheaper."""
 
-    def drawn() -> list[str]:
-        digits = os.urandom(_IDS_AT_ONCE * 8).hex()
+    def draw() -> list[str]:
+        digits = os.urandom(_IDS_PER_READ * 8).hex()
         return [digits[start : start + 16] for start in range(0, len(digits), 16)]
 
-    return chain.from_iterable(iter(drawn, [])).__next__
+    return chain.from_iterable(iter(draw, [])).__next__

@@ -1,4 +1,4 @@
-"""Records as lines of a file; a full file makes way for the next one, which goes on with the chain."""
+"""Audit records as lines of a file, with rotation."""
 
 import os
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
 from axolotl_server.audit.log_files import LogLock, previous_segments, segment_path, sync_directory
 from axolotl_server.audit.records import encode_note, encode_record, timestamp
-from axolotl_server.audit.recovery import Recovered, Unfinished, glance, recover
+from axolotl_server.audit.recovery import Recovered, Unfinished, read_summary, recover
 from axolotl_server.audit.sinks import IRecordStore
 
 _FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
@@ -19,7 +19,10 @@ _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 
 
 class JsonlStore(IRecordStore):
-    """Appends each record with one write, so that a process which dies leaves whole lines behind."""
+    """Appends records with one write each, so that a process that dies leaves whole lines.
+
+    A full file is renamed, and the next one continues the chain.
+    """
 
     def __init__(
         self, path: Path, hashing: Hashing, *, max_bytes: int, max_files: int | None = None, durable: bool = False
@@ -30,40 +33,36 @@ class JsonlStore(IRecordStore):
         self._max_files = max_files
         self._durable = durable
         self._descriptor = -1
-        self._torn = False
+        self._has_partial_line = False
         self._chain: Chain
         self._unfinished: Unfinished
         self._lock: LogLock
 
     def open(self) -> None:
-        """Take the file, mend its end, and write down that the log goes on."""
         if self._path.exists() and not self._path.is_file():
-            raise ConfigurationError(f"The audit log {self._path} is no regular file")
+            raise ConfigurationError(f"The audit log {self._path} is not a regular file")
         with ExitStack() as undo:
             self._lock = LogLock(self._path)
             undo.callback(self._lock.release)
             found = recover(self._path, self._hashing.of_record)
             self._descriptor = os.open(self._path, _FLAGS, 0o600)
             undo.callback(os.close, self._descriptor)
-            self._go_on(found)
+            self._resume(found)
             undo.pop_all()
 
     def append(self, records: Sequence[AuditRecord]) -> None:
-        """Write lines, after a change of files where this one is full."""
         if self._size >= self._max_bytes:
             self._rotate()
         bodies = [encode_record(record) for record in records]
         self._write(bodies)
         if self._unfinished or [record for record in records if record.event == "start"]:
             for body in bodies:
-                self._unfinished.follow(glance(body))
+                self._unfinished.update_from(read_summary(body))
 
     def sync(self) -> None:
-        """Wait for the disk."""
         _sync_data(self._descriptor)
 
     def close(self) -> None:
-        """Write a last line, if that is possible."""
         try:
             with suppress(OSError):
                 self._write([self._note("close")])
@@ -73,14 +72,14 @@ class JsonlStore(IRecordStore):
             self._lock.release()
 
     def fileno(self) -> int:
-        """Give the descriptor of the current file."""
+        """Return the descriptor of the current file."""
         return self._descriptor
 
-    def _go_on(self, found: Recovered) -> None:
+    def _resume(self, found: Recovered) -> None:
         self._chain, self._unfinished, self._size = found.chain, found.unfinished, found.size
-        self._kept_from, self._torn = found.kept_from, False
+        self._kept_from, self._has_partial_line = found.kept_from, False
         self._first = found.first or found.chain.seq + 1
-        endings = self._unfinished.endings()
+        endings = self._unfinished.make_endings()
         self._write(
             [
                 self._opening(),
@@ -94,9 +93,9 @@ class JsonlStore(IRecordStore):
             sync_directory(self._path)
 
     def _write(self, bodies: Sequence[bytes]) -> None:
-        """Link records and write them at once; if that fails, it is as if they had never been."""
-        if self._torn:
-            self._cut()
+        """Link records and write them together; a failure leaves chain and file as they were."""
+        if self._has_partial_line:
+            self._cut_partial_line()
         chain, descriptor, written = self._chain, self._descriptor, 0
         seq, head = chain.seq, chain.head
         data = b"".join([chain.link(body) for body in bodies])
@@ -105,21 +104,20 @@ class JsonlStore(IRecordStore):
             while written < len(data):
                 written += os.write(descriptor, data[written:])
         except BaseException:
-            chain.back_to(seq, head)
-            self._torn = written > 0
-            if self._torn:
-                with suppress(OSError):  # it is tried again before the next record
-                    self._cut()
+            chain.reset(seq, head)
+            self._has_partial_line = written > 0
+            if self._has_partial_line:
+                with suppress(OSError):  # tried again before the next record
+                    self._cut_partial_line()
             raise
         self._size += written
 
-    def _cut(self) -> None:
-        """Take away the part of a record for whose rest there was no room."""
+    def _cut_partial_line(self) -> None:
         os.ftruncate(self._descriptor, self._size)
-        self._torn = False
+        self._has_partial_line = False
 
     def _rotate(self) -> None:
-        """Begin the next file; a failure on the way leaves everything in a state from which it can be tried again."""
+        """Begin the next file; if a step fails, everything is left so that it can be tried again."""
         full = segment_path(self._path, self._first)
         if self._durable:
             self.sync()
@@ -129,13 +127,13 @@ class JsonlStore(IRecordStore):
         self._descriptor = os.open(self._path, _FLAGS | os.O_EXCL, 0o600)
         try:
             self._size, self._first = 0, self._chain.seq + 1
-            dropped = self._superfluous()
+            dropped = self._choose_dropped()
             self._write([self._opening()])
         except BaseException:
             self._path.unlink()
             os.close(self._descriptor)
             self._descriptor, self._size, self._first, self._kept_from = before
-            self._torn = False
+            self._has_partial_line = False
             raise
         os.close(before[0])
         for path in dropped:
@@ -144,8 +142,8 @@ class JsonlStore(IRecordStore):
             self.sync()
             sync_directory(self._path)
 
-    def _superfluous(self) -> list[Path]:
-        """Choose the oldest files to be dropped, and remember from where on the log is kept."""
+    def _choose_dropped(self) -> list[Path]:
+        """Choose the oldest files to delete, and remember the first record that is kept."""
         segments = previous_segments(self._path)
         kept = segments if self._max_files is None else segments[-self._max_files :]
         if len(kept) < len(segments):

@@ -1,4 +1,4 @@
-"""Finding out whether a log is as it was written, in one pass and without keeping it in memory."""
+"""Reading and verification of audit logs, line by line."""
 
 import os
 import sqlite3
@@ -12,14 +12,14 @@ from typing import BinaryIO, Final, Literal, NamedTuple, TypeAlias
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.audit.chain import GENESIS, Hashing, Link, read_link
 from axolotl_server.audit.log_files import previous_segments
-from axolotl_server.audit.recovery import Start, Unfinished, glance
+from axolotl_server.audit.recovery import Start, Unfinished, read_summary
 
-_SQLITE_HEAD: Final = b"SQLite format 3\0"
-_LONGEST_LINE: Final = 32 * 1024 * 1024
+_SQLITE_MAGIC: Final = b"SQLite format 3\0"
+_MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 
 
 class LogLine(NamedTuple):
-    """A line without its line break, and where it stands."""
+    """A line without its line break, and its place in the log."""
 
     place: str
     text: bytes
@@ -28,12 +28,7 @@ class LogLine(NamedTuple):
 
 
 def lines_of(path: Path) -> Iterator[LogLine]:
-    """Read a log from its beginning, a line at a time.
-
-    Raises:
-        OSError: if it cannot be read.
-        sqlite3.Error: if it is a database and cannot be read.
-    """
+    """Read a log from its beginning; raises OSError or sqlite3.Error if it cannot be read."""
     if _is_sqlite(path):
         yield from _rows(path)
         return
@@ -43,12 +38,7 @@ def lines_of(path: Path) -> Iterator[LogLine]:
 
 
 def last_lines(path: Path, count: int) -> list[bytes]:
-    """Read the end of a log, the oldest line first.
-
-    Raises:
-        OSError: if it cannot be read.
-        sqlite3.Error: if it is a database and cannot be read.
-    """
+    """Read the end of a log, oldest line first; raises OSError or sqlite3.Error if it cannot be read."""
     if _is_sqlite(path):
         with closing(_connect(path)) as database:
             rows = database.execute("SELECT line FROM records ORDER BY seq DESC LIMIT ?", (count,)).fetchall()
@@ -64,11 +54,9 @@ def last_lines(path: Path, count: int) -> list[bytes]:
 
 
 def follow(path: Path, seq: int, pause: Callable[[], object]) -> Iterator[bytes]:
-    """Give the lines after a record as they are written, for ever; `pause` is called when there is none.
+    """Yield the lines after a record as they are written, endlessly; `pause` is called when there is none.
 
-    Raises:
-        OSError: if the log cannot be read.
-        sqlite3.Error: if it is a database and cannot be read.
+    Raises OSError or sqlite3.Error if the log cannot be read.
     """
     for line in _new_rows(path, seq, pause) if _is_sqlite(path) else _new_lines(path, pause):
         link = read_link(line)
@@ -79,13 +67,13 @@ def follow(path: Path, seq: int, pause: Callable[[], object]) -> Iterator[bytes]
 
 def _is_sqlite(path: Path) -> bool:
     if not path.exists() and previous_segments(path):
-        return False  # a server died between two files
+        return False  # a process died between two files
     with path.open("rb") as opened:
-        return opened.read(len(_SQLITE_HEAD)) == _SQLITE_HEAD
+        return opened.read(len(_SQLITE_MAGIC)) == _SQLITE_MAGIC
 
 
 def _files(path: Path) -> Iterator[tuple[BinaryIO, str]]:
-    """Open the files in their order; a server may begin a new one meanwhile."""
+    """Open the files in order; a server may begin a new one in the meantime."""
     done = 0
     while True:
         current = path.open("rb") if path.exists() else None
@@ -102,7 +90,7 @@ def _files(path: Path) -> Iterator[tuple[BinaryIO, str]]:
 
 def _lines(opened: BinaryIO, name: str) -> Iterator[LogLine]:
     number = 0
-    while line := opened.readline(_LONGEST_LINE):
+    while line := opened.readline(_MAX_LINE_BYTES):
         number += 1
         yield LogLine(f"{name}, line {number}", line.removesuffix(b"\n"), line.endswith(b"\n"))
 
@@ -129,7 +117,7 @@ def _new_rows(path: Path, seq: int, pause: Callable[[], object]) -> Iterator[byt
 
 
 def _new_lines(path: Path, pause: Callable[[], object]) -> Iterator[bytes]:
-    """Read the current file, and the next one when there is one."""
+    """Read the current file, then the next one when it appears."""
     while True:
         with path.open("rb") as opened:
             rest = b""
@@ -149,7 +137,7 @@ def _is_at(path: Path, opened: BinaryIO) -> bool:
     try:
         there = path.stat()
     except FileNotFoundError:
-        return True  # the next file is about to come
+        return True  # the next file is about to be created
     return os.path.samestat(there, os.fstat(opened.fileno()))
 
 
@@ -157,14 +145,14 @@ FaultKind: TypeAlias = Literal["changed", "removed", "reordered", "repeated", "t
 
 
 class Anchor(NamedTuple):
-    """A record as somebody remembers it who is out of reach of whoever can change the log."""
+    """The number and hash of a record, stored where an attacker who can change the log cannot reach."""
 
     seq: int
     hash: str
 
 
 class Fault(NamedTuple):
-    """The first thing that is wrong."""
+    """The first fault of a log."""
 
     kind: FaultKind
     place: str
@@ -173,7 +161,7 @@ class Fault(NamedTuple):
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What was found."""
+    """The result of a verification."""
 
     records: int = 0
     first: int = 0
@@ -182,20 +170,18 @@ class VerificationReport:
     """The hash of the last record."""
     fault: Fault | None = None
     repairs: int = 0
-    """How often the rest of a record was cut off after a crash."""
+    """How often a partial record was cut off after a crash."""
     lost: int = 0
-    """How many records a sink that failed did not keep."""
+    """How many records were lost while the sink failed."""
     unfinished: list[Start] = field(default_factory=list)
-    """Calls that began and have no end yet, or never will."""
+    """Calls without an end, because they still run or their process died."""
 
 
 def verify(path: Path, key: str | None = None, anchor: Anchor | None = None) -> VerificationReport:
-    """Read a whole log, up to the first thing that is wrong.
+    """Verify a log up to its first fault.
 
-    Raises:
-        ConfigurationError: if it was written with a key and none is given.
-        OSError: if it cannot be read.
-        sqlite3.Error: if it is a database and cannot be read.
+    Raises ConfigurationError if it was written with a key and none is given, and OSError or sqlite3.Error if it cannot
+    be read.
     """
     return _Verification(Hashing(key), anchor).run(lines_of(path))
 
@@ -215,83 +201,83 @@ class _Verification:
     def run(self, lines: Iterator[LogLine]) -> VerificationReport:
         report = self._report
         for line in lines:
-            report.fault = self._look(line, lines)
+            report.fault = self._check_line(line, lines)
             if report.fault is not None:
                 return report
-        report.fault = self._missing()
+        report.fault = self._check_completeness()
         report.unfinished = list(self._unfinished.values())
         return report
 
-    def _look(self, line: LogLine, rest: Iterator[LogLine]) -> Fault | None:
-        """Judge a line; what is right about it goes into the report."""
+    def _check_line(self, line: LogLine, rest: Iterator[LogLine]) -> Fault | None:
         if not line.whole:
             return Fault("torn", line.place, "the log ends in the middle of a record")
         link = read_link(line.text)
         expected = self._report.last + 1
-        if link is None or not link.is_sealed_by(self._hashing.of_record):
+        if link is None or not link.has_valid_hash(self._hashing.of_record):
             self._check_key(line)
             number = expected if link is None else link.seq
-            keyless = "" if self._hashing.algorithm == "sha256" else ", or written without this key"
-            return Fault("changed", line.place, f"record {number} was changed{keyless}")
-        fault = self._misplaced(link, expected, line.place, rest)
+            key_hint = "" if self._hashing.algorithm == "sha256" else ", or written with another key or none"
+            return Fault("changed", line.place, f"record {number} was changed{key_hint}")
+        fault = self._check_place(link, expected, line.place, rest)
         if fault is None:
-            self._take(link, line)
-            fault = self._contradicted(link, line.place)
+            self._add(link, line)
+            fault = self._check_anchor(link, line.place)
         return fault
 
-    def _misplaced(self, link: Link, expected: int, place: str, rest: Iterator[LogLine]) -> Fault | None:
+    def _check_place(self, link: Link, expected: int, place: str, rest: Iterator[LogLine]) -> Fault | None:
         if not self._report.records:
             if link.seq == 1 and link.prev != GENESIS:
                 return Fault("changed", place, "record 1 was changed")
             return None
         if link.seq == expected:
-            wrong = link.prev != self._head
-            return Fault("changed", place, f"record {expected - 1} or {expected} was replaced") if wrong else None
+            if link.prev == self._head:
+                return None
+            return Fault("changed", place, f"record {expected - 1} or {expected} was replaced")
         if link.seq < self._report.first:
-            return Fault("reordered", place, f"record {link.seq} stands behind record {expected - 1}")
+            return Fault("reordered", place, f"record {link.seq} comes after record {expected - 1}")
         if link.seq < expected:
-            return Fault("repeated", place, f"record {link.seq} stands here again, behind record {expected - 1}")
+            return Fault("repeated", place, f"record {link.seq} is repeated after record {expected - 1}")
         if any(other is not None and other.seq == expected for other in (read_link(line.text) for line in rest)):
-            return Fault("reordered", place, f"record {link.seq} stands before record {expected}")
+            return Fault("reordered", place, f"record {link.seq} comes before record {expected}")
         return Fault("removed", place, f"{_records(expected, link.seq - 1)} missing before this one")
 
-    def _take(self, link: Link, line: LogLine) -> None:
+    def _add(self, link: Link, line: LogLine) -> None:
         report = self._report
         report.records += 1
         report.first = report.first or link.seq
         report.last, self._head, report.head = link.seq, link.hash, link.hash.decode()
-        seen = glance(line.text)
-        self._unfinished.follow(seen)
-        self._kept_from = max(self._kept_from, seen.kept_from or 1)
-        report.repairs += seen.event == "repair"
-        report.lost += seen.lost
+        summary = read_summary(line.text)
+        self._unfinished.update_from(summary)
+        self._kept_from = max(self._kept_from, summary.kept_from or 1)
+        report.repairs += summary.event == "repair"
+        report.lost += summary.lost
 
-    def _contradicted(self, link: Link, place: str) -> Fault | None:
+    def _check_anchor(self, link: Link, place: str) -> Fault | None:
         anchor = self._anchor
         if anchor is None or anchor.seq != link.seq:
             return None
         self._anchored = True
         if anchor.hash.encode() != link.hash:
-            return Fault("changed", place, f"record {link.seq} is another than the one you remember")
+            return Fault("changed", place, f"record {link.seq} differs from the given anchor")
         return None
 
-    def _missing(self) -> Fault | None:
-        """Judge the beginning and the end, when all is read."""
+    def _check_completeness(self) -> Fault | None:
+        """Check the beginning and the end, after all lines."""
         report, anchor = self._report, self._anchor
         if not report.records:
-            return Fault("removed", "the beginning", "there is no record at all")
+            return Fault("removed", "the beginning", "there are no records")
         if report.first > self._kept_from:
             gone = _records(self._kept_from, report.first - 1)
-            return Fault("removed", "the beginning", f"{gone} missing, and no file of them was dropped on purpose")
+            return Fault("removed", "the beginning", f"{gone} missing, and were not deleted by rotation")
         if anchor is not None and not self._anchored:
-            return Fault("removed", "the end", f"record {anchor.seq}, which you remember, is missing")
+            return Fault("removed", "the end", f"record {anchor.seq}, the given anchor, is missing")
         return None
 
     def _check_key(self, line: LogLine) -> None:
-        """Do not call a log wrong for want of the key that it was written with."""
-        begins = not self._report.records and self._hashing.algorithm == "sha256"
-        if begins and glance(line.text).algorithm == "hmac-sha256":
-            raise ConfigurationError("The log was written with a key: give it in AXOLOTL_AUDIT__KEY or with --key-file")
+        """Do not report a fault if only the key is missing."""
+        without_key = not self._report.records and self._hashing.algorithm == "sha256"
+        if without_key and read_summary(line.text).algorithm == "hmac-sha256":
+            raise ConfigurationError("The log was written with a key: set AXOLOTL_AUDIT__KEY or use --key-file")
 
 
 def _records(first: int, last: int) -> str:

@@ -1,4 +1,4 @@
-"""From a call to its record."""
+"""Audit records: how they are made from calls, and how they are encoded."""
 
 import re
 from collections.abc import Callable
@@ -21,44 +21,44 @@ _NANOSECONDS: Final = 1_000_000_000
 
 
 def _clock() -> Callable[[], str]:
-    """Make a clock that writes the date once a second."""
-    known, text = -1, ""
+    """Make a clock that formats date and time only once per second."""
+    last_second, text = -1, ""
 
     def now() -> str:
-        nonlocal known, text
+        nonlocal last_second, text
         nanoseconds = time_ns()
         second = nanoseconds // _NANOSECONDS
-        if second != known:
-            known, text = second, strftime("%Y-%m-%dT%H:%M:%S.", gmtime(second))
+        if second != last_second:
+            last_second, text = second, strftime("%Y-%m-%dT%H:%M:%S.", gmtime(second))
         return f"{text}{nanoseconds % _NANOSECONDS // 1000:06d}Z"
 
     return now
 
 
 timestamp: Final = _clock()
-"""Gives the time in UTC, as RFC 3339 with microseconds."""
+"""Returns the time in UTC, as RFC 3339 with microseconds."""
 
 
 _encode: Final = msgspec.json.Encoder().encode
-_BREAKS: Final = re.compile(b"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
-"""What JSON leaves as it is and some readers of text take for the end of a line, or for a command."""
+_UNSAFE: Final = re.compile(b"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]")
+"""Characters that JSON does not escape, but that some programs treat as a line break or a control character."""
 
 
 def encode_record(record: AuditRecord) -> bytes:
-    """Write a record as a JSON object without line breaks of any kind."""
+    """Encode a record as a JSON object without any kind of line break."""
     try:
         encoded = _encode(record)
-    except UnicodeEncodeError:  # half of a surrogate pair, which UTF-8 has no form for
+    except UnicodeEncodeError:  # a lone surrogate, which UTF-8 cannot encode
         encoded = _encode(_without_surrogates(msgspec.structs.asdict(record)))
-    return encoded if encoded.isascii() and b"\x7f" not in encoded else _BREAKS.sub(_escaped, encoded)
+    return encoded if encoded.isascii() and b"\x7f" not in encoded else _UNSAFE.sub(_escape, encoded)
 
 
 def encode_note(time: str, event: str, **details: Any) -> bytes:
-    """Write what a log says of itself, in the same form."""
-    return _BREAKS.sub(_escaped, _encode({"time": time, "event": event, **details}))
+    """Encode a record about the log itself."""
+    return _UNSAFE.sub(_escape, _encode({"time": time, "event": event, **details}))
 
 
-def _escaped(found: re.Match[bytes]) -> bytes:
+def _escape(found: re.Match[bytes]) -> bytes:
     return b"\\u%04x" % ord(found[0].decode())
 
 
@@ -71,14 +71,14 @@ def _without_surrogates(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 Redact: TypeAlias = Callable[[bytes], Raw | None]
-"""Writes valid arguments without what is sensitive; None where there is nothing that may be shown."""
+"""Encodes valid arguments without sensitive values; None if nothing may be shown."""
 
 _TRACEPARENT: Final = b"traceparent"
 _NO_ENDING: Final = (None, None, None)
 
 
 def describer(hashing: Hashing, redactor: Callable[[FeatureSpec], Redact | None]) -> Callable[[FeatureSpec], Describe]:
-    """Give what compiles the records of a feature."""
+    """Return a function that compiles how calls of a feature are described."""
 
     def of(spec: FeatureSpec) -> Describe:
         return _describe(spec, hashing, redactor(spec))
@@ -95,14 +95,14 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
     ) -> AuditRecord:
         outcome, reason, rule = ending or _NO_ENDING
         principal, raw = call.principal, call.raw
-        requested, trace_id = _said(call)
+        requested, trace_id = _requested_name_and_trace(call)
         duration = queued = None
         if seconds is not None:
-            # Cut off, as nobody can measure it; `round` takes three times as long.
+            # Truncated to microseconds: `round` takes three times as long.
             duration, queued = int(seconds * 1e6) / 1e6, int(call.queued_seconds * 1e6) / 1e6
         shown = redact(raw) if redact is not None and call.arguments is not None else None
         digest = f"{algorithm}:{digest_of(canonical_json(raw))}"
-        # In their order, not by name: a record is made for every call, and this takes half the time.
+        # Positional arguments take half the time of keywords, and every call makes a record.
         return AuditRecord(
             timestamp(),
             event,
@@ -126,10 +126,10 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
     return describe
 
 
-def _said(call: ToolCall) -> tuple[str | None, str | None]:
-    """Find the name as the caller wrote it, and the id of the trace.
+def _requested_name_and_trace(call: ToolCall) -> tuple[str | None, str | None]:
+    """Find the name as the caller wrote it, and the trace ID.
 
-    Most requests belong to no trace, and to see that is quicker than to read them.
+    Most requests have no trace, and a search for the key is quicker than parsing.
     """
     request, name = call.caller, None
     if isinstance(request, Request):

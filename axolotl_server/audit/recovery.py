@@ -1,4 +1,4 @@
-"""The end of a log as the last process left it."""
+"""Recovery of an audit log after a crash."""
 
 import logging
 import os
@@ -20,7 +20,7 @@ from axolotl_server.audit.records import timestamp
 
 
 class Start(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a call that began."""
+    """The start of a call that has no end yet."""
 
     call_id: str
     time: str
@@ -31,7 +31,7 @@ class Start(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordSummary(msgspec.Struct, frozen=True):
-    """What a reader of a log needs of each line."""
+    """The fields of a line that recovery and verification need."""
 
     event: str = ""
     time: str = ""
@@ -47,36 +47,36 @@ class RecordSummary(msgspec.Struct, frozen=True):
 
 
 _log: Final = logging.getLogger("axolotl")
-_NOTHING: Final = RecordSummary()
+_EMPTY: Final = RecordSummary()
 _decode: Final = msgspec.json.Decoder(RecordSummary).decode
 
 
-def glance(line: bytes) -> RecordSummary:
-    """Read a line; one that cannot be read says nothing."""
+def read_summary(line: bytes) -> RecordSummary:
+    """Read a line; the summary of an unreadable one is empty."""
     try:
         return _decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return _NOTHING
+        return _EMPTY
 
 
 class Unfinished(dict[str, Start]):
-    """Follows a log: by the id of the call, what began and did not end. It is as small as the number of such calls."""
+    """Calls that began and did not end, by their IDs."""
 
-    def follow(self, seen: RecordSummary) -> None:
-        """Take notice of a line of the log."""
-        if seen.event == "open":
-            self.update({start.call_id: start for start in seen.unfinished})
-        elif seen.call_id is None:
+    def update_from(self, line: RecordSummary) -> None:
+        """Apply the next line of the log."""
+        if line.event == "open":
+            self.update({start.call_id: start for start in line.unfinished})
+        elif line.call_id is None:
             return
-        elif seen.event == "start":
-            self[seen.call_id] = Start(seen.call_id, seen.time, seen.kind, seen.name, seen.subject, seen.tenant)
-        elif seen.event == "end":
-            self.pop(seen.call_id, None)
+        elif line.event == "start":
+            self[line.call_id] = Start(line.call_id, line.time, line.kind, line.name, line.subject, line.tenant)
+        elif line.event == "end":
+            self.pop(line.call_id, None)
 
-    def endings(self) -> list[AuditRecord]:
-        """Say of each that nobody will ever know how it ended."""
+    def make_endings(self) -> list[AuditRecord]:
+        """Make an end with the outcome `unknown` for each."""
         if self:
-            _log.warning("calls whose end the last process did not live to see: %d", len(self))
+            _log.warning("%d audited calls were running when the last process died", len(self))
         return [
             AuditRecord(
                 time=timestamp(),
@@ -94,7 +94,7 @@ class Unfinished(dict[str, Start]):
 
 
 class Repair(NamedTuple):
-    """The rest of a record that a crash cut off, and where it was put."""
+    """A partial record that was cut off, and the file it was saved to."""
 
     bytes: int
     digest: str
@@ -103,25 +103,23 @@ class Repair(NamedTuple):
 
 @dataclass(slots=True)
 class Recovered:
-    """Where to go on."""
+    """The state of a log at which it continues."""
 
     chain: Chain
     size: int = 0
-    """Of the current file, without what was cut off."""
+    """Bytes of the current file, without the partial record."""
     first: int = 0
-    """The number of the first record in it, 0 where it has none."""
+    """The number of the first record in the current file; 0 if it has none."""
     kept_from: int = 1
-    """The number of the oldest record that was not dropped on purpose."""
+    """The number of the oldest record that rotation did not delete."""
     unfinished: Unfinished = field(default_factory=Unfinished)
     repairs: list[Repair] = field(default_factory=list)
 
 
 def recover(path: Path, hash_: Hash) -> Recovered:
-    """Find the last record, and put aside what stands behind it.
+    """Find the last record, and move a partial one behind it to another file.
 
-    Raises:
-        ConfigurationError: if the last record is none that can be continued.
-        OSError: if the files cannot be read or mended.
+    Raises ConfigurationError if the last record cannot be continued, and OSError if files cannot be read or changed.
     """
     found = Recovered(Chain(hash_))
     segments = [segment.path for segment in previous_segments(path)]
@@ -132,30 +130,26 @@ def recover(path: Path, hash_: Hash) -> Recovered:
 
 
 def check_last(line: bytes, where: str, hash_: Hash) -> tuple[int, bytes]:
-    """Give the number and the hash of the last record.
-
-    Raises:
-        ConfigurationError: if it is none, or not one that was written with this key.
-    """
+    """Return the number and hash of the last record; raises ConfigurationError if it is invalid for this key."""
     link = read_link(line)
-    if link is None or not link.is_sealed_by(hash_):
+    if link is None or not link.has_valid_hash(hash_):
         raise ConfigurationError(
-            f"The last record of {where} was changed, or written with another audit.key: look at it with "
-            "axolotl audit verify, and move the log away to begin a new one"
+            f"The last record of {where} was changed, or written with another audit.key: run axolotl audit verify, "
+            "and move the log away to begin a new one"
         )
     return link.seq, link.hash
 
 
 def _recover_file(file: Path, found: Recovered, hash_: Hash, *, current: bool) -> bool:
-    """Take from a file what it tells; answers False if it has no record."""
+    """Read a file into the state; returns False if it has no record."""
     with file.open("rb") as opened:
         first, last, size = _read(opened, found)
     torn = file.stat().st_size - size
     if torn:
-        found.repairs.append(_put_aside(file, size))
+        found.repairs.append(_move_rest(file, size))
     if not size:
         return False
-    found.chain.back_to(*check_last(last, str(file), hash_))
+    found.chain.reset(*check_last(last, str(file), hash_))
     if current:
         link = read_link(first)
         found.first, found.size = 0 if link is None else link.seq, size
@@ -163,21 +157,21 @@ def _recover_file(file: Path, found: Recovered, hash_: Hash, *, current: bool) -
 
 
 def _read(opened: BinaryIO, found: Recovered) -> tuple[bytes, bytes, int]:
-    """Read a file to its end; gives its first and its last whole line, and how many bytes the whole lines have."""
+    """Read a file; returns its first and last whole line, and the size of all whole lines."""
     first, last, size = b"", b"", 0
     for line in opened:
         if not line.endswith(b"\n"):
             break
         last = line[:-1]
         first, size = first if size else last, size + len(line)
-        seen = glance(last)
-        found.unfinished.follow(seen)
-        found.kept_from = max(found.kept_from, seen.kept_from or 1)
+        summary = read_summary(last)
+        found.unfinished.update_from(summary)
+        found.kept_from = max(found.kept_from, summary.kept_from or 1)
     return first, last, size
 
 
-def _put_aside(file: Path, size: int) -> Repair:
-    """Cut off what is no whole line; it is kept beside the log, so that nothing disappears."""
+def _move_rest(file: Path, size: int) -> Repair:
+    """Cut off a partial line, and save it beside the log."""
     saved = _free_name(file, size)
     with file.open("r+b") as damaged, open(saved, "x+b", opener=_open_privately) as copy:
         damaged.seek(size)

@@ -1,4 +1,4 @@
-"""Group commit: one thread writes, and all records that came meanwhile share the next wait for the disk."""
+"""Audit sinks of the server: standard error, direct, buffered, and group commit in a thread."""
 
 import asyncio
 import logging
@@ -14,42 +14,35 @@ from axolotl_server.audit.records import encode_record
 
 
 class IRecordStore(ABC):
-    """Keeps records in a chain; spoken to by one thread at a time."""
+    """Stores records in a chain; used by one thread at a time."""
 
     @abstractmethod
     def open(self) -> None:
-        """Find the end of the chain, mend what a crash left behind, and write down both.
+        """Find the end of the chain, repair the damage of a crash, and record both.
 
-        Raises:
-            ConfigurationError: if what is there cannot be continued.
-            OSError: if it cannot be reached.
+        Raises ConfigurationError if the log cannot be continued, and OSError if there is no access to it.
         """
 
     @abstractmethod
     def append(self, records: Sequence[AuditRecord]) -> None:
-        """Hand records to the system: all of them, or none if it raises something."""
+        """Pass records to the operating system: all of them, or none if it raises an exception."""
 
     @abstractmethod
     def sync(self) -> None:
-        """Wait until everything appended is on the disk."""
+        """Wait until everything appended is on disk."""
 
     @abstractmethod
     def close(self) -> None:
-        """Write down that the log was closed, and let go of it."""
+        """Record that the log was closed, and release it."""
 
 
 _STDERR: Final = 2
 
 
 class StderrSink(IAuditSink):
-    """Writes one line a record. There is no chain: nobody knows where the one before has gone."""
+    """Writes one line per record, without a chain: earlier lines cannot be read back."""
 
     def write(self, record: AuditRecord) -> None:
-        """Write a line.
-
-        Raises:
-            OSError: if the stream is closed or full.
-        """
         line = encode_record(record) + b"\n"
         while line:
             line = line[os.write(_STDERR, line) :]
@@ -62,21 +55,18 @@ _log: Final = logging.getLogger("axolotl")
 
 
 class DirectSink(IAuditSink):
-    """Hands each record to the system at once: it outlives the process, though not the machine."""
+    """Passes each record to the operating system at once, so that it survives a crash of the process."""
 
     def __init__(self, store: IRecordStore) -> None:
         self._store = store
 
     def write(self, record: AuditRecord) -> None:
-        """Append it."""
         self._store.append((record,))
 
     def open(self) -> None:
-        """Open the store."""
         self._store.open()
 
     def close(self) -> None:
-        """Close the store."""
         self._store.close()
 
     def __str__(self) -> str:
@@ -84,132 +74,122 @@ class DirectSink(IAuditSink):
 
 
 class BufferedSink(IAuditSink):
-    """Holds records back for half a second, or until there are enough to be worth the trouble.
+    """Buffers records for half a second, or until there are enough for a write.
 
-    What cannot be written stays until it can; when there is no more room, records are refused.
+    Records that cannot be written stay in the buffer; when it is full, further records are refused.
     """
 
     def __init__(
-        self, store: IRecordStore, *, delay_seconds: float = 0.5, worthwhile: int = 128, maximum: int = 1024
+        self, store: IRecordStore, *, delay_seconds: float = 0.5, batch_size: int = 128, capacity: int = 1024
     ) -> None:
         self._store = store
         self._delay_seconds = delay_seconds
-        self._worthwhile = worthwhile
-        self._maximum = maximum
-        self._held: list[AuditRecord] = []
+        self._batch_size = batch_size
+        self._capacity = capacity
+        self._buffer: list[AuditRecord] = []
         self._timer: asyncio.TimerHandle | None = None
         self._failing = False
 
     def open(self) -> None:
-        """Open the store."""
         self._store.open()
 
     def write(self, record: AuditRecord) -> None:
-        """Hold it.
-
-        Raises:
-            OSError: if the buffer is full because nothing can be written.
-        """
-        if len(self._held) >= self._maximum:
+        if len(self._buffer) >= self._capacity:
             self._append()
-        self._held.append(record)
-        if len(self._held) >= self._worthwhile and not self._failing:
-            self._try()
-        if self._held and self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._wake)
+        self._buffer.append(record)
+        if len(self._buffer) >= self._batch_size and not self._failing:
+            self._try_append()
+        if self._buffer and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._on_timer)
 
     def close(self) -> None:
-        """Write what is held."""
         if self._timer is not None:
             self._timer.cancel()
-        if self._held:
-            self._try()
+        if self._buffer:
+            self._try_append()
         self._store.close()
 
-    def _wake(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._try()
-        if self._held:
-            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._wake)
+        self._try_append()
+        if self._buffer:
+            self._timer = asyncio.get_running_loop().call_later(self._delay_seconds, self._on_timer)
 
-    def _try(self) -> None:
+    def _try_append(self) -> None:
         try:
             self._append()
         except Exception as error:
             if not self._failing:
-                _log.error("%s cannot be written, records are held back: %s", self, error)
+                _log.error("%s cannot be written, records are buffered: %s", self, error)
             self._failing = True
 
     def _append(self) -> None:
-        self._store.append(self._held)
-        self._held.clear()
+        self._store.append(self._buffer)
+        self._buffer.clear()
         self._failing = False
 
     def __str__(self) -> str:
         return str(self._store)
 
 
-_PATIENCE_SECONDS: Final = 5.0
+_CLOSE_SECONDS: Final = 5.0
 
 
-class _Waiting(NamedTuple):
+class _QueuedRecord(NamedTuple):
     record: AuditRecord
-    kept: asyncio.Future[None]
+    stored: asyncio.Future[None]
 
 
 class GroupSink(IAuditSink):
-    """Keeps the event loop free: a call waits until the group of its record is kept, and no other call does.
+    """Writes records in a thread; all records that arrive during a write share the next one, and its wait for the disk.
 
-    Not more than `maximum` records wait; further calls wait until there is room.
+    Only the calls whose records are being written wait. If `capacity` records wait, further calls wait for room.
     """
 
-    def __init__(self, store: IRecordStore, *, maximum: int = 1024) -> None:
+    def __init__(self, store: IRecordStore, *, capacity: int = 1024) -> None:
         self._store = store
-        self._maximum = maximum
+        self._capacity = capacity
         self._changed = threading.Condition()
-        self._waiting: list[_Waiting] = []
+        self._queue: list[_QueuedRecord] = []
         self._busy = False
-        self._ending = False
+        self._closing = False
         self._room: list[asyncio.Future[None]] = []
         self._thread: threading.Thread | None = None
 
     def open(self) -> None:
-        """Open the store and start the thread."""
         self._store.open()
         self._thread = threading.Thread(target=self._work, name="axolotl-audit", daemon=True)
         self._thread.start()
 
     def write(self, record: AuditRecord) -> Awaitable[None]:
-        """Give a record to the thread, or wait until it can take one."""
-        if self._ending:
+        if self._closing:
             raise RuntimeError("the audit log is closed")
-        if len(self._waiting) >= self._maximum:
+        if len(self._queue) >= self._capacity:
             return self._write_later(record)
-        kept = asyncio.get_running_loop().create_future()
+        stored = asyncio.get_running_loop().create_future()
         with self._changed:
-            self._waiting.append(_Waiting(record, kept))
+            self._queue.append(_QueuedRecord(record, stored))
             self._changed.notify_all()
-        return kept
+        return stored
 
     def flush(self, seconds: float) -> bool:
-        """Block until the thread has nothing left to do."""
         with self._changed:
-            return self._changed.wait_for(lambda: not self._waiting and not self._busy, seconds)
+            return self._changed.wait_for(lambda: not self._queue and not self._busy, seconds)
 
     def close(self) -> None:
-        """Let the thread finish, and close the store; a disk that does not answer is not waited for much longer."""
+        """Let the thread finish, and close the store; a disk that hangs is abandoned after some seconds."""
         with self._changed:
-            self._ending = True
+            self._closing = True
             self._changed.notify_all()
         if self._thread is not None:
-            self._thread.join(_PATIENCE_SECONDS)
+            self._thread.join(_CLOSE_SECONDS)
             if self._thread.is_alive():
-                _log.error("%s does not answer: records of the last calls may be lost", self)
+                _log.error("%s did not close in time; records of the last calls may be lost", self)
                 return
         self._store.close()
 
     async def _write_later(self, record: AuditRecord) -> None:
-        while len(self._waiting) >= self._maximum:
+        while len(self._queue) >= self._capacity:
             room = asyncio.get_running_loop().create_future()
             self._room.append(room)
             await room
@@ -217,22 +197,22 @@ class GroupSink(IAuditSink):
 
     def _work(self) -> None:
         while group := self._next_group():
-            error = self._keep([waiting.record for waiting in group])
+            error = self._store_group([queued.record for queued in group])
             with self._changed:
                 self._busy = False
                 self._changed.notify_all()
-            with suppress(RuntimeError):  # the loop has ended before the thread, and nobody waits any more
-                group[0].kept.get_loop().call_soon_threadsafe(self._tell, group, error)
+            with suppress(RuntimeError):  # the loop was closed before the thread ended
+                group[0].stored.get_loop().call_soon_threadsafe(self._settle, group, error)
 
-    def _next_group(self) -> list[_Waiting]:
-        """Wait for records; an empty group is the end."""
+    def _next_group(self) -> list[_QueuedRecord]:
+        """Wait for records; an empty group means that the sink is closing."""
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._ending)
-            group, self._waiting = self._waiting, []
+            self._changed.wait_for(lambda: self._queue or self._closing)
+            group, self._queue = self._queue, []
             self._busy = bool(group)
             return group
 
-    def _keep(self, records: list[AuditRecord]) -> Exception | None:
+    def _store_group(self, records: list[AuditRecord]) -> Exception | None:
         try:
             self._store.append(records)
             self._store.sync()
@@ -240,15 +220,15 @@ class GroupSink(IAuditSink):
             return error
         return None
 
-    def _tell(self, group: list[_Waiting], error: Exception | None) -> None:
-        """Let the calls of a group go on, in the loop's thread."""
-        for _, kept in group:
-            if kept.done():
+    def _settle(self, group: list[_QueuedRecord], error: Exception | None) -> None:
+        """Resume the calls of a group, in the thread of the event loop."""
+        for _, stored in group:
+            if stored.done():
                 continue
             if error is None:
-                kept.set_result(None)
+                stored.set_result(None)
             else:
-                kept.set_exception(error)
+                stored.set_exception(error)
         room, self._room = self._room, []
         for waiting in room:
             if not waiting.done():

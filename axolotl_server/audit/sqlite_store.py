@@ -1,4 +1,4 @@
-"""Records as rows of a SQLite database: the same lines, with columns to search by."""
+"""Audit records as rows of an SQLite database, with columns to search by."""
 
 import os
 import sqlite3
@@ -14,11 +14,11 @@ from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
 from axolotl_server.audit.log_files import LogLock
 from axolotl_server.audit.records import encode_note, encode_record, timestamp
-from axolotl_server.audit.recovery import Start, Unfinished, check_last, glance
+from axolotl_server.audit.recovery import Start, Unfinished, check_last, read_summary
 from axolotl_server.audit.sinks import IRecordStore
 
 _COLUMNS: Final = ("time", "event", "call_id", "kind", "name", "subject", "tenant", "outcome", "reason", "trace_id")
-"""Computed from the line wherever they are asked for, so that they cannot differ from it."""
+"""Computed from the line when they are read, so that they cannot differ from it."""
 
 _SCHEMA: Final = f"""
     CREATE TABLE IF NOT EXISTS records (
@@ -31,7 +31,7 @@ _SCHEMA: Final = f"""
 
 
 class SqliteStore(IRecordStore):
-    """Commits each group of records in one transaction, to a write-ahead log that any number of readers can read."""
+    """Commits each group of records in one transaction; readers never wait, thanks to the write-ahead log."""
 
     def __init__(self, path: Path, hashing: Hashing, *, durable: bool = False) -> None:
         self._path = path
@@ -42,26 +42,23 @@ class SqliteStore(IRecordStore):
         self._lock: LogLock
 
     def open(self) -> None:
-        """Take the database, and write down that the log goes on."""
         with ExitStack() as undo:
             self._lock = LogLock(self._path)
             undo.callback(self._lock.release)
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # others may not read it
-            # Only one thread at a time speaks to a store, though not always the same.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # only the owner may read it
+            # One thread at a time uses a store, but not always the same one.
             self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             undo.callback(self._database.close)
             self._prepare()
             undo.pop_all()
 
     def append(self, records: Sequence[AuditRecord]) -> None:
-        """Commit rows."""
         self._commit([encode_record(record) for record in records])
 
     def sync(self) -> None:
-        """Do nothing: a commit has waited for the disk, where that is wanted."""
+        """Do nothing: commits wait for the disk if the log is durable."""
 
     def close(self) -> None:
-        """Write a last row, if that is possible."""
         try:
             with suppress(sqlite3.Error):
                 self._commit([encode_note(timestamp(), "close")])
@@ -80,9 +77,9 @@ class SqliteStore(IRecordStore):
         self._chain = Chain(self._hashing.of_record)
         last = database.execute("SELECT line FROM records ORDER BY seq DESC LIMIT 1").fetchone()
         if last is not None:
-            self._chain.back_to(*check_last(last[0].encode(), str(self._path), self._hashing.of_record))
+            self._chain.reset(*check_last(last[0].encode(), str(self._path), self._hashing.of_record))
         opening = encode_note(timestamp(), "open", algorithm=self._hashing.algorithm, kept_from=1)
-        self._commit([opening, *map(encode_record, self._unfinished().endings())])
+        self._commit([opening, *map(encode_record, self._unfinished().make_endings())])
 
     def _unfinished(self) -> Unfinished:
         rows = self._database.execute("SELECT start FROM unfinished").fetchall()
@@ -90,7 +87,7 @@ class SqliteStore(IRecordStore):
         return Unfinished({start.call_id: start for start in starts})
 
     def _commit(self, bodies: Sequence[bytes]) -> None:
-        """Link records and write them in one transaction; if that fails, it is as if they had never been."""
+        """Link records and write them in one transaction; a failure leaves chain and database as they were."""
         chain, database = self._chain, self._database
         seq, head = chain.seq, chain.head
         try:
@@ -98,23 +95,23 @@ class SqliteStore(IRecordStore):
             for body in bodies:
                 line = chain.link(body)[:-1].decode()
                 database.execute("INSERT INTO records (seq, line) VALUES (?, ?)", (chain.seq, line))
-                self._follow(body)
+                self._update_unfinished(body)
             database.execute("COMMIT")
         except BaseException:
-            chain.back_to(seq, head)
+            chain.reset(seq, head)
             with suppress(sqlite3.Error):
                 database.execute("ROLLBACK")
             raise
 
-    def _follow(self, body: bytes) -> None:
-        """Keep the calls that began in a table of their own, so that a start need not read the whole log."""
-        seen = glance(body)
-        if seen.call_id is None:
+    def _update_unfinished(self, body: bytes) -> None:
+        """Keep running calls in their own table, so that recovery need not read the whole log."""
+        line = read_summary(body)
+        if line.call_id is None:
             return
-        self._database.execute("DELETE FROM unfinished WHERE call_id = ?", (seen.call_id,))
-        if seen.event == "start":
-            start = Start(seen.call_id, seen.time, seen.kind, seen.name, seen.subject, seen.tenant)
-            row = (seen.call_id, msgspec.json.encode(start).decode())
+        self._database.execute("DELETE FROM unfinished WHERE call_id = ?", (line.call_id,))
+        if line.event == "start":
+            start = Start(line.call_id, line.time, line.kind, line.name, line.subject, line.tenant)
+            row = (line.call_id, msgspec.json.encode(start).decode())
             self._database.execute("INSERT INTO unfinished (call_id, start) VALUES (?, ?)", row)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""All sinks of a server, and what happens to calls when one of them fails."""
+"""The audit trail: all sinks of a server, and the rule for calls when a sink fails."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ _log: Final = logging.getLogger("axolotl")
 
 
 class RetryingSink:
-    """A sink that is left alone for a moment after it failed, and tried again then."""
+    """A sink that is tried again some time after it failed."""
 
     def __init__(self, sink: IAuditSink, retry_seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self._sink = sink
@@ -24,18 +24,18 @@ class RetryingSink:
         self._clock = clock
         self._opened = False
         self._retry_at = float("-inf")
-        self._untold = 0
+        self._unreported = 0
         self._outages = OutageLog(str(self), "audit records lost", level=logging.ERROR, clock=clock)
         self.write = sink.write
         self.ready = False
-        """Whether it is open and kept what it was given; `prepare` may make it so."""
+        """Whether it is open and works; `prepare` may open it."""
         self.broken = False
-        """Whether it failed and did not recover."""
+        """Whether it failed and has not recovered."""
         self.lost = 0
-        """How many records it did not keep."""
+        """How many records it did not store."""
 
     def prepare(self) -> bool:
-        """Open it when it is first needed; answers whether it is ready."""
+        """Open it when it is first needed; returns whether it is ready."""
         if not self.broken:
             try:
                 self.open()
@@ -44,19 +44,19 @@ class RetryingSink:
         return self.ready
 
     def open(self) -> None:
-        """Open the sink, unless it is."""
+        """Open the sink if it is not open."""
         if not self._opened:
             self._sink.open()
             self._opened = True
             self.ready = not self.broken
 
     def flush(self, seconds: float) -> None:
-        """Block until it has kept what it took."""
+        """Block until it has stored the records it took."""
         if self.ready and not self._sink.flush(seconds):
-            self.fail(TimeoutError(f"it did not answer in {seconds:g} seconds"), lost=0)
+            self.fail(TimeoutError(f"no answer within {seconds:g} seconds"), lost=0)
 
     def may_try(self) -> bool:
-        """Tell whether it is time to try a broken sink again; whoever asks is the one to try."""
+        """Tell whether it is time to try a broken sink again; the caller must then do so."""
         now = self._clock()
         if now < self._retry_at:
             return False
@@ -64,62 +64,62 @@ class RetryingSink:
         return True
 
     def lose(self, records: int = 1) -> None:
-        """Count records that were not kept."""
-        self._untold += records
+        """Count records that were not stored."""
+        self._unreported += records
         self.lost += records
         self._outages.count(records)
 
     def fail(self, error: BaseException, *, lost: int = 1) -> None:
-        """Take notice of a failure, and of the records that were not kept because of it."""
+        """Note a failure, and the records that were lost because of it."""
         self.lose(lost)
         self.ready, self.broken = False, True
         self._retry_at = self._clock() + self._retry_seconds
         self._outages.failed(f"{type(error).__name__}: {error}", effects=0)
 
     async def resume(self, record: AuditRecord | None) -> None:
-        """Give a broken sink what it missed: how many records that were, then the one at hand."""
+        """Try a broken sink: record how many records it lost, then store the current one, if any."""
         self.open()
-        await self._tell_losses()
+        await self._record_losses()
         if record is not None:
-            await _kept(self._sink.write(record))
-        await self._tell_losses()
+            await _wait_for(self._sink.write(record))
+        await self._record_losses()
         self.ready, self.broken = True, False
         self._outages.recovered()
 
     def close(self) -> None:
-        """Close the sink if it is open; it takes no record any more."""
+        """Close the sink if it is open; it takes no more records."""
         self.ready, self.broken, self._retry_at = False, True, float("inf")
         if self._opened:
             self._opened = False
             self._sink.close()
 
-    async def _tell_losses(self) -> None:
-        while self._untold:
-            lost = self._untold
-            await _kept(self._sink.write(AuditRecord(time=timestamp(), event="gap", lost=lost)))
-            self._untold -= lost
+    async def _record_losses(self) -> None:
+        while self._unreported:
+            lost = self._unreported
+            await _wait_for(self._sink.write(AuditRecord(time=timestamp(), event="gap", lost=lost)))
+            self._unreported -= lost
 
     def __str__(self) -> str:
         sink = self._sink
         return type(sink).__name__ if type(sink).__str__ is object.__str__ else str(sink)
 
 
-async def _kept(waiting: Awaitable[None] | None) -> None:
-    if waiting is not None:
-        await waiting
+async def _wait_for(storing: Awaitable[None] | None) -> None:
+    if storing is not None:
+        await storing
 
 
 _RETRY_SECONDS: Final = 1.0
-_LONGEST_BLOCK_SECONDS: Final = 1.0
-"""How long everything may stand still for the record of a call that was abandoned."""
+_MAX_BLOCKING_SECONDS: Final = 1.0
+"""How long the event loop may be blocked for the record of an abandoned call."""
 
 
 class AuditTrail:
     """Gives every record to every sink.
 
-    If one fails, and failures are `closed`, calls are refused until it works again, and a call whose record was not
-    kept answers with an error. If they are `open`, calls go on and the losses are counted. A sink that failed is tried
-    again every second; the first thing it is given then is a record of how many it missed.
+    If a sink fails and `on_failure` is `closed`, calls are refused until it works again, and a call whose record was
+    not stored ends with an error. If it is `open`, calls go on and lost records are counted. A failed sink is tried
+    again every second; it first gets a record of how many it lost.
     """
 
     def __init__(
@@ -130,27 +130,23 @@ class AuditTrail:
         retry_seconds: float = _RETRY_SECONDS,
     ) -> None:
         self._sinks = [RetryingSink(sink, retry_seconds) for sink in sinks]
-        self._closed = on_failure == "closed"
+        self._fails_closed = on_failure == "closed"
         self._timeout_seconds = timeout_seconds
         self._retry_seconds = retry_seconds
-        self._following: set[asyncio.Task[bool]] = set()
+        self._storing: set[asyncio.Task[bool]] = set()
 
     @property
     def broken(self) -> bool:
-        """Whether a sink fails at the moment."""
+        """Whether a sink fails now."""
         return any(sink.broken for sink in self._sinks)
 
     @property
     def lost(self) -> int:
-        """How many records were not kept since the start, counted for each sink."""
+        """How many records were lost since the start, counted per sink."""
         return sum(sink.lost for sink in self._sinks)
 
     def open(self) -> None:
-        """Open all sinks before the first call; otherwise they are opened with it.
-
-        Raises:
-            ConfigurationError: if one cannot be used.
-        """
+        """Open all sinks before the first call, which would open them otherwise; raises ConfigurationError."""
         for sink in self._sinks:
             try:
                 sink.open()
@@ -163,14 +159,14 @@ class AuditTrail:
             try:
                 sink.close()
             except Exception:
-                _log.exception("%s does not close", sink)
+                _log.exception("%s could not be closed", sink)
 
     def admit(self) -> Awaitable[None] | None:
         """Admit a call: returns None if it may run at once, otherwise an awaitable that must end before.
 
         Raises Refused, also from the awaitable, if calls cannot be recorded and must not run without a record.
         """
-        if not self._closed:
+        if not self._fails_closed:
             return None
         for sink in self._sinks:
             if not sink.ready and not sink.prepare():
@@ -182,25 +178,25 @@ class AuditTrail:
 
         Raises ToolError, also from the awaitable, if it could not be stored and the call must fail because of that.
         """
-        keeping: list[tuple[RetryingSink, Awaitable[None]]] | None = None
-        kept = True
+        pending: list[tuple[RetryingSink, Awaitable[None]]] | None = None
+        stored = True
         for sink in self._sinks:
             if not sink.ready and not sink.prepare() and not sink.may_try():
                 sink.lose()
-                kept = False
+                stored = False
                 continue
             try:
-                waiting = sink.resume(record) if sink.broken else sink.write(record)
+                storing = sink.resume(record) if sink.broken else sink.write(record)
             except Exception as error:
                 sink.fail(error)
-                kept = False
+                stored = False
             else:
-                if waiting is not None:
-                    keeping = [*(keeping or ()), (sink, waiting)]
-        if keeping is not None:
-            return self._finish(keeping, kept, record)
-        if not kept:
-            self._complain(record)
+                if storing is not None:
+                    pending = [*(pending or ()), (sink, storing)]
+        if pending is not None:
+            return self._finish(pending, stored, record)
+        if not stored:
+            self._fail_call(record)
         return None
 
     def write_at_once(self, record: AuditRecord) -> None:
@@ -211,67 +207,63 @@ class AuditTrail:
                 sink.lose()
                 continue
             try:
-                waiting = sink.write(record)
+                storing = sink.write(record)
             except Exception as error:
                 sink.fail(error)
             else:
-                if waiting is not None:
-                    self._follow(sink, waiting)
+                if storing is not None:
+                    self._start_storing(sink, storing)
         self.flush()
 
     def flush(self) -> None:
         """Block until all sinks have stored the records they took, or take too long."""
         for sink in self._sinks:
-            sink.flush(min(self._timeout_seconds, _LONGEST_BLOCK_SECONDS))
+            sink.flush(min(self._timeout_seconds, _MAX_BLOCKING_SECONDS))
 
     async def _readmit(self) -> None:
-        """Try again what failed, and refuse the call if that is no use.
-
-        Raises:
-            Refused: if a sink keeps no records.
-        """
+        """Try failed sinks again; raises Refused if one still fails."""
         for sink in self._sinks:
-            if not sink.ready and not (sink.may_try() and await self._keep(sink, sink.resume(None), lost=0)):
+            if not sink.ready and not (sink.may_try() and await self._store(sink, sink.resume(None), lost=0)):
                 raise self._refusal()
 
     async def _finish(
-        self, keeping: Sequence[tuple[RetryingSink, Awaitable[None]]], kept: bool, record: AuditRecord
+        self, pending: Sequence[tuple[RetryingSink, Awaitable[None]]], stored: bool, record: AuditRecord
     ) -> None:
-        """Wait for the sinks that need time; they go on if the call is stopped meanwhile."""
-        following = [self._follow(sink, waiting) for sink, waiting in keeping]
-        answers = [await asyncio.shield(one) for one in following]
-        if not (kept and all(answers)):
-            self._complain(record)
+        """Wait for the sinks that need time; they go on if the call is cancelled in the meantime."""
+        tasks = [self._start_storing(sink, storing) for sink, storing in pending]
+        results = [await asyncio.shield(task) for task in tasks]
+        if not (stored and all(results)):
+            self._fail_call(record)
 
-    def _follow(self, sink: RetryingSink, waiting: Awaitable[None]) -> asyncio.Task[bool]:
-        task = asyncio.get_running_loop().create_task(self._keep(sink, waiting))
-        self._following.add(task)
-        task.add_done_callback(self._following.discard)
+    def _start_storing(self, sink: RetryingSink, storing: Awaitable[None]) -> asyncio.Task[bool]:
+        task = asyncio.get_running_loop().create_task(self._store(sink, storing))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
         return task
 
-    async def _keep(self, sink: RetryingSink, waiting: Awaitable[None], *, lost: int = 1) -> bool:
-        """Wait for a sink, and say whether it kept the record."""
+    async def _store(self, sink: RetryingSink, storing: Awaitable[None], *, lost: int = 1) -> bool:
+        """Wait for a sink; returns whether it stored the record."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                await waiting
+                await storing
         except Exception as error:
             sink.fail(error, lost=lost)
             return False
         return True
 
-    def _complain(self, record: AuditRecord) -> None:
-        """Let a call fail whose record was not kept, where that matters more than the call."""
-        if not self._closed:
+    def _fail_call(self, record: AuditRecord) -> None:
+        """Let the call fail whose record was not stored, unless failures are `open`."""
+        if not self._fails_closed:
             return
         if record.event == "start":
             raise self._refusal()
         raise ToolError(
-            "The call was carried out, but could not be recorded, so its result is withheld",
+            "The call was executed but could not be recorded, so its result is withheld",
             meta={"reason": "audit_failed"},
         )
 
     def _refusal(self) -> Refused:
         return Refused(
-            "The call was not carried out, because it could not be recorded; try again",
+            "The call was not executed, because it could not be recorded; try again",
             meta={"reason": "audit_unavailable", "retryAfterMs": round(self._retry_seconds * 1000)},
         )

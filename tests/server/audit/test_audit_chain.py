@@ -102,7 +102,7 @@ def test_any_record_can_be_linked(bodies: list[str], key: str | None) -> None:
         body = b'{"name":%b}' % ascii(text).encode().replace(b"'", b'"').replace(b"\\x", b"\\u00")
         link = read_link(chain.link(body)[:-1])
         assert link is not None
-        assert (link.seq, link.prev, link.is_sealed_by(hash_)) == (number, head, True)
+        assert (link.seq, link.prev, link.has_valid_hash(hash_)) == (number, head, True)
         head = link.hash
 
 

@@ -87,13 +87,13 @@ async def test_a_group_that_fails_fails_for_all() -> None:
 async def test_the_queue_of_the_thread_is_bounded() -> None:
     """When the thread has enough to do, calls wait before their records are even queued."""
     store = Holding()
-    sink = GroupSink(store, maximum=2)
+    sink = GroupSink(store, capacity=2)
     sink.open()
     first = asyncio.ensure_future(sink.write(record(0)))
     await until(lambda: sink._busy)
     others = [asyncio.ensure_future(sink.write(record(number))) for number in range(1, 8)]
     await until(lambda: len(sink._room) == 5)
-    assert len(sink._waiting) == 2
+    assert len(sink._queue) == 2
     store.may.set()
     await asyncio.gather(first, *others)
     sink.close()
@@ -131,7 +131,7 @@ async def test_a_buffer_is_written_when_it_is_worth_it() -> None:
     """Enough records are written at once, without a wait."""
     store = Holding()
     store.may.set()
-    sink = BufferedSink(store, delay_seconds=60.0, worthwhile=3)
+    sink = BufferedSink(store, delay_seconds=60.0, batch_size=3)
     for number in range(7):
         sink.write(record(number))
     assert [len(group) for group in store.groups] == [3, 3]
@@ -144,7 +144,7 @@ async def test_a_buffer_is_bounded() -> None:
     store = Holding()
     store.may.set()
     store.error = OSError("no space left")
-    sink = BufferedSink(store, delay_seconds=60.0, worthwhile=2, maximum=4)
+    sink = BufferedSink(store, delay_seconds=60.0, batch_size=2, capacity=4)
     for number in range(4):
         sink.write(record(number))
     with pytest.raises(OSError, match="no space left"):

@@ -100,7 +100,7 @@ async def test_closed_refuses_before_the_code_runs() -> None:
         await pipeline.run()
     assert not isinstance(withheld.value, Refused)
     assert withheld.value.meta == {"reason": "audit_failed"}
-    with pytest.raises(Refused, match="not carried out") as refused:
+    with pytest.raises(Refused, match="not executed") as refused:
         await pipeline.run()
     assert refused.value.meta is not None
     assert refused.value.meta["reason"] == "audit_unavailable"
@@ -115,7 +115,7 @@ async def test_closed_withholds_a_result_without_record() -> None:
     """A call that ran and could not be recorded answers with an error that says so."""
     sink, work = Fickle(), Work()
     work.sink = sink
-    with pytest.raises(ToolError, match="was carried out, but could not be recorded"):
+    with pytest.raises(ToolError, match="was executed but could not be recorded"):
         await pipeline_of(trail_of(sink), work).run()
     assert work.runs == 1
 
@@ -177,7 +177,7 @@ async def test_a_start_that_cannot_be_recorded() -> None:
     trail = trail_of(sink)
     trail.open()
     sink.well = False
-    with pytest.raises(Refused, match="not carried out"):
+    with pytest.raises(Refused, match="not executed"):
         await pipeline_of(trail, work).run()
     assert work.runs == 0
 
