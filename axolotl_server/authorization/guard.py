@@ -119,7 +119,7 @@ class Guard:
             raise denial
         except ToolError as error:
             if spec.kind == "tool":
-                return encode_error(error.message, error.meta, request.era)
+                return encode_error(error.message, error.meta, request)
             raise InternalError(error.message, data=error.meta) from None
 
 

@@ -15,7 +15,6 @@ from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_core.registry import AnyTool
-from axolotl_server.eras.era import IEra
 from axolotl_server.eras.presentation import content_for
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import ToolOverrides, ToolsetOverrides
@@ -41,7 +40,7 @@ def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
     def encode_structured(output: Any, request: Request) -> bytes:
         if type(output) is not declared:
             if isinstance(output, ToolResult):
-                return _encode_result(output, request.era, always_wraps=not is_object)
+                return _encode_result(output, request, always_wraps=not is_object)
             output = check(output)
         body = write(output, by_alias=True)
         era = request.era
@@ -64,24 +63,26 @@ def encode_anything(output: Any, request: Request) -> bytes:
     if output is None:
         return b'{"content":[]%b' % era.tail
     if isinstance(output, ToolResult):
-        return _encode_result(output, era)
+        return _encode_result(output, request)
     if isinstance(output, BLOCKS):
-        return _encode_result(ToolResult((output,)), era)
+        return _encode_result(ToolResult((output,)), request)
     if isinstance(output, Sequence) and all(isinstance(item, BLOCKS) for item in output):
-        return _encode_result(ToolResult(output), era)
+        return _encode_result(ToolResult(output), request)
     text = json_text(output)
     structured = output if isinstance(output, Mapping | BaseModel) else UNSET
-    return _encode_result(ToolResult((TextContent(text.decode()),), structured), era)
+    return _encode_result(ToolResult((TextContent(text.decode()),), structured), request)
 
 
-def encode_error(message: str, meta: Mapping[str, Any] | None, era: IEra) -> bytes:
+def encode_error(message: str, meta: Mapping[str, Any] | None, request: Request) -> bytes:
     """Write a failure for the model to read."""
+    request.is_error, era = True, request.era
     closing = era.tail if meta is None else era.closing(meta)
     return b'{"content":[{"type":"text","text":%b}],"isError":true%b' % (_quoted(message), closing)
 
 
-def _encode_result(result: ToolResult, era: IEra, always_wraps: bool = False) -> bytes:
+def _encode_result(result: ToolResult, request: Request, always_wraps: bool = False) -> bytes:
     """Write a result; where the schema of its tool was wrapped for a revision, every value is."""
+    era = request.era
     blocks: list[ContentBlock] = [content_for(block, era.revision) for block in result.content]
     parts = [b'{"content":', encode(blocks)]
     if result.structured is not UNSET and era.revision.structured_output:
@@ -91,6 +92,7 @@ def _encode_result(result: ToolResult, era: IEra, always_wraps: bool = False) ->
         else:
             parts += (b',"structuredContent":{"result":', body, b"}")
     if result.is_error:
+        request.is_error = True
         parts.append(b',"isError":true')
     parts.append(era.tail if result.meta is None else era.closing(result.meta))
     return b"".join(parts)

@@ -253,6 +253,7 @@ class FeatureMethod(ABC):
             output = await binding.invoke(call)
             if call.token is None or call.token.reason is None:
                 if request.rounds is not None and request.rounds.pending:
+                    request.is_error = False
                     return request.era.input_required(request, call)  # whatever the code made of it
                 result = binding.encode(output, request)
                 if len(result) > binding.max_result_bytes:

@@ -135,12 +135,12 @@ class ToolMethods(FeatureMethod):
         """Write a result that is an error, except for arguments where the revision wants otherwise."""
         if isinstance(error, InvalidArguments) and not self._as_result(request):
             raise InvalidParams(error.message) from None
-        return encode_error(error.message, error.meta, request.era)
+        return encode_error(error.message, error.meta, request)
 
     def tell_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
         """Tell the model that its client cannot be asked, in the revisions that have no code for it."""
         if isinstance(error, MissingCapability) and not request.era.revision.stateless:
-            return encode_error(error.message, error.data, request.era)
+            return encode_error(error.message, error.data, request)
         raise error
 
     def _as_result(self, request: Request) -> bool:

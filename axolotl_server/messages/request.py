@@ -44,6 +44,8 @@ class Request(msgspec.Struct, eq=False, gc=False):
     verdict: "GuardVerdict | None" = None
     """The decision whether the principal may use that feature, where the guard made one."""
     finished: bool = False
+    is_error: bool = False
+    """Whether the result says that the tool failed; known when the result is encoded."""
     asking: "IAsking | None" = None
     """How to ask the caller, where it differs from the way of the revision."""
     rounds: "Rounds | None" = None

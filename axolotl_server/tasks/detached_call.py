@@ -189,8 +189,8 @@ def _encode(said: _Said) -> bytes:
 
 Run: TypeAlias = Callable[[Request], Coroutine[Any, Any, bytes | None]]
 """Makes the call; the answer is None if it was stopped by its caller."""
-Finish: TypeAlias = Callable[[Task, bytes], None]
-"""Ends a task with the result of its call."""
+Finish: TypeAlias = Callable[[Task, bytes, bool], None]
+"""Ends a task with the result of its call; the last argument tells whether the result is an error."""
 
 
 class _TaskConnection(Connection):
@@ -242,7 +242,7 @@ async def work(task: Task, request: Request, run: Run, finish: Finish) -> None:
         if result is None:
             task.end("cancelled")
         else:
-            finish(task, result)
+            finish(task, result, request.is_error)
     except ProtocolError as error:
         task.fail(_writable(error))
     except asyncio.CancelledError:
@@ -259,7 +259,7 @@ def _settle(task: Task, finish: Finish, reply: bytes | None) -> None:
         return
     content = msgspec.json.decode(reply, type=dict[str, msgspec.Raw])
     if "result" in content:
-        finish(task, bytes(content["result"]))
+        finish(task, bytes(content["result"]), True)
     else:
         error = msgspec.json.decode(content["error"])
         task.fail(InternalError(error["message"], data=error.get("data")))

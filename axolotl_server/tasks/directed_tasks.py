@@ -144,7 +144,7 @@ def _owner(request: Request) -> Owner:
     return owner_of("directed", request.exchange.principal, None)
 
 
-def _finish(task: Task, result: bytes) -> None:
+def _finish(task: Task, result: bytes, is_error: bool) -> None:
     """Here a tool that failed has completed: its result says so."""
     task.end("completed", result=result)
 

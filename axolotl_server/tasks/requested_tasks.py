@@ -45,10 +45,6 @@ class _TaskParams(msgspec.Struct, rename="camel"):
     task_id: str
 
 
-class _Outcome(msgspec.Struct, rename="camel"):
-    is_error: bool = False
-
-
 class RequestedTasks:
     """`tools/call` with a wish for a task, and the methods that follow such a task."""
 
@@ -194,10 +190,9 @@ def _unanswered(reason: CancelReason | None, request: Request) -> None:
         raise RequestCancelled
 
 
-def _finish(task: Task, result: bytes) -> None:
+def _finish(task: Task, result: bytes, is_error: bool) -> None:
     """Here a result that is an error means that the task failed."""
-    failed = msgspec.json.decode(result, type=_Outcome).is_error
-    task.end("failed" if failed else "completed", result=result, message="The tool failed" if failed else None)
+    task.end("failed" if is_error else "completed", result=result, message="The tool failed" if is_error else None)
 
 
 class _Watch:

@@ -208,7 +208,7 @@ async def test_a_task_that_was_cancelled_before_it_began_never_runs() -> None:
         (known,) = store._tasks.values()
         task: Task = store.create(known.owner, None, print)
         request: Any = object()
-        store.run(work(task, request, run, lambda task, result: task.end("completed", result=result)))
+        store.run(work(task, request, run, lambda task, result, is_error: task.end("completed", result=result)))
         await store.close()
         assert (ran, task.status) == ([], "cancelled")
 
