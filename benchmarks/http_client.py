@@ -113,6 +113,7 @@ class HttpClient:
 
     def run(self, batches: Sequence[Sequence[bytes]], expected: bytes) -> Response:
         """Send one batch of requests per connection, all at the same time, and return one of the responses.
+
         Raises BenchmarkError if a response lacks the expected bytes or the server is gone.
         """
         return self._loop.run_until_complete(self._send(batches, expected, 0))

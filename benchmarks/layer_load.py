@@ -30,6 +30,7 @@ _QUOTED_CHARACTERS = 300
 
 class LayerRounds:
     """Measures variants side by side: each round runs many short blocks of calls in random order.
+
     A layer costs less than a machine varies from one second to the next.
     """
 

@@ -40,6 +40,7 @@ def started(arguments: Sequence[str], *, pipes: bool = False) -> Iterator[Proces
 @contextmanager
 def listening(arguments: Sequence[str], port: int) -> Iterator[Process]:
     """Run a server and wait until its port accepts connections.
+
     Raises BenchmarkError if the server ends or does not listen in time.
     """
     with started(arguments) as process:
@@ -57,6 +58,7 @@ def free_port() -> int:
 
 def finished(arguments: Sequence[str]) -> bytes:
     """Run the Python interpreter to completion and return its output.
+
     Raises BenchmarkError if it fails or takes too long.
     """
     with started(arguments, pipes=True) as process:

@@ -17,6 +17,7 @@ _POLL_SECONDS = 0.02
 @contextmanager
 def redis_server(directory: Path) -> Iterator[None]:
     """Run a Redis server that listens on `redis.sock` in a directory and does not save to disk.
+
     Raises NotInstalled if Redis is missing, and BenchmarkError if it does not start.
     """
     socket = directory / "redis.sock"

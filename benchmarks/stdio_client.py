@@ -28,6 +28,7 @@ class StdioClient:
 
     def initialize(self) -> None:
         """Perform the handshake.
+
         Raises BenchmarkError if the server refuses or is gone.
         """
         self._write(wire.stdio_handshake())

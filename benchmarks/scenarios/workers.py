@@ -1,4 +1,5 @@
 """The throughput of one address with one worker and with two.
+
 The tool computes for a millisecond, so that the server is the bottleneck and not the client.
 """
 

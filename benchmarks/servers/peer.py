@@ -31,6 +31,7 @@ class Request:
 
 def read_request() -> Request:
     """Parse `TRANSPORT PORT one|many|slow plain|tuned`; with `many`, `add` is the last tool.
+
     A plain peer runs without uvloop and httptools, which only Axolotl installs.
     """
     transport, port, tools, setting = sys.argv[1:5]

@@ -59,6 +59,7 @@ class Fleet:
 
     def wait_until_full(self, without: Collection[int] = ()) -> None:
         """Wait until the full number of workers serves and the processes `without` have ended.
+
         Raises BenchmarkError on a timeout.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -69,6 +70,7 @@ class Fleet:
 
     def wait_for(self, text: str, after: int = 0) -> int:
         """Wait until a line of the log contains a text, and return the number of the next line.
+
         Raises BenchmarkError on a timeout.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS

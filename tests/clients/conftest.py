@@ -1,4 +1,4 @@
-"""What clients connect to."""
+"""Servers and clients for the tests of client compatibility."""
 
 import logging
 import sys
@@ -21,7 +21,7 @@ FEATURES = "tests.support.clients.full_container:Container"
 
 @pytest.fixture(scope="session")
 def url() -> Iterator[str]:
-    """The address of a server that lives as long as the tests."""
+    """The address of a server that runs for the whole test module."""
     servers = BackgroundServers()
     yield servers.url(Container)
     servers.close()
@@ -29,13 +29,13 @@ def url() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def command() -> tuple[str, list[str], str]:
-    """The program, arguments and directory of a server over stdio."""
+    """The program, arguments and directory of a stdio server."""
     return sys.executable, STDIO_ARGUMENTS, str(ROOT)
 
 
 @pytest.fixture(scope="session")
 def places() -> Iterator[Places]:
-    """Where the server with every kind of feature is found."""
+    """The addresses of a server with every kind of feature."""
     arguments = ["-m", "axolotl_cli", "serve", FEATURES]
     with http_process(FEATURES) as address:
         sse_address = address.removesuffix("/mcp") + "/sse"
@@ -44,7 +44,7 @@ def places() -> Iterator[Places]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def lines(places: Places) -> AsyncIterator[Lines]:
-    """Connections to it, by every way."""
+    """Connections to that server over every route."""
     lines = Lines(places)
     yield lines
     await lines.close()
@@ -52,13 +52,13 @@ async def lines(places: Places) -> AsyncIterator[Lines]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def peer(request: pytest.FixtureRequest, lines: Lines) -> IPeer:
-    """The client that came the way of the test's parameter."""
+    """The client that uses the route of the test's parameter."""
     return await lines.to(request.param)
 
 
 @pytest.fixture(autouse=True)
 def contentment(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """Clients have nothing to complain about."""
+    """Fail if a client reports a problem."""
     yield
     records = [record for phase in ("setup", "call") for record in caplog.get_records(phase)]
     theirs = [record for record in records if record.name.partition(".")[0] in ("mcp", "client", "fastmcp")]

@@ -1,4 +1,4 @@
-"""Tools that ask, and clients whose users and models answer."""
+"""Questions of tools that clients answer."""
 
 import asyncio
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @by_every_way
 async def test_a_form_is_filled_in(peer: IPeer) -> None:
-    """The client gets the form as a schema, and the tool gets the answer as its model, defaults included."""
+    """The client receives the form as a schema, and the tool gets the answer as its model, including defaults."""
     peer.person.fill_in = answering("accept", name="Ada", nights=2, breakfast=True)
     assert await peer.text_of("book") == "Ada, 2 nights, single, breakfast: True"
     (form,) = peer.person.questions
@@ -50,7 +50,7 @@ async def test_a_form_is_filled_in(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_form_offers_choices(peer: IPeer) -> None:
-    """Dates, numbers and choices of one or several, with titles or without, are asked and answered as what they are."""
+    """Dates, numbers, single and multiple choices, with and without titles, are sent and returned with their types."""
     answer = {"day": "2026-02-01", "rating": 4.5, "size": "m", "colours": ["red", "blue"], "toppings": ["figs"]}
     peer.person.fill_in = answering("accept", **answer)
     assert (await peer.call("survey")).structured_content == {**answer, "remark": None}
@@ -65,7 +65,7 @@ async def test_a_form_offers_choices(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_form_stays_empty(peer: IPeer) -> None:
-    """A tool learns whether its user said no or went away, and a tool that insists fails with a reason."""
+    """A tool learns whether the user declined or canceled; a tool that requires an answer fails with a reason."""
     for action, reason in {
         "decline": "The user declined to answer",
         "cancel": "The user cancelled the question",
@@ -79,7 +79,7 @@ async def test_a_form_stays_empty(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_page_is_opened(peer: IPeer) -> None:
-    """A user who is shown a page agrees to open it, or does not, or goes away."""
+    """A user who is asked to open a page accepts, declines or cancels."""
     for action, outcome in {
         "accept": "on the way",
         "decline": "not paid: decline",
@@ -94,8 +94,8 @@ async def test_a_page_is_opened(peer: IPeer) -> None:
 
 
 @by_every_way
-async def test_an_answer_is_of_no_use(peer: IPeer) -> None:
-    """An answer that does not fit its form never reaches the tool: the call fails, or the question is asked again."""
+async def test_an_answer_does_not_match_the_form(peer: IPeer) -> None:
+    """An answer that does not match its form never reaches the tool: the call fails, or the question is asked again."""
     answers = iter([answering("accept", name="Ada", nights=99), answering("accept", name="Ada", nights=9)])
 
     async def fill_in(params: ElicitRequestParams) -> ElicitResult:
@@ -115,7 +115,7 @@ async def test_an_answer_is_of_no_use(peer: IPeer) -> None:
 
 @by_handshake_ways
 async def test_a_client_refuses(peer: IPeer) -> None:
-    """A tool whose question the client refuses fails, and the model is told what the client said."""
+    """If the client rejects a question, the tool fails and the model gets the client's message."""
 
     async def refuse(params: CreateMessageRequestParams) -> Written:
         raise MCPError(-1, "User rejected sampling")
@@ -128,7 +128,7 @@ async def test_a_client_refuses(peer: IPeer) -> None:
 
 @by_every_way
 async def test_the_clients_model_writes(peer: IPeer) -> None:
-    """A tool uses the model of its client, which is told everything that the tool said about the sample."""
+    """A tool uses the client's model, which receives all parameters of the sampling request."""
     peer.person.write = writing("short")
     assert await peer.text_of("summarise", {"text": "long"}) == "parrot wrote: short (endTurn)"
     (asked,) = peer.person.samples
@@ -138,7 +138,7 @@ async def test_the_clients_model_writes(peer: IPeer) -> None:
 
 @by_every_way
 async def test_the_clients_model_uses_a_tool(peer: IPeer) -> None:
-    """A model that wants a tool to be run gets its outcome, and answers with it."""
+    """When the model requests a tool, it receives the result of that tool and uses it in its answer."""
 
     async def write(params: CreateMessageRequestParams) -> Written:
         assert params.tools is not None
@@ -158,8 +158,8 @@ async def test_the_clients_model_uses_a_tool(peer: IPeer) -> None:
 
 
 @by_every_way
-async def test_roots_are_told(peer: IPeer) -> None:
-    """A tool learns where its user works."""
+async def test_roots(peer: IPeer) -> None:
+    """A tool receives the roots of its client."""
     result = await peer.call("workplaces")
     told = ["work: file:///home/ada/work", "scratch: file:///tmp"]
     assert result.structured_content == (told if peer.way.stateless else {"result": told})
@@ -167,7 +167,7 @@ async def test_roots_are_told(peer: IPeer) -> None:
 
 @by_every_way
 async def test_several_questions_are_open_at_once(peer: IPeer) -> None:
-    """Questions that a tool asks together reach the client together: each answer waits for the other two questions."""
+    """Questions that a tool asks together reach the client together."""
     together = asyncio.Barrier(3)
 
     async def fill_in(params: ElicitRequestParams) -> ElicitResult:
@@ -188,7 +188,7 @@ async def test_several_questions_are_open_at_once(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_question_follows_from_an_answer(peer: IPeer) -> None:
-    """A tool that asks twice knows its first answer when it asks again, and nobody is asked anything twice."""
+    """A tool can ask a second question based on the first answer, and no question is asked twice."""
     peer.person.fill_in = words("one", "two")
     assert await peer.text_of("step_by_step") == "one two"
     assert [question.message for question in peer.person.questions] == ["The first word?", "What comes after one?"]
@@ -196,7 +196,7 @@ async def test_a_question_follows_from_an_answer(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_user_may_take_longer_than_the_tool(peer: IPeer) -> None:
-    """The deadline of a tool stands still while its user thinks."""
+    """The timeout of a tool is paused while its user answers."""
 
     async def think(params: ElicitRequestParams) -> ElicitResult:
         late = await peer.call("overrun")
@@ -210,7 +210,7 @@ async def test_a_user_may_take_longer_than_the_tool(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_question_is_withdrawn(peer: IPeer) -> None:
-    """A user is left alone when the call that asked is cancelled."""
+    """A question is withdrawn when its call is canceled."""
     asked, withdrawn = asyncio.Event(), asyncio.Event()
 
     async def think(params: ElicitRequestParams) -> ElicitResult:
@@ -232,13 +232,13 @@ async def test_a_question_is_withdrawn(peer: IPeer) -> None:
 
 @by_every_way
 async def test_tools_know_what_they_may_ask(peer: IPeer) -> None:
-    """A client that can be asked everything is known for it."""
+    """A tool sees that a client supports every kind of question."""
     result = await peer.call("abilities")
     assert result.structured_content in ([True] * 4, {"result": [True] * 4})
 
 
 async def test_another_connection_brings_the_answer(lines: Lines) -> None:
-    """What a stateless call asked can be answered on another connection, but not for another call."""
+    """A question of a stateless call can be answered on another connection, but not for another call."""
     first, second = [(await lines.to(way)).session for way in LISTENING_WAYS if way.transport == "http"]
     asked = await first.call_tool("step_by_step", allow_input_required=True)
     assert isinstance(asked, InputRequiredResult)
@@ -262,7 +262,7 @@ async def test_another_connection_brings_the_answer(lines: Lines) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_that_cannot_be_asked(mode: Any, places: Places) -> None:
-    """A tool knows that nobody can be asked; one that asks all the same fails, in each era in its own way."""
+    """A tool sees that a client cannot be asked; if it asks anyway, it fails in the way of its era."""
     async with mcp.Client(places.url, mode=mode) as client:
         able = (await client.call_tool("abilities")).structured_content
         assert able in ([False] * 4, {"result": [False] * 4})
@@ -279,7 +279,7 @@ async def test_a_client_that_cannot_be_asked(mode: Any, places: Places) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_fastmcp_makes_a_type_of_a_form(mode: str, places: Places) -> None:
-    """FastMCP's client understands the schema of a form: it makes a class of it, whose objects are good answers."""
+    """FastMCP's client turns the schema of a form into a class, and the server accepts its instances as answers."""
 
     async def fill_in(message: str, form: Any, params: Any, context: Any) -> Any:
         return form(name="Grace", nights=3, room="double")

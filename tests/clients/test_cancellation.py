@@ -1,4 +1,4 @@
-"""Calls that clients give up."""
+"""Calls that clients cancel."""
 
 import asyncio
 from collections import Counter
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @by_every_way
 async def test_a_cancelled_call_stops(peer: IPeer) -> None:
-    """A tool whose call is cancelled stops working, and the connection goes on."""
+    """A canceled call stops its tool, and the connection stays usable."""
     name, progress = f"cancelled-by-{peer.way}", Progress()
     calling = asyncio.create_task(peer.call("stall", {"name": name}, progress))
     await progress.reached(1)
@@ -27,7 +27,7 @@ async def test_a_cancelled_call_stops(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_client_loses_patience(peer: IPeer) -> None:
-    """A tool stops working when its client has waited long enough."""
+    """A tool stops when its client times out."""
     name = f"abandoned-by-{peer.way}"
     with pytest.raises(MCPError, match="timed out"):
         await peer.call("stall", {"name": name}, patience=0.1)
@@ -36,7 +36,7 @@ async def test_a_client_loses_patience(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_call_beside_goes_on(peer: IPeer) -> None:
-    """Only the call that was cancelled stops, not one of the same tool beside it."""
+    """Canceling a call does not affect another call of the same tool."""
     names, steps = [f"{number}-of-{peer.way}" for number in (1, 2)], [Progress(), Progress()]
     first, second = (
         asyncio.create_task(peer.call("follow", {"name": name}, step)) for name, step in zip(names, steps, strict=True)
@@ -53,13 +53,13 @@ async def test_a_call_beside_goes_on(peer: IPeer) -> None:
 
 @by_handshake_ways
 async def test_a_cancelled_call_is_over(peer: IPeer) -> None:
-    """A client that came back for a call and cancelled it does not come back for it over and over."""
+    """A client that resumed a call and then canceled it does not resume it again."""
     name, progress = f"over-for-{peer.way}", Progress()
     calling = asyncio.create_task(peer.call("drift", {"name": name}, progress))
     await progress.reached(2)
     calling.cancel()
     assert await peer.text_of("stopped", {"name": name}) == "true"
-    await peer.call("overrun")  # time enough for many returns
+    await peer.call("overrun")  # enough time for several reconnects
     assert max(Counter(peer.wire.returns).values(), default=0) <= 3
     with pytest.raises(asyncio.CancelledError):
         await calling

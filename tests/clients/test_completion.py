@@ -1,4 +1,4 @@
-"""Completion of arguments, as clients ask for it while their users type."""
+"""Completion of arguments."""
 
 import pytest
 from mcp import MCPError
@@ -15,33 +15,33 @@ NOTE = ResourceTemplateReference(uri="notes://{name}")
 
 @by_every_way
 async def test_choices_complete_themselves(peer: IPeer) -> None:
-    """An argument that has few values suggests those that begin with what was typed."""
+    """An argument with a fixed set of values suggests the values that start with the typed text."""
     assert (await peer.complete(REVIEW, "language", "p")).values == ["python", "perl"]
     assert (await peer.complete(REVIEW, "strict", "t")).values == ["true"]
 
 
 @by_every_way
 async def test_what_is_known_counts(peer: IPeer) -> None:
-    """A suggestion depends on the arguments that the user has filled in already."""
+    """Suggestions can depend on arguments that are already filled in."""
     assert (await peer.complete(TRIP, "city", "Pa", {"country": "france"})).values == ["Paris", "Pau"]
     assert (await peer.complete(TRIP, "city", "Pa", {"country": "peru"})).values == ["Paita"]
 
 
 @by_every_way
 async def test_a_template_completes_its_variables(peer: IPeer) -> None:
-    """A variable of a template is completed like the argument of a prompt."""
+    """A variable of a template is completed like an argument of a prompt."""
     assert (await peer.complete(NOTE, "name", "sh")).values == ["shopping"]
 
 
 @by_every_way
 async def test_a_suggestion_says_that_there_is_more(peer: IPeer) -> None:
-    """A client learns how many values there are when it gets only some of them."""
+    """A truncated list of suggestions includes the total number."""
     assert await peer.complete(TRIP, "country", "") == Completion(values=["france", "peru"], total=195, has_more=True)
 
 
 @by_every_way
 async def test_nothing_to_complete(peer: IPeer) -> None:
-    """A prompt or template that does not exist is an error."""
+    """Completing an unknown prompt or template is an error."""
     for reference in (PromptReference(name="revue"), ResourceTemplateReference(uri="no://{thing}")):
         with pytest.raises(MCPError) as caught:
             await peer.complete(reference, "language", "p")

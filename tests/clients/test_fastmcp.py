@@ -1,4 +1,4 @@
-"""FastMCP's client, over both transports."""
+"""The client of FastMCP over both transports."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ async def connected(transport: str, mode: Any, url: str, command: Any) -> AsyncI
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_the_fastmcp_client(transport: str, mode: str, url: str, command: Any) -> None:
-    """The client connects, lists, calls, hears progress, and reads errors as what they are."""
+    """The client connects, lists, calls, receives progress and parses errors."""
     async with connected(transport, mode, url, command) as client:
         names = [tool.name for tool in await client.list_tools()]
         assert names[:2] == ["echo", "add"]

@@ -1,4 +1,4 @@
-"""What a server tells while it works: how far it is, what it logs, and that its lists changed."""
+"""Progress, log messages and list changes."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ async def names(peer: IPeer, kind: str) -> list[str]:
 
 @by_every_way
 async def test_progress_arrives(peer: IPeer) -> None:
-    """However fast a tool is, its progress grows, not all of it is told, and the last of it always is."""
+    """Progress of a fast tool is throttled; it increases, and the last value always arrives."""
     for total in (1000, None):
         progress = Progress()
         await peer.call("climb", {"steps": 1000, "total": total}, progress)
@@ -47,7 +47,7 @@ async def test_progress_arrives(peer: IPeer) -> None:
 
 @by_every_way
 async def test_logs_arrive_from_the_wanted_level_on(peer: IPeer) -> None:
-    """A client hears what is as important as it said, until it says something else."""
+    """A client receives log messages from the level that it has set."""
     level: LoggingLevel
     for level in ("warning", "debug", "emergency"):
         peer.person.logs.clear()
@@ -60,7 +60,7 @@ async def test_logs_arrive_from_the_wanted_level_on(peer: IPeer) -> None:
 
 @by_handshake_ways
 async def test_a_session_hears_of_changed_lists(peer: IPeer) -> None:
-    """A client is told of every feature that comes or goes, and finds the list as it is then."""
+    """A client in a session is notified of every added or removed feature, and then sees the new list."""
     for kind, notice in zip(LISTS, NOTICES, strict=True):
         name = f"{kind}-for-{peer.way}"
         await peer.call("put", {"kind": kind, "name": name})
@@ -73,7 +73,7 @@ async def test_a_session_hears_of_changed_lists(peer: IPeer) -> None:
 
 @pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
 async def test_a_listener_hears_of_changed_lists(peer: OfficialPeer) -> None:
-    """A client that listens is told of the lists it named, and finds them as they are then."""
+    """A client that listens for list changes is notified, and then sees the new list."""
     listening = peer.client.listen(tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True)
     async with listening as changes:
         for kind, event in zip(LISTS, EVENTS, strict=True):
@@ -88,7 +88,7 @@ async def test_a_listener_hears_of_changed_lists(peer: OfficialPeer) -> None:
 
 @pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
 async def test_a_listener_hears_of_nothing_else(peer: OfficialPeer) -> None:
-    """A client that listens for one list hears nothing of another."""
+    """A client that listens for one list gets no notifications for another."""
     async with peer.client.listen(prompts_list_changed=True) as changes:
         assert changes.honored.prompts_list_changed
         assert not changes.honored.tools_list_changed

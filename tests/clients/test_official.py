@@ -30,7 +30,7 @@ def text_of(result: Any) -> str:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_the_official_client(transport: str, mode: str, url: str, command: Any) -> None:
-    """The client connects, lists, calls, hears progress, reads errors as what they are, and is known by its name."""
+    """The client connects, lists, calls, receives progress, parses errors and is identified by its name."""
     async with connected(transport, mode, url, command) as client:
         assert client.session.protocol_version == NEGOTIATED[mode]
 

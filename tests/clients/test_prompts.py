@@ -1,4 +1,4 @@
-"""Prompts, as clients list and get them."""
+"""Prompts: listing and getting."""
 
 import pytest
 from mcp import MCPError
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @by_every_way
 async def test_prompts_are_listed_with_their_arguments(peer: IPeer) -> None:
-    """A client knows which prompts there are, what they are about and which of their arguments are needed."""
+    """The list shows all prompts, their descriptions and their required arguments."""
     listed = {prompt.name: prompt for prompt in await peer.prompts()}
     review = listed["review"]
     assert (review.title, review.description) == ("Code review", "Ask for a review.")
@@ -25,7 +25,7 @@ async def test_prompts_are_listed_with_their_arguments(peer: IPeer) -> None:
 
 @by_every_way
 async def test_arguments_reach_a_prompt(peer: IPeer) -> None:
-    """Arguments arrive as what the prompt takes, and absent ones as their defaults."""
+    """Arguments are converted to the types of the prompt, and missing ones get their defaults."""
     for arguments, expected in (
         ({"language": "perl"}, "Review this perl code."),
         ({"language": "rust", "strict": "true"}, "Review this rust code, strictly."),
@@ -37,7 +37,7 @@ async def test_arguments_reach_a_prompt(peer: IPeer) -> None:
 
 @by_every_way
 async def test_messages_hold_what_a_prompt_gave(peer: IPeer) -> None:
-    """A conversation keeps its roles, pictures and resources."""
+    """Messages keep their roles, images and resources."""
     result = await peer.get_prompt("trip", {"country": "peru", "city": "Lima"})
     assert [message.role for message in result.messages] == ["user", "assistant", "user", "user"]
     _, answer, picture, guide = (message.content for message in result.messages)
@@ -49,7 +49,7 @@ async def test_messages_hold_what_a_prompt_gave(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_prompt_asks(peer: IPeer) -> None:
-    """A prompt that needs to know more asks the user while the client waits for it."""
+    """A prompt can ask the user a question while the client waits."""
     peer.person.fill_in = words("gills")
     result = await peer.get_prompt("interview")
     assert result.description == "About gills"
@@ -59,7 +59,7 @@ async def test_a_prompt_asks(peer: IPeer) -> None:
 
 @by_every_way
 async def test_wrong_requests_are_explained(peer: IPeer) -> None:
-    """An unknown prompt, a missing argument and a wrong one are errors that say what is wrong."""
+    """Unknown prompts, missing arguments and invalid arguments are errors with an explanation."""
     for name, arguments, expected in (
         ("revue", {}, r"Prompt not found: revue \(did you mean 'review'\?\)"),
         ("review", {}, "language"),

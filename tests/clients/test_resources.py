@@ -1,4 +1,4 @@
-"""Resources and templates of them, as clients list and read them."""
+"""Resources and resource templates: listing and reading."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ async def text_at(peer: IPeer, uri: str) -> str:
 
 @by_every_way
 async def test_resources_are_listed(peer: IPeer) -> None:
-    """A client knows what can be read, of which kind and size it is and for whom."""
+    """The list shows the type, size and audience of each resource."""
     listed = {resource.uri: resource for resource in await peer.resources()}
     config, logo = listed["config://app"], listed["logo://axolotl"]
     assert (config.name, config.title, config.size) == ("config", "Configuration", None)
@@ -35,7 +35,7 @@ async def test_resources_are_listed(peer: IPeer) -> None:
 
 @by_every_way
 async def test_templates_are_listed(peer: IPeer) -> None:
-    """A client knows which resources it can make a URI for."""
+    """The list shows the URI templates."""
     listed = {template.name: template for template in await peer.templates()}
     assert listed["profile"].uri_template == "users://{user_id}/profile{?full}"
     assert (listed["note"].uri_template, listed["note"].mime_type) == ("notes://{name}", "text/plain")
@@ -43,7 +43,7 @@ async def test_templates_are_listed(peer: IPeer) -> None:
 
 @by_every_way
 async def test_texts_are_read(peer: IPeer) -> None:
-    """JSON and plain text arrive as text, from fixed URIs and from those of templates."""
+    """JSON and plain text arrive as text, from fixed URIs and from templates."""
     assert json.loads(await text_at(peer, "config://app")) == {"debug": True}
     assert json.loads(await text_at(peer, "users://7/profile")) == {"id": 7, "full": False}
     assert json.loads(await text_at(peer, "users://7/profile?full=true")) == {"id": 7, "full": True}
@@ -52,14 +52,14 @@ async def test_texts_are_read(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_uri_is_decoded(peer: IPeer) -> None:
-    """A template gets its variables as they were before they became part of a URI."""
+    """Template variables are decoded from the URI."""
     await peer.call("write_note", {"name": "käse & brot", "text": "tasty"})
     assert await text_at(peer, "notes://k%C3%A4se%20%26%20brot") == "tasty"
 
 
 @by_every_way
 async def test_bytes_are_read(peer: IPeer) -> None:
-    """Bytes arrive as they are."""
+    """Binary content arrives unchanged."""
     (content,) = (await peer.read("logo://axolotl")).contents
     assert isinstance(content, BlobResourceContents)
     assert content.mime_type == "image/png"
@@ -67,8 +67,8 @@ async def test_bytes_are_read(peer: IPeer) -> None:
 
 
 @by_every_way
-async def test_nothing_is_there(peer: IPeer) -> None:
-    """A URI without a resource is an error that names it, whether a template could have had it or not."""
+async def test_an_unknown_uri(peer: IPeer) -> None:
+    """Reading an unknown URI is an error that names it, whether or not a template matches."""
     for uri in ("notes://nowhere", "unknown://thing", "users://ada/profile"):
         with pytest.raises(MCPError, match=f"Resource not found: {uri}") as caught:
             await peer.read(uri)
@@ -78,14 +78,14 @@ async def test_nothing_is_there(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_resource_asks(peer: IPeer) -> None:
-    """A resource that needs to know more asks the user while the client waits for it."""
+    """A resource can ask the user a question while the client waits."""
     peer.person.fill_in = words("swordfish")
     assert await text_at(peer, "letter://sealed") == "Opened with swordfish"
 
 
 @by_every_way
-async def test_a_client_keeps_what_it_may_keep(peer: IPeer) -> None:
-    """A client with a cache reads a resource once in the time that it is good for; all others ask again."""
+async def test_a_client_caches_a_resource(peer: IPeer) -> None:
+    """A client with a cache reads a resource once within its lifetime; other clients read it again."""
     first, second = [await text_at(peer, "count://reads") for _ in range(2)]
     caches = peer.way.library == "official" and peer.way.stateless
     assert int(second) == int(first) + (0 if caches else 1)

@@ -1,4 +1,4 @@
-"""Connections: what they begin with, how they outlive a broken line, and many of them at one server."""
+"""Connections: initialization, resumption, and many clients of one server."""
 
 import asyncio
 
@@ -16,10 +16,10 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @by_every_way
 async def test_a_server_introduces_itself(peer: IPeer) -> None:
-    """A client knows whom it speaks with, in which revision, and what there is."""
+    """A client receives the server's identity, revision and capabilities."""
     assert peer.session.protocol_version == ("2026-07-28" if peer.way.stateless else "2025-11-25")
     if peer.way.mode == "2026-07-28":
-        return  # this client asks nothing before it begins
+        return  # with a fixed revision, clients send no discovery request
     assert peer.session.server_info is not None
     assert peer.session.server_info.name == "features"
     assert peer.session.instructions == "Try everything"
@@ -37,21 +37,21 @@ async def test_a_server_introduces_itself(peer: IPeer) -> None:
 @by_handshake_ways
 @pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")
 async def test_a_session_is_alive(peer: IPeer) -> None:
-    """A server answers a ping, also after a client told it something that it does nothing with."""
+    """A server answers a ping, even after a notification that it ignores."""
     await peer.session.send_roots_list_changed()
     assert await peer.session.send_ping() is not None
 
 
 @by_every_way
 async def test_many_calls_share_a_connection(peer: IPeer) -> None:
-    """Calls that run at the same time get their own answers."""
+    """Concurrent calls on one connection get their own results."""
     results = await asyncio.gather(*(peer.call("report", {"city": f"city {number}"}) for number in range(30)))
     assert [result.structured_content["city"] for result in results] == [f"city {number}" for number in range(30)]
 
 
 @by_every_way
-async def test_a_server_hangs_up(peer: IPeer) -> None:
-    """A client that was sent away comes back by itself for what it missed, and is asked there; others never notice."""
+async def test_a_server_closes_a_stream(peer: IPeer) -> None:
+    """A client whose stream the server closes reconnects and gets its messages and questions; others are unaffected."""
     name, progress, before = f"sent-away-{peer.way}", Progress(), len(peer.wire.returns)
     peer.person.fill_in = words("yes")
     calling = asyncio.create_task(peer.call("leave", {"name": name}, progress))
@@ -63,8 +63,8 @@ async def test_a_server_hangs_up(peer: IPeer) -> None:
 
 
 @pytest.mark.parametrize("peer", RESUMING_WAYS, ids=str, indirect=True)
-async def test_a_line_breaks(peer: IPeer, places: Places) -> None:
-    """A client whose line broke in the middle of a call goes on where it was, and gets the result."""
+async def test_a_connection_breaks(peer: IPeer, places: Places) -> None:
+    """A client whose connection breaks during a call resumes it and gets the result."""
     name, progress = f"broken-{peer.way}", Progress()
     async with cable_to(places.url) as (cable, url), connected(peer.way, Places(url, "", places.command)) as far:
         calling = asyncio.create_task(far.call("follow", {"name": name}, progress))
@@ -78,7 +78,7 @@ async def test_a_line_breaks(peer: IPeer, places: Places) -> None:
 
 
 async def test_eras_share_a_server(lines: Lines) -> None:
-    """Clients of every era use one server at the same time, and each gets its own questions and answers."""
+    """Clients of both eras use one server at the same time, and each gets its own questions and results."""
     peers = [await lines.to(way) for way in SHARED_WAYS]
     together = asyncio.Barrier(len(peers))
 

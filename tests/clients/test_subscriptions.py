@@ -1,4 +1,4 @@
-"""Resources that clients watch."""
+"""Subscriptions to resources."""
 
 from contextlib import AsyncExitStack
 
@@ -28,7 +28,7 @@ async def note_of(peer: IPeer, uri: str) -> str:
 
 @by_handshake_ways
 async def test_a_session_watches_a_resource(peer: IPeer) -> None:
-    """A client that subscribed is told when a tool changed the resource, and reads what it has become."""
+    """A subscribed client is notified when a tool changes a resource, and then reads the new content."""
     name = f"watched-by-{peer.way}"
     await peer.call("write_note", {"name": name, "text": "before"})
     await peer.session.subscribe_resource(f"notes://{name}")
@@ -41,7 +41,7 @@ async def test_a_session_watches_a_resource(peer: IPeer) -> None:
 
 @by_handshake_ways
 async def test_a_session_watches_no_more(peer: IPeer) -> None:
-    """A client that unsubscribed hears nothing of the resource, but still of other things."""
+    """After unsubscribing, a client gets no more updates of the resource, but still gets other notifications."""
     name = f"unwatched-by-{peer.way}"
     await peer.session.subscribe_resource(f"notes://{name}")
     await peer.session.unsubscribe_resource(f"notes://{name}")
@@ -56,7 +56,7 @@ async def test_a_session_watches_no_more(peer: IPeer) -> None:
 
 @pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
 async def test_a_listener_watches_a_resource(peer: OfficialPeer) -> None:
-    """A client that listens is told of the resources it named and of no others."""
+    """A client that listens is notified of the resources that it named and of no others."""
     name = f"watched-by-{peer.way}"
     await peer.call("write_note", {"name": name, "text": "before"})
     async with peer.client.listen(resource_subscriptions=[f"notes://{name}"]) as changes:
@@ -69,7 +69,7 @@ async def test_a_listener_watches_a_resource(peer: OfficialPeer) -> None:
 
 @pytest.mark.parametrize("peer", LISTENING_WAYS, ids=str, indirect=True)
 async def test_listeners_of_one_connection(peer: OfficialPeer) -> None:
-    """A client may listen several times; each hears its own, also when another has stopped."""
+    """A client can have several subscriptions; each gets its own notifications, even after another has ended."""
     uris = [f"notes://{number}-of-{peer.way}" for number in (1, 2)]
     async with peer.client.listen(resource_subscriptions=uris[1:]) as second:
         async with peer.client.listen(resource_subscriptions=uris) as both:
@@ -81,8 +81,8 @@ async def test_listeners_of_one_connection(peer: OfficialPeer) -> None:
         assert await soon(anext(second)) == ResourceUpdated(uri=uris[1])
 
 
-async def test_everybody_hears_of_a_change(lines: Lines) -> None:
-    """What one client changes, all the others hear, whatever era and transport they use."""
+async def test_all_clients_are_notified(lines: Lines) -> None:
+    """A change by one client reaches all subscribed clients, regardless of era and transport."""
     uri = "notes://for-everybody"
     peers = [await lines.to(way) for way in SHARED_WAYS]
     watching = [peer for peer in peers if not peer.way.stateless]
@@ -102,8 +102,8 @@ async def test_everybody_hears_of_a_change(lines: Lines) -> None:
         await peer.session.unsubscribe_resource(uri)
 
 
-async def test_a_server_that_stops_says_so(places: Places) -> None:
-    """A client that listens to a server that is stopped learns that it ended in peace."""
+async def test_subscriptions_end_with_the_server(places: Places) -> None:
+    """When the server stops, a listening client sees its subscription end without an error."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(serving(Container()))
         there = Places(server.url, "", places.command)

@@ -1,4 +1,4 @@
-"""What tools give besides text: structure, pages of their own, headers, and tasks."""
+"""Tool results other than text: structured content, pages, headers and tasks."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 @by_every_way
 async def test_structure_arrives(peer: IPeer) -> None:
-    """Structured output fits the schema that the client checks it with, and stands in the text as well."""
+    """Structured output matches the schema that the client validates it with, and is repeated as text."""
     result = await peer.call("report", {"city": "Oslo"})
     winds = [{"speed": 3.5, "direction": "north"}, {"speed": 1.0, "direction": "east"}]
     assert result.structured_content == {"city": "Oslo", "winds": winds, "note": None}
@@ -30,7 +30,7 @@ async def test_structure_arrives(peer: IPeer) -> None:
 
 @by_every_way
 async def test_a_tool_has_a_page(peer: IPeer) -> None:
-    """A client with MCP Apps finds the page of a tool, can read it, and is known to the tool."""
+    """A client with MCP Apps finds and reads the page of a tool, and the tool sees that the client supports it."""
     listed = {tool.name: tool for tool in await peer.tools()}
     assert listed["dashboard"].meta == {"ui": {"resourceUri": "ui://dashboard"}}
     (content,) = (await peer.read("ui://dashboard")).contents
@@ -38,14 +38,14 @@ async def test_a_tool_has_a_page(peer: IPeer) -> None:
     assert (content.text, content.mime_type) == (PAGE, "text/html;profile=mcp-app")
     assert await peer.text_of("dashboard") == str(APPS)
     offered = peer.session.server_capabilities
-    if peer.way.mode != "2026-07-28":  # this client asks nothing before it begins
+    if peer.way.mode != "2026-07-28":  # with a fixed revision, clients send no discovery request
         assert offered is not None
         assert "io.modelcontextprotocol/ui" in (offered.extensions or {})
 
 
 @pytest.mark.parametrize("tenant", ["blue", "Zürich ", ""])
 async def test_an_argument_is_repeated_in_a_header(tenant: str, places: Places) -> None:
-    """A client that does not know the tool yet is told to look, and then repeats the argument as a gateway needs it."""
+    """A client that does not know the tool yet is asked to list it, and then repeats the argument in a header."""
     async with connected(Way("official", "auto", "http"), places) as peer:
         assert await peer.text_of("routed", {"tenant": tenant, "amount": 3}) == f"3 for {tenant}"
         calls = [request for request in peer.wire.requests if request.headers.get("mcp-name") == "routed"]
@@ -54,7 +54,7 @@ async def test_an_argument_is_repeated_in_a_header(tenant: str, places: Places) 
 
 @by_every_way
 async def test_names_of_every_script(peer: IPeer) -> None:
-    """A tool may have a name that no HTTP header can carry as it is."""
+    """A tool name may contain characters that HTTP headers cannot carry."""
     await peer.call("put", {"kind": "tools", "name": "grüße 世界"})
     assert await peer.text_of("grüße 世界") == "grüße 世界"
     await peer.call("take", {"kind": "tools", "name": "grüße 世界"})
@@ -62,7 +62,7 @@ async def test_names_of_every_script(peer: IPeer) -> None:
 
 @by_stateless_ways
 async def test_a_call_becomes_a_task(peer: IPeer) -> None:
-    """A client that knows tasks follows one to its end, and answers what it asks on the way."""
+    """A client that supports tasks follows a task to its end and answers its questions."""
     peer.person.fill_in = words("sunny")
     result = await peer.call("compose", {"name": "Oslo"})
     assert result.structured_content == {"city": "Oslo", "winds": [], "note": "sunny"}
@@ -73,7 +73,7 @@ async def test_a_call_becomes_a_task(peer: IPeer) -> None:
 
 @by_stateless_ways
 async def test_a_task_fails(peer: IPeer) -> None:
-    """The result of a task is that of the call: the model learns what went wrong."""
+    """A failed task has the result of the failed call, so the model sees the error."""
     failed = await peer.call("spoil")
     assert failed.is_error
     assert failed.content == [TextContent(text="spoiled")]
@@ -81,7 +81,7 @@ async def test_a_task_fails(peer: IPeer) -> None:
 
 @by_stateless_ways
 async def test_a_task_is_cancelled(peer: IPeer) -> None:
-    """A tool that runs as a task stops when its client cancels the task."""
+    """Canceling a task stops its tool."""
     name = f"toil-of-{peer.way}"
     created = await peer.session.call_tool("toil", {"name": name}, allow_claimed=True)
     assert isinstance(created, Created)
@@ -93,7 +93,7 @@ async def test_a_task_is_cancelled(peer: IPeer) -> None:
 
 @by_handshake_ways
 async def test_a_call_without_a_task(peer: IPeer) -> None:
-    """A client that asks for no task gets none: the call is an ordinary one, unless the tool refuses that."""
+    """Without a request for a task, a call is a normal call, unless the tool requires a task."""
     peer.person.fill_in = words("rainy")
     result = await peer.call("compose", {"name": "Oslo"})
     assert result.structured_content == {"city": "Oslo", "winds": [], "note": "rainy"}
@@ -104,7 +104,7 @@ async def test_a_call_without_a_task(peer: IPeer) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_pages_of_a_list_are_followed(mode: Any, places: Places) -> None:
-    """A client that gets a list in pages finds everything in it, once."""
+    """A client that reads a list page by page gets every item once."""
     way = Way("fastmcp", mode, "http")
     async with connected(way, places) as peer:
         expected = [[one.name for one in found] for found in (await peer.tools(), await peer.resources())]

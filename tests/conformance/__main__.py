@@ -1,4 +1,4 @@
-"""python -m tests.conformance: play the conformance suite of the protocol against a server, and demand every check."""
+"""The command `python -m tests.conformance`: runs the conformance suite against a server and requires every check."""
 
 import argparse
 import signal
@@ -12,7 +12,7 @@ from tests.conformance.legs import LEGS, run_leg
 from tests.conformance.server import ROOT, served, tail_of
 
 _DIRECTORY = ROOT / ".conformance"
-"""Holds the suite, what it found and the server's log; git ignores it."""
+"""The suite, its results and the server's log; ignored by git."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

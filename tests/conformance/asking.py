@@ -1,4 +1,4 @@
-"""Tools that ask the caller while they work; in the stateless revision a call with answers runs them again."""
+"""Tools that ask the caller while they run; in the stateless era, a call with answers runs them again."""
 
 import asyncio
 from collections.abc import Awaitable

@@ -1,4 +1,4 @@
-"""Tools that change what the server offers, so that clients are told."""
+"""Tools that change the lists of the server."""
 
 from axolotl_core import ITool, NoArguments, PromptRegistry, ToolContext, ToolRegistry, prompt, tool
 
@@ -16,7 +16,7 @@ async def passing_prompt() -> str:
 
 
 class TriggerToolChange(ITool[NoArguments, str]):
-    """Adds a tool and takes it away again."""
+    """Adds a tool and removes it again."""
 
     name = "test_trigger_tool_change"
     description = "Change the list of tools."
@@ -25,14 +25,13 @@ class TriggerToolChange(ITool[NoArguments, str]):
         self._registry = registry
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
-        """Change the list, and leave it as it was."""
         self._registry.register(passing_tool)
         self._registry.unregister(passing_tool.name)
         return "The list of tools changed"
 
 
 class TriggerPromptChange(ITool[NoArguments, str]):
-    """Adds a prompt and takes it away again."""
+    """Adds a prompt and removes it again."""
 
     name = "test_trigger_prompt_change"
     description = "Change the list of prompts."
@@ -41,7 +40,6 @@ class TriggerPromptChange(ITool[NoArguments, str]):
         self._registry = registry
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
-        """Change the list, and leave it as it was."""
         self._registry.register(passing_prompt)
         self._registry.unregister(passing_prompt.name)
         return "The list of prompts changed"

@@ -1,4 +1,4 @@
-"""The server under test: an ordinary container, with everything that the conformance suite calls by name."""
+"""The server under test: a normal container with everything that the conformance suite calls by name."""
 
 from dependency_injector import containers, providers
 

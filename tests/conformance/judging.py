@@ -1,7 +1,7 @@
-"""Judge what the suite wrote: every check counts, and every check that should be there must be there.
+"""The verdict about the results of the suite: every expected check must be present and must succeed.
 
-The exit code alone proves little: some scenarios of the suite pass against a port where nobody listens, and most take
-the failure of a tool for an answer like any other.
+The exit code is not enough: some scenarios of the suite pass against a port without a server, and most of them accept
+a failed tool as a valid reply.
 """
 
 import json
@@ -20,20 +20,20 @@ _SHOWN_CHARACTERS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One run of the suite, and how many checks of each scenario have to succeed in it."""
+    """One run of the suite, and the number of checks per scenario that must succeed."""
 
     revision: str
     expected: Mapping[str, int]
 
     @property
     def checks(self) -> int:
-        """How many checks have to succeed in all."""
+        """The total number of checks that must succeed."""
         return sum(self.expected.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check of a scenario, as the suite judged it."""
+    """One check of a scenario, with the suite's verdict."""
 
     scenario: str
     id: str
@@ -43,12 +43,12 @@ class Check:
 
     @property
     def flawed(self) -> bool:
-        """Whether it says that something is wrong; a warning and a skipped check do."""
+        """Whether the check reports a problem; warnings and skipped checks count as problems."""
         return self.status not in (SUCCESS, REMARK) or (self._tool_failed and self.scenario != _FAILS_ON_PURPOSE)
 
     @property
     def remark(self) -> str:
-        """What the suite has to say where it did not judge."""
+        """The message of the suite for a check without a verdict."""
         return str(self._detail("message") or "") if self.status == REMARK else ""
 
     @property
@@ -67,18 +67,18 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of a leg: one line, and everything that is wrong."""
+    """The result of a leg: one line, and all problems."""
 
     summary: str
     findings: Sequence[str]
 
 
 class Unreadable(Exception):
-    """A result of the suite that is not as it should be."""
+    """A result of the suite is missing or malformed."""
 
 
 def judge(leg: Leg, results: Path, exit_code: int) -> Verdict:
-    """Compare the results of a leg with what a whole one consists of."""
+    """Compare the results of a leg with the expected checks."""
     try:
         scenarios = read_results(results)
     except Unreadable as error:
@@ -93,11 +93,7 @@ def judge(leg: Leg, results: Path, exit_code: int) -> Verdict:
 
 
 def read_results(directory: Path) -> dict[str, list[Check]]:
-    """Read the checks of every scenario.
-
-    Raises:
-        Unreadable: if a file is missing or is not what the suite writes.
-    """
+    """Read the checks of every scenario, or raise Unreadable."""
     entries = sorted(directory.iterdir()) if directory.is_dir() else []
     scenarios: dict[str, list[Check]] = {}
     for entry in entries:

@@ -1,4 +1,4 @@
-"""The runs of the suite, and what each has to bring."""
+"""The runs of the suite."""
 
 import shutil
 import subprocess
@@ -15,7 +15,7 @@ _LEG_SECONDS = 1200
 
 
 def run_leg(leg: Leg, suite: Installation, url: str, directory: Path) -> Verdict:
-    """Run the suite against a server for one revision and judge what it found."""
+    """Run the suite against a server in one revision and judge the results."""
     results, log = directory / leg.revision, directory / f"{leg.revision}.log"
     shutil.rmtree(results, ignore_errors=True)
     results.mkdir(parents=True)

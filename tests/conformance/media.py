@@ -1,4 +1,4 @@
-"""A picture and a sound, as small as they can be."""
+"""A minimal image and a minimal sound."""
 
 import io
 import struct
@@ -7,14 +7,14 @@ import zlib
 
 
 def red_pixel() -> bytes:
-    """Draw a PNG of one red pixel."""
+    """Return a PNG with one red pixel."""
     header = struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0)
     pixels = zlib.compress(b"\0\xff\0\0")
     return b"\x89PNG\r\n\x1a\n" + _chunk(b"IHDR", header) + _chunk(b"IDAT", pixels) + _chunk(b"IEND", b"")
 
 
 def silence() -> bytes:
-    """Record a WAV of a few samples in which nothing is heard."""
+    """Return a WAV file with a few silent samples."""
     file = io.BytesIO()
     with wave.open(file, "wb") as sound:
         sound.setnchannels(1)

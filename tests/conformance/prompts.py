@@ -1,4 +1,4 @@
-"""Prompts: plain, with arguments, with content that is no text, and one that asks."""
+"""Prompts: without and with arguments, with other content than text, and with a question."""
 
 from typing import Final
 
@@ -32,19 +32,18 @@ def known_values(value: str) -> list[str]:
 
 
 class ResourceToEmbed(BaseModel):
-    """Which resource a prompt carries."""
+    """The resource to embed in a prompt."""
 
     resource_uri: str = Field(alias="resourceUri", description="The URI of the resource to embed.")
 
 
 class PromptWithResource(IPrompt[ResourceToEmbed]):
-    """Carries a resource in a message."""
+    """Embeds a resource in a message."""
 
     name = "test_prompt_with_embedded_resource"
     description = "Talk about a resource."
 
     async def render(self, arguments: ResourceToEmbed, context: ToolContext) -> PromptOutput:
-        """Embed the resource and say what to do with it."""
         content = TextResource(arguments.resource_uri, "Embedded resource content for testing.", "text/plain")
         return [EmbeddedResource(content), "Please process the embedded resource above."]
 

@@ -1,4 +1,4 @@
-"""Resources: text, bytes, one that can be watched, and a template."""
+"""Resources: text, bytes, one for subscriptions, and a template."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ from tests.conformance.media import red_pixel
 
 
 class TemplateData(BaseModel):
-    """What stands behind a URI of the template."""
+    """The content of a URI of the template."""
 
     id: str
     template_test: bool = Field(True, serialization_alias="templateTest")

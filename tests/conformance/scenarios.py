@@ -1,4 +1,4 @@
-"""How many checks of each scenario succeed where nothing is wrong, for each revision."""
+"""The number of successful checks per scenario and revision."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -59,10 +59,10 @@ _CHECKS: Final[Mapping[str, tuple[int, int, int]]] = {
     "tools-call-with-progress": (2, 2, 2),
     "tools-list": (2, 3, 4),
 }
-"""In the order of the revisions above; a scenario with none is not played."""
+"""In the order of the revisions above; a scenario without checks is not run."""
 
 
 def checks_of(revision: str) -> Mapping[str, int]:
-    """List the scenarios of a revision and how many checks of each succeed."""
+    """Return the number of expected checks per scenario of a revision."""
     place = REVISIONS.index(revision)
     return {scenario: numbers[place] for scenario, numbers in _CHECKS.items() if numbers[place]}

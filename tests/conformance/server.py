@@ -1,4 +1,4 @@
-"""The server under test, as a process of its own."""
+"""The server under test, in a separate process."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TARGET = "tests.conformance.container:Container"
 _VERSION = "2026-07-28"
 _PORTS = range(20_000, 32_000)
-"""Below the ports that systems give to outgoing connections: nobody takes it before the server does."""
+"""Below the ports for outgoing connections, so that nothing else takes the port before the server does."""
 _ATTEMPTS = 100
 _START_SECONDS = 60.0
 _STOP_SECONDS = 10.0
@@ -30,10 +30,9 @@ _TAIL_LINES = 40
 
 @contextmanager
 def served(log: Path) -> Iterator[str]:
-    """Run the server until the block ends, whatever ends it; gives its URL.
+    """Run the server until the block ends, and yield its URL.
 
-    Raises:
-        CannotRun: if it does not answer, or does not live until the end.
+    Raises CannotRun if the server does not answer or ends early.
     """
     port = free_port()
     with log.open("wb") as output:
@@ -54,11 +53,7 @@ def served(log: Path) -> Iterator[str]:
 
 
 def free_port() -> int:
-    """Find a port of the loopback interface that nobody uses.
-
-    Raises:
-        CannotRun: if there is none.
-    """
+    """Return an unused port of the loopback interface, or raise CannotRun."""
     for port in random.sample(_PORTS, _ATTEMPTS):
         with socket.socket() as probe:
             try:
@@ -70,7 +65,7 @@ def free_port() -> int:
 
 
 def tail_of(log: Path) -> str:
-    """Give the last lines of a log."""
+    """Return the last lines of a log."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     return "\n".join(lines[-_TAIL_LINES:])
 
@@ -96,7 +91,7 @@ def _refuse_dead(process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def _ask_for_name(port: int) -> Any:
-    """Ask the server who it is; anything but an answer to that is given as it came."""
+    """Ask the server for its name; return any other reply unchanged."""
     envelope = {
         "io.modelcontextprotocol/protocolVersion": _VERSION,
         "io.modelcontextprotocol/clientCapabilities": {},

@@ -1,9 +1,9 @@
-"""What the server under test says of itself."""
+"""The settings of the server under test."""
 
 from typing import Any, Final
 
 SERVER_NAME: Final = "axolotl-conformance"
 SETTINGS: Final[dict[str, Any]] = {
     "server": {"name": SERVER_NAME, "title": "Axolotl conformance"},
-    "sessions": {"stream_replies": True},  # one check asks whether ordinary replies can be streams
+    "sessions": {"stream_replies": True},  # one check needs a server that can stream ordinary replies
 }

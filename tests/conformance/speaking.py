@@ -1,4 +1,4 @@
-"""Tools that say something while they work, and one that hangs up."""
+"""Tools that send notifications, and one that closes the connection."""
 
 import asyncio
 from typing import Final
@@ -7,7 +7,7 @@ from axolotl_core import ToolContext, tool
 from axolotl_core.registry import AnyTool
 
 _STEP_SECONDS = 0.05
-"""Between two notices, so that they are not told in one breath."""
+"""The pause between two notifications, so that they are sent separately."""
 
 
 @tool(name="test_tool_with_progress")

@@ -1,4 +1,4 @@
-"""The verdict about a run of the suite: only a whole run without a flaw passes."""
+"""The verdict about a run of the suite: only a complete run without problems passes."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ GOOD = {"id": "good", "status": "SUCCESS"}
 
 
 def write(results: Path, scenario: str, checks: Sequence[Any]) -> Path:
-    """Write what the suite would write about a scenario."""
+    """Write the results of a scenario like the suite does."""
     directory = results / f"server-{scenario}-2026-11-16T04-24-10-123Z"
     directory.mkdir()
     file = directory / "checks.json"
@@ -25,26 +25,26 @@ def write(results: Path, scenario: str, checks: Sequence[Any]) -> Path:
 
 
 def judged(results: Path, *scenarios: Sequence[Any], exit_code: int = 0) -> Verdict:
-    """Judge the scenarios a, b and so on with these checks."""
+    """Judge scenarios named a, b and so on with these checks."""
     for name, checks in zip("abc", scenarios, strict=False):
         write(results, name, checks)
     return judge(LEG, results, exit_code)
 
 
 def test_whole_run(tmp_path: Path) -> None:
-    """A run with every scenario and every check passes, and its line tells the numbers."""
+    """A run with all scenarios and checks passes, and its line shows the numbers."""
     verdict = judged(tmp_path, [GOOD], [GOOD, GOOD])
     assert verdict == Verdict("2025-11-25: passed: 2/2 scenarios, 3/3 checks", [])
 
 
 def test_remarks(tmp_path: Path) -> None:
-    """What the suite only remarks does not count, neither for nor against."""
+    """Remarks of the suite do not count as successes or problems."""
     assert judged(tmp_path, [GOOD, {"id": "said", "status": "INFO"}], [GOOD, GOOD]).findings == []
 
 
 @pytest.mark.parametrize("status", ["FAILURE", "WARNING", "SKIPPED", "ELSE"])
 def test_flawed_check(tmp_path: Path, status: str) -> None:
-    """A check that did not succeed is told with its scenario, id, message and details, though the counts are right."""
+    """A failed check is reported with its scenario, id, message and details."""
     flawed = {"id": "flawed", "status": status, "errorMessage": "why", "details": {"got": [1]}}
     verdict = judged(tmp_path, [GOOD], [GOOD, GOOD, flawed])
     assert verdict.summary == "2025-11-25: failed: 2/2 scenarios, 3/3 checks"
@@ -54,31 +54,31 @@ def test_flawed_check(tmp_path: Path, status: str) -> None:
 
 
 def test_missing_check(tmp_path: Path) -> None:
-    """A check that is not there fails the run, though nothing else is wrong."""
+    """A missing check fails the run."""
     verdict = judged(tmp_path, [GOOD], [GOOD])
     assert verdict.summary == "2025-11-25: failed: 2/2 scenarios, 2/3 checks"
     assert verdict.findings == ["b: 1 checks succeeded instead of 2"]
 
 
 def test_missing_scenario(tmp_path: Path) -> None:
-    """A scenario that is not there fails the run."""
+    """A missing scenario fails the run."""
     assert judged(tmp_path, [GOOD]).findings == ["b: did not run"]
 
 
 def test_checks_of_another_scenario(tmp_path: Path) -> None:
-    """A check too many in one scenario does not make up for one that is missing in another."""
+    """An extra check in one scenario does not make up for a missing one in another."""
     verdict = judged(tmp_path, [GOOD, GOOD], [GOOD])
     assert verdict.summary == "2025-11-25: failed: 2/2 scenarios, 3/3 checks"
     assert verdict.findings == ["a: 2 checks succeeded instead of 1", "b: 1 checks succeeded instead of 2"]
 
 
 def test_more_than_expected(tmp_path: Path) -> None:
-    """A run that is larger than it should be is another run, and fails too."""
+    """A run with more checks than expected fails."""
     assert judged(tmp_path, [GOOD], [GOOD, GOOD], [GOOD]).findings == ["c: is no scenario of this leg"]
 
 
 def test_remark_in_place_of_a_check(tmp_path: Path) -> None:
-    """Where the suite chose not to judge, the finding tells why."""
+    """If the suite did not judge a check, the problem includes its remark."""
     remark = {"id": "said", "status": "INFO", "details": {"message": "this is optional"}}
     assert judged(tmp_path, [remark], [GOOD, GOOD]).findings == [
         "a: 0 checks succeeded instead of 1\n    said: this is optional"
@@ -86,7 +86,7 @@ def test_remark_in_place_of_a_check(tmp_path: Path) -> None:
 
 
 def test_failing_tool(tmp_path: Path) -> None:
-    """A tool that failed is found though the suite is content with any answer, save where it fails on purpose."""
+    """A failed tool is a problem even if the suite accepts it, unless the scenario expects the failure."""
     failing = {"id": "good", "status": "SUCCESS", "details": {"result": {"content": [], "isError": True}}}
     write(tmp_path, "a", [failing])
     write(tmp_path, "tools-call-error", [failing])
@@ -95,27 +95,27 @@ def test_failing_tool(tmp_path: Path) -> None:
 
 
 def test_exit_code(tmp_path: Path) -> None:
-    """An exit code of the suite fails a run whose checks are all good."""
+    """A nonzero exit code of the suite fails the run."""
     assert judged(tmp_path, [GOOD], [GOOD, GOOD], exit_code=1).findings == ["the suite ended with exit code 1"]
 
 
 @pytest.mark.parametrize("leg", LEGS, ids=lambda leg: leg.revision)
 def test_nothing_ran(tmp_path: Path, leg: Leg) -> None:
-    """No leg passes without results, not even when the suite is content."""
+    """A leg without results fails, even if the suite reports success."""
     assert judge(leg, tmp_path, 0).findings
     assert judge(leg, tmp_path / "absent", 0).findings
 
 
 @pytest.mark.parametrize("leg", LEGS, ids=lambda leg: leg.revision)
 def test_documented_numbers(leg: Leg) -> None:
-    """The documentation tells what is demanded."""
+    """The documentation shows the required numbers."""
     page = (ROOT / "docs" / "reference" / "conformance.md").read_text(encoding="utf-8")
     assert f"| `{leg.revision}` | {len(leg.expected)} | {leg.checks} |" in page
 
 
 @pytest.mark.parametrize("text", ["", "{", "3", "[3]", "[{}]", '[{"id": "good"}]', "\0"])
 def test_unreadable_checks(tmp_path: Path, text: str) -> None:
-    """A file that the suite did not write as it should gives no verdict, and the finding names the scenario."""
+    """A malformed file fails the run, and the problem names the scenario."""
     write(tmp_path, "ping", []).write_text(text)
     verdict = judge(LEG, tmp_path, 0)
     assert verdict.summary == "2025-11-25: no verdict"
@@ -123,13 +123,13 @@ def test_unreadable_checks(tmp_path: Path, text: str) -> None:
 
 
 def test_missing_file(tmp_path: Path) -> None:
-    """A scenario that began and wrote nothing gives no verdict."""
+    """A scenario without a result file fails the run."""
     write(tmp_path, "ping", []).unlink()
     assert judge(LEG, tmp_path, 0).findings[0].startswith("ping: checks.json cannot be read")
 
 
 def test_left_over_results(tmp_path: Path) -> None:
-    """Results of two runs are not taken for one."""
+    """Results of two runs are not mixed."""
     write(tmp_path, "ping", [GOOD])
     (tmp_path / "server-ping-2026-11-16T05-00-00-000Z").mkdir()
     assert judge(LEG, tmp_path, 0).findings == [
@@ -138,7 +138,7 @@ def test_left_over_results(tmp_path: Path) -> None:
 
 
 def test_long_details(tmp_path: Path) -> None:
-    """Details are cut before they bury what matters."""
+    """Long details are truncated."""
     [finding] = judged(tmp_path, [GOOD], [GOOD, GOOD, {"id": "a", "status": "FAILURE", "details": "x" * 9999}]).findings
     assert finding.endswith("…")
     assert len(finding) < 3000

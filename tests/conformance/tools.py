@@ -1,4 +1,4 @@
-"""Tools that answer at once, each with another kind of content."""
+"""Tools that return different kinds of content."""
 
 from typing import Annotated, Any, Final
 
@@ -99,7 +99,7 @@ async def _describe(arguments: dict[str, Any]) -> str:
 
 
 CONTENT_TOOLS: Final[tuple[AnyTool, ...]] = (
-    simple_text,  # the first one: the suite calls whatever stands here without arguments
+    simple_text,  # must be first: the suite calls the first tool without arguments
     image_content,
     audio_content,
     embedded_resource,

@@ -1,4 +1,4 @@
-"""What the fault suite shares."""
+"""Fixtures of the fault tests."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ share_forks()
 
 @pytest.fixture(scope="session")
 def stdio_servers() -> Iterator[StdioServers]:
-    """Processes to be spoken to over stdio."""
+    """Server processes that communicate over stdio."""
     servers = StdioServers()
     share_forks()
     yield servers

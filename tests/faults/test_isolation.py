@@ -1,4 +1,4 @@
-"""A thousand slow calls of one tool do not slow another one down."""
+"""A thousand slow calls of one tool do not slow down another tool."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ SETTINGS = {"limits": {"timeout_seconds": 60}}
 
 
 async def p99(ask: Callable[[], Awaitable[object]]) -> float:
-    """Measure one call after the other."""
+    """Return the 99th percentile of sequential calls."""
     seconds = []
     for _ in range(SAMPLES):
         began = time.perf_counter()
@@ -37,7 +37,7 @@ async def p99(ask: Callable[[], Awaitable[object]]) -> float:
 async def least_ratio(
     ask: Callable[[], Awaitable[object]], loaded: Callable[[], Any], limit: float = FACTOR
 ) -> tuple[float, list[float]]:
-    """Compare with and without load, in turns; what disturbs the machine disturbs some of them, not all."""
+    """Return the lowest ratio of several comparisons with and without load; other work disturbs some of them."""
     await p99(ask)
     ratios: list[float] = []
     for _ in range(ROUNDS):
@@ -50,7 +50,7 @@ async def least_ratio(
 
 
 class Crowd:
-    """Calls that wait until they are let go."""
+    """Calls that wait until they are released."""
 
     def __init__(self) -> None:
         self.waiting = 0
@@ -69,7 +69,7 @@ class Crowd:
 
 
 async def test_coroutines_over_a_stream() -> None:
-    """The p99 of another tool stays within twice its own when a thousand calls wait."""
+    """The p99 of a tool at most doubles while a thousand calls of another tool wait."""
     crowd = Crowd()
     async with ServerHost(container_of(tool(crowd.wait), Echo()), flags=SETTINGS) as host:
         client = InProcessClient(host.handler)
@@ -90,7 +90,7 @@ async def test_coroutines_over_a_stream() -> None:
 
 
 async def test_coroutines_over_http() -> None:
-    """Nor do a thousand connections that wait slow down one that does not."""
+    """A thousand waiting HTTP connections do not slow down another connection."""
     crowd = Crowd()
     body = raw_request(call("wait"), mirrored(name="wait").items())
     quick = raw_request(call("echo"), mirrored(name="echo").items())
@@ -124,7 +124,7 @@ async def _post(port: int, body: bytes) -> bool:
 
 @pytest.mark.parametrize("guard", ["pool", "max_concurrency"])
 async def test_threads(guard: str) -> None:
-    """A tool with threads of its own, or with a limit, leaves the threads of the others alone, however it is called."""
+    """A tool with its own thread pool or a concurrency limit leaves the threads of other tools free."""
     crowd = Crowd()
     options: dict[str, Any] = {"pool": "aside"} if guard == "pool" else {"max_concurrency": 5, "queue_limit": 2000}
     slow_tool = tool(queue_timeout_seconds=60, timeout_seconds=60, **options)(crowd.block)
@@ -145,8 +145,8 @@ async def test_threads(guard: str) -> None:
         await client.close()
 
 
-async def test_threads_that_were_left_behind() -> None:
-    """Threads that nobody waits for stay in their own pool, and other tools have all of theirs."""
+async def test_abandoned_threads() -> None:
+    """Threads of abandoned calls stay in their own pool, and other tools keep all of theirs."""
     crowd = Crowd()
     slow_tool = tool(pool="aside", timeout_seconds=0.05)(crowd.block)
 

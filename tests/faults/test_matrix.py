@@ -1,4 +1,4 @@
-"""Every fault over every transport and in both eras: an answer in time, and nothing left behind."""
+"""Every fault over every transport in both eras: a reply in time, and no leaks."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from tests.faults.wires import WAYS, Wire, wire_to
 from tests.support.servers.serving import PATIENCE_SECONDS, StdioServers
 
 MARGIN = 5.0
-"""The rule is 50 ms; a busy machine is slow, not wrong, and the tools would take a minute, or for ever."""
+"""The promise is 50 ms. A busy machine needs more, but the tools would take a minute or never end."""
 
 STOPPED = (
     *("hang", "swallow", "turn_into_another_error", "answer_anyway", "block", "fail_late"),
@@ -23,17 +23,17 @@ HIDDEN = (
 )
 TOLD = {"crash": "crashed", "devour": "memory", "give_too_much": "result_too_large", "complain": None}
 LEFT_BEHIND = 3
-"""Of those that are stopped, the ones that go on: a coroutine and two threads."""
+"""Tools whose code keeps running after it is stopped: one coroutine and two threads."""
 
 
 async def timed(wire: Wire, name: str) -> tuple[Any, float]:
-    """Call a tool, and say how long that took."""
+    """Call a tool and return the result with the elapsed time."""
     began = time.monotonic()
     return await wire.call(name), time.monotonic() - began
 
 
 async def counted(wire: Wire, **expected: int) -> dict[str, int]:
-    """Wait until the server has so much left, and give everything it counts."""
+    """Wait until the server has a number of abandoned calls, and return all of its counts."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             found: dict[str, int] = (await wire.call("census"))["structuredContent"]
@@ -43,7 +43,7 @@ async def counted(wire: Wire, **expected: int) -> dict[str, int]:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_every_fault_is_survived(way: str, stdio_servers: StdioServers) -> None:
-    """All at once, each has the answer that it should have, good calls are not disturbed, and then all is as before."""
+    """With all faults at once, each call gets its expected reply, good calls succeed, and nothing is left over."""
     async with wire_to(way, Container, stdio_servers) as wire:
         await wire.call("hold_again")
         await wire.call("echo_in_thread", {"text": "first"})
@@ -56,7 +56,7 @@ async def test_every_fault_is_survived(way: str, stdio_servers: StdioServers) ->
         await counted(wire, inflight=0, zombies=LEFT_BEHIND, finalising=0)
         await wire.call("release")
         after = await counted(wire, inflight=0, zombies=0, finalising=0, tasks=before["tasks"])
-        assert after["threads"] <= before["threads"] + len(STOPPED) + 10  # pools keep their threads, and are bounded
+        assert after["threads"] <= before["threads"] + len(STOPPED) + 10  # pools keep their threads, which are bounded
     assert set(wire.answers.values()) == {1}
 
 
@@ -75,7 +75,7 @@ def _check(outcomes: dict[str, tuple[Any, float]]) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_loop_that_was_held_goes_on(way: str, stdio_servers: StdioServers) -> None:
-    """A coroutine that keeps everything waiting is answered like all the others, who are only late."""
+    """A coroutine that blocks the event loop gets the usual reply, and all other calls are only delayed."""
     async with wire_to(way, Container, stdio_servers) as wire:
         held = timed(wire, "hold_the_loop")
         others = [wire.call("echo", {"text": "x"}) for _ in range(10)]
@@ -88,8 +88,8 @@ async def test_a_loop_that_was_held_goes_on(way: str, stdio_servers: StdioServer
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["hang", "swallow", "block", "spin"])
 async def test_a_call_is_taken_back(way: str, name: str, stdio_servers: StdioServers) -> None:
-    """A caller that gives up hears nothing but that, and what it wanted is stopped, or counted until it ends."""
-    told = way == "http, handshake"  # a request of a session must have a response
+    """A canceled call gets no other reply, and its code is stopped, or counted until it ends."""
+    told = way == "http, handshake"  # a request in a session needs a response
     async with wire_to(way, Patient, stdio_servers) as wire:
         await wire.call("hold_again")
         number, reply = wire.begin(name)

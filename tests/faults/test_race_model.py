@@ -1,4 +1,4 @@
-"""Completion, cancellation, deadline and shutdown in every order: a call is decided once, and answered as decided."""
+"""Completion, cancellation, deadline and shutdown in any order: each call is decided once and answered accordingly."""
 
 import asyncio
 import collections
@@ -27,7 +27,7 @@ class Manner(BaseModel):
 
 
 class Puppet(ITool[Manner, str]):
-    """Does what the test says."""
+    """A tool that the test controls."""
 
     name = "puppet"
     max_concurrency = PLACES
@@ -48,7 +48,7 @@ class Puppet(ITool[Manner, str]):
 
 
 class Races(RuleBasedStateMachine):
-    """Lets the loop turn only now and then, so that much happens between two turns."""
+    """Lets the event loop run only sometimes, so that several events happen between two iterations."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ class Races(RuleBasedStateMachine):
     @precondition(lambda self: self.number)
     @rule(data=st.data())
     def cancel(self, data: st.DataObject) -> None:
-        """A client cancels something that runs, or does not run any more."""
+        """A client cancels a running or finished call."""
         number = data.draw(st.integers(1, self.number))
         self.transport.send(message("notifications/cancelled", {"requestId": number}, id=None))
         self.turn(1)

@@ -1,4 +1,4 @@
-"""A thousand calls of all kinds, cancelled at random: answers in time, each once, and nothing is left at the end."""
+"""A thousand calls of all kinds with random cancellation: one reply each, in time, and no leaks."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ from tests.support.tools import container_of
 SEED = 20260728
 DEADLINE = 0.05
 MARGIN = 5.0
-"""The rule is 50 ms; here a thousand calls share a machine with other work."""
+"""The promise is 50 ms; here a thousand calls share a busy machine."""
 SETTINGS = {
     "limits": {"threads": 8, "processes": 2, "timeout_seconds": DEADLINE, "queue_timeout_seconds": 0.02},
     "http": {"watch_after_seconds": 0.005},
@@ -34,7 +34,7 @@ SETTINGS = {
 
 
 def tools_of_all_kinds(chance: random.Random, ledger: Ledger) -> list[Any]:
-    """Make tools that take random times, some of them too long."""
+    """Create tools that take random times, some of them too long."""
 
     @tool
     async def quick(context: ToolContext) -> None:
@@ -77,7 +77,7 @@ def tools_of_all_kinds(chance: random.Random, ledger: Ledger) -> list[Any]:
 
 
 async def storm(wire: Wire, names: list[str], number: int, chance: random.Random, arguments: Any = None) -> None:
-    """Call at random, cancel at random, and check that everybody else has one answer in time."""
+    """Call and cancel at random, and check that every other call gets one reply in time."""
     began: dict[int, float] = {}
     ended: dict[int, float] = {}
     running: dict[int, asyncio.Future[Any]] = {}
@@ -103,7 +103,7 @@ async def storm(wire: Wire, names: list[str], number: int, chance: random.Random
 
 @asynccontextmanager
 async def memory_wire(tools: list[Any]) -> AsyncIterator[tuple[ServerHost, Wire]]:
-    """Speak to a server in this process."""
+    """Connect to a server in this process."""
     async with ServerHost(container_of(*tools), flags=SETTINGS) as host:
         transport = MemoryTransport(host.handler)
         wire = StreamWire(transport.send, transport.receive, handshake=False)
@@ -115,7 +115,7 @@ async def memory_wire(tools: list[Any]) -> AsyncIterator[tuple[ServerHost, Wire]
 
 @asynccontextmanager
 async def http_wire(tools: list[Any]) -> AsyncIterator[tuple[ServerHost, Wire]]:
-    """Speak to a server over HTTP."""
+    """Connect to a server over HTTP."""
     limits = httpx2.Limits(max_connections=None)
     async with serving(container_of(*tools), SETTINGS) as server, httpx2.AsyncClient(limits=limits, timeout=60) as http:
         yield server.host, HttpWire(http, server.url, handshake=False)
@@ -127,7 +127,7 @@ Open = Callable[[list[Any]], Any]
 @pytest.mark.parametrize(("opened", "number"), [(memory_wire, 1000), (http_wire, 300)], ids=["memory", "http"])
 @pytest.mark.parametrize("seed", [SEED, SEED + 1])
 async def test_nothing_is_lost_in_a_storm(opened: Open, number: int, seed: int) -> None:
-    """No slot, permit, thread, task, entry or thing of a call is left when all is over."""
+    """No slot, permit, thread, task or other state of a call is left in the end."""
     threads, chance, ledger = server_threads(), random.Random(seed), Ledger()
     tools = tools_of_all_kinds(chance, ledger)
     async with opened(tools) as (host, wire):
@@ -140,7 +140,7 @@ async def test_nothing_is_lost_in_a_storm(opened: Open, number: int, seed: int) 
 
 
 async def test_no_process_is_lost_in_a_storm(tmp_path: Any) -> None:
-    """Workers that are killed at random are replaced, harm no other call, and are gone in the end."""
+    """Tool processes that are killed at random are replaced, affect no other call, and are gone in the end."""
     threads, chance = server_threads(), random.Random(SEED)
     path = str(tmp_path / "pids")
     async with memory_wire([process_tools.whoami, process_tools.spin]) as (host, wire):
@@ -156,7 +156,7 @@ async def test_no_process_is_lost_in_a_storm(tmp_path: Any) -> None:
 
 
 async def _until_good(wire: Wire) -> Any:
-    """Call a good tool until it has had time to begin."""
+    """Call a good tool until it has had time to start."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (result := await wire.call("whoami")).get("isError"):
             assert result["_meta"]["reason"] == "timeout"

@@ -1,4 +1,4 @@
-"""The end of a server while code is stuck in every way: all are answered, and the process ends with 0, in time."""
+"""Shutdown while code hangs in every way: all calls are answered, and the process exits with 0 in time."""
 
 import asyncio
 import signal
@@ -20,26 +20,26 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 TARGET = "tests.faults.tools:Patient"
 STUCK = ["hang", "swallow_everything", "block", "hang_in_thread", "spin"]
 IN_TIME = 15.0
-"""How long a server may take whose code is given no time at all: a few seconds, on a machine with other work."""
+"""The time limit for a server with no grace period; a busy machine needs a few seconds."""
 
 _Stopped = tuple[float, list[psutil.Process], list[Any]]
-"""When a server was told to stop, its processes, and the answers to its calls."""
+"""The time of the shutdown, the child processes, and the replies to the calls."""
 
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    """Start processes that end with the test."""
+    """Processes that end with the test."""
     with Processes() as started:
         yield started
 
 
 def children_of(server: Server) -> list[psutil.Process]:
-    """List the processes that a server has started."""
+    """List the child processes of a server."""
     return psutil.Process(server.process.pid).children(recursive=True)
 
 
 def settle(server: Server, children: list[psutil.Process], began: float) -> str:
-    """Wait for the end of a server and of its processes, see that it was a good one, and give its log."""
+    """Wait for the server and its children to end, check the exit code, and return the log."""
     code, _, stderr = server.end()
     assert code == 0, stderr
     assert time.monotonic() - began < IN_TIME
@@ -50,7 +50,7 @@ def settle(server: Server, children: list[psutil.Process], began: float) -> str:
 
 
 def test_over_stdio(processes: Processes) -> None:
-    """Every call is told that the server ends, by a signal or by the end of its input, whatever its code does."""
+    """On a signal or the end of its input, every call gets a reply about the shutdown, whatever its code does."""
     servers = [processes.start("serve", TARGET) for _ in range(2)]
     for server in servers:
         server.shake_hands()
@@ -73,7 +73,7 @@ def test_over_stdio(processes: Processes) -> None:
 
 
 def test_over_http(processes: Processes) -> None:
-    """The same over HTTP, where answers go out though requests are stuck; a second signal ends a patient server too."""
+    """The same over HTTP; a second signal also ends a server with a long grace period."""
     hasty = processes.start("serve", TARGET, "-t", "http", "--port", "0")
     patient = processes.start("serve", TARGET, "-t", "http", "--port", "0", AXOLOTL_HTTP__DRAIN_SECONDS="60")
     for server, stopped in zip((hasty, patient), asyncio.run(_stop_both(hasty, patient)), strict=True):
@@ -98,7 +98,7 @@ async def _stop_while_busy(server: Server, url: str, signals: int) -> _Stopped:
         began = time.monotonic()
         for _ in range(signals):
             server.signal(signal.SIGTERM)
-            await asyncio.sleep(0.5)  # sleeps: two signals at once are one
+            await asyncio.sleep(0.5)  # pause, because two simultaneous signals count as one
         return began, children, await asyncio.gather(*calls)
 
 

@@ -1,4 +1,4 @@
-"""A call is stopped at every stage of its life, for every reason: one decision, at most one answer, nothing left."""
+"""A call that is stopped at any stage, for any reason: one decision, at most one reply, no leaks."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ class Name(BaseModel):
 
 
 class Stage:
-    """Tools and a layer that hold a call at a stage until the test lets it go on."""
+    """Tools and a layer that hold a call at a stage until the test releases it."""
 
     def __init__(self) -> None:
         self.reached = asyncio.Event()
@@ -81,7 +81,7 @@ async def ask(context: ToolContext) -> str:
 
 
 class StageLayer(ILayer):
-    """Notes every call, and holds some of them before or after their tool."""
+    """Records every call and holds some of them before or after their tool."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -104,12 +104,12 @@ Reach = Callable[[ServerHost, MemoryTransport, Stage, str], Awaitable[None]]
 
 
 async def _running(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
-    """The code of the tool runs, or the layer around it."""
+    """The code of the tool or of a layer is running."""
     await stage.reached.wait()
 
 
 async def _queued(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
-    """The call waits for a place that another one has."""
+    """The call waits for a slot that another call holds."""
     await until(lambda: bulkhead_of(host, "queue_up").running == 1)
     transport.send(call("queue_up", id=2, handshake=True))
     await until(lambda: bulkhead_of(host, "queue_up").waiting == 1)
@@ -121,14 +121,14 @@ async def _in_thread(host: ServerHost, transport: MemoryTransport, stage: Stage,
 
 
 async def _before_thread(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
-    """Another call has the only thread."""
+    """Another call uses the only thread."""
     await _in_thread(host, transport, stage, path)
     transport.send(call("block_narrowly", id=2, handshake=True))
     await until(lambda: len(stage.calls) == 2)
 
 
 async def _asking(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
-    """The user was asked."""
+    """The user has been asked."""
     assert json.loads(await transport.receive())["method"] == "elicitation/create"
 
 
@@ -153,7 +153,7 @@ NARROW = {
 @pytest.mark.parametrize("reason", [*CancelReason])
 @pytest.mark.parametrize("stage_name", STAGES)
 async def test_a_call_is_stopped(stage_name: str, reason: CancelReason, tmp_path: Any) -> None:
-    """Whatever it was doing, it is answered at most once, knows why, and leaves nothing behind."""
+    """At any stage, the call gets at most one reply, knows the reason, and leaves nothing behind."""
     name, reach = STAGES[stage_name]
     stage, before, threads = Stage(), asyncio.all_tasks(), server_threads()
     with Mailbox(tmp_path) as mailbox:
@@ -184,7 +184,7 @@ def _check(messages: list[Any], stopped: list[ToolCall], reason: CancelReason) -
 @pytest.mark.parametrize("second", [*CancelReason])
 @pytest.mark.parametrize("first", [*CancelReason])
 async def test_the_first_reason_stands(first: CancelReason, second: CancelReason) -> None:
-    """A call that is stopped twice ends for the first reason, and is answered as that demands."""
+    """A call that is stopped twice ends for the first reason."""
     stage, before = Stage(), asyncio.all_tasks()
     async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
         transport = await _shaken(host)

@@ -23,14 +23,14 @@ _held: list[asyncio.Event] = []
 
 
 async def _until_released() -> None:
-    """Wait until somebody lets go."""
+    """Wait until the test releases it."""
     event = asyncio.Event()
     _held.append(event)
     await event.wait()
 
 
 def let_go() -> None:
-    """Let everything end that was left behind."""
+    """End all abandoned code."""
     _released.set()
     while _held:
         _held.pop().set()
@@ -38,19 +38,19 @@ def let_go() -> None:
 
 @tool
 async def release() -> None:
-    """Do so from outside."""
+    """End all abandoned code, from another process."""
     let_go()
 
 
 @tool
 async def hold_again() -> None:
-    """Let nothing end before the next release."""
+    """Block again until the next release."""
     _released.clear()
 
 
 @tool
 async def census(context: ToolContext) -> dict[str, int]:
-    """Count what runs besides this call."""
+    """Count everything that runs, except this call."""
     assert isinstance(context, ToolCall)
     assert isinstance(context.overseer, FeatureMethod)
     inflight = context.overseer._inflight
@@ -76,13 +76,13 @@ def echo_in_thread(text: str) -> str:
 
 @tool(timeout_seconds=DEADLINE)
 async def hang() -> None:
-    """Never end, but end when it is told to."""
+    """Never end, but obey cancellation."""
     await asyncio.Event().wait()
 
 
 @tool(timeout_seconds=DEADLINE)
 async def swallow() -> str:
-    """Go on when it is told to end; told again, it does, so that a test that fails does not hang."""
+    """Ignore the first cancellation; obey the second one, so that a failed test does not hang."""
     try:
         await _until_released()
     except asyncio.CancelledError:
@@ -92,7 +92,7 @@ async def swallow() -> str:
 
 @tool(timeout_seconds=DEADLINE)
 async def swallow_everything() -> str:
-    """Never end, whatever it is told how often; for processes of their own."""
+    """Never end and ignore every cancellation; only for separate processes."""
     while True:
         try:
             await asyncio.Event().wait()
@@ -102,7 +102,7 @@ async def swallow_everything() -> str:
 
 @tool(timeout_seconds=DEADLINE)
 async def turn_into_another_error() -> None:
-    """End with something else when it is told to."""
+    """Raise a different error when canceled."""
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
@@ -111,7 +111,7 @@ async def turn_into_another_error() -> None:
 
 @tool(timeout_seconds=DEADLINE)
 async def answer_anyway() -> str:
-    """Give an output when it is told to end."""
+    """Return a result when canceled."""
     try:
         await asyncio.Event().wait()
     except asyncio.CancelledError:
@@ -128,20 +128,20 @@ def block() -> str:
 
 @tool(timeout_seconds=DEADLINE)
 def fail_late() -> str:
-    """Block a thread, and fail when nobody listens any more."""
+    """Block a thread and fail after the call was abandoned."""
     _released.wait(LONG)
     raise ValueError("nobody hears this")
 
 
 @tool(execution="thread", timeout_seconds=DEADLINE)
 async def hang_in_thread() -> None:
-    """Never end, on a loop in a thread."""
+    """Never end, in an event loop of a thread."""
     await asyncio.Event().wait()
 
 
 @tool(timeout_seconds=DEADLINE)
 async def flood(context: ToolContext) -> None:
-    """Say much, and end when it is told to."""
+    """Send many messages until canceled."""
     number = 0
     while True:
         number += 1
@@ -151,7 +151,7 @@ async def flood(context: ToolContext) -> None:
 
 @tool
 async def hold_the_loop() -> str:
-    """Keep everything waiting, for a while."""
+    """Block the event loop for a while."""
     threading.Event().wait(HELD_SECONDS)
     return "held"
 
@@ -216,14 +216,14 @@ async def give_too_much() -> str:
 
 @tool(execution="process", timeout_seconds=DEADLINE)
 def spin() -> None:
-    """Never end and never wait, in a process."""
+    """Never end and never wait, in a tool process."""
     while True:
         pass
 
 
 @tool(execution="process", timeout_seconds=DEADLINE)
 def match() -> bool:
-    """Never end and let no other thread run, in a process."""
+    """Never end and hold the interpreter lock, in a tool process."""
     return re.fullmatch("(a+)+", "a" * 60 + "b") is not None
 
 
@@ -269,14 +269,14 @@ SETTINGS = {
 
 
 class Container(containers.DeclarativeContainer):
-    """All of them."""
+    """All of these tools."""
 
     settings = providers.Object(SETTINGS)
     tools = providers.List(*map(providers.Object, ALL))
 
 
 class Patient(containers.DeclarativeContainer):
-    """All of them, with more time than any test has."""
+    """All of these tools, with a timeout longer than any test."""
 
     settings = providers.Object({**SETTINGS, "tools": {one.name: {"timeout_seconds": LONG} for one in ALL}})
     tools = providers.List(*map(providers.Object, ALL))

@@ -1,4 +1,4 @@
-"""The same client over every transport and in both eras of the protocol."""
+"""The same client over every transport and in both eras."""
 
 import asyncio
 import collections
@@ -23,12 +23,12 @@ WAYS = [f"{transport}, {era}" for transport in ("memory", "stdio", "http") for e
 
 
 class Wire(ABC):
-    """Calls tools and takes calls back."""
+    """A client that calls tools and cancels calls."""
 
     def __init__(self, *, handshake: bool) -> None:
         self.handshake = handshake
         self.answers: collections.Counter[Any] = collections.Counter()
-        """How many answers there were to each request."""
+        """The number of replies per request."""
         self._ids = itertools.count(1)
 
     async def call(self, name: str, arguments: Any = None) -> Any:
@@ -37,7 +37,7 @@ class Wire(ABC):
             return (await self.begin(name, arguments)[1])["result"]
 
     def begin(self, name: str, arguments: Any = None) -> "tuple[int, asyncio.Future[Any]]":
-        """Call a tool; gives the id of the request and its future reply, None where there is none."""
+        """Call a tool and return the id of the request with its future reply, or None if there is none."""
         number = next(self._ids)
         meta = {"progressToken": number} if self.handshake else {**META, "progressToken": number}
         body = message("tools/call", {"name": name, "arguments": arguments or {}, "_meta": meta}, id=number)
@@ -49,16 +49,16 @@ class Wire(ABC):
 
     @abstractmethod
     async def cancel(self, number: int) -> None:
-        """Take a call back."""
+        """Cancel a call."""
 
     def note(self, reply: Any) -> Any:
-        """Count an answer."""
+        """Count a reply."""
         self.answers[reply["id"]] += 1
         return reply
 
 
 class StreamWire(Wire):
-    """One stream for everything."""
+    """A client with one stream for all messages."""
 
     def __init__(
         self, say: Callable[[bytes], object], hear: Callable[[], Awaitable[bytes]], *, handshake: bool
@@ -70,7 +70,7 @@ class StreamWire(Wire):
         self._reading: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Begin to listen, after a handshake where there is one."""
+        """Start reading, after the handshake if there is one."""
         self._reading = asyncio.ensure_future(self._read())
         if self.handshake:
             initialize = self.send(0, "", message("initialize", INITIALIZE, id=0))
@@ -78,20 +78,18 @@ class StreamWire(Wire):
             self._say(message("notifications/initialized", id=None))
 
     def send(self, number: int, name: str, body: bytes) -> "asyncio.Future[Any]":
-        """Write it."""
         reply = self._pending[number] = asyncio.get_running_loop().create_future()
         self._say(body)
         return reply
 
     async def cancel(self, number: int) -> None:
-        """Say so; there is no answer then."""
+        """Send a cancellation, which gets no reply."""
         self._say(message("notifications/cancelled", {"requestId": number}, id=None))
         reply = self._pending.get(number)
         if reply is not None and not reply.done():
             reply.set_result(None)
 
     async def close(self) -> None:
-        """Listen no more."""
         assert self._reading is not None
         self._reading.cancel()
         with contextlib.suppress(asyncio.CancelledError):
@@ -108,7 +106,7 @@ class StreamWire(Wire):
 
 
 class HttpWire(Wire):
-    """A request for each call."""
+    """A client with one HTTP request per call."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str, *, handshake: bool) -> None:
         super().__init__(handshake=handshake)
@@ -118,20 +116,19 @@ class HttpWire(Wire):
         self._running: dict[int, asyncio.Task[Any]] = {}
 
     async def open(self) -> None:
-        """Begin a session where there is one."""
+        """Start a session if the era has one."""
         if self.handshake:
             reply = await self._post(message("initialize", INITIALIZE, id=0), JSON_HEADERS)
             self._session = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
             await self._post(message("notifications/initialized", id=None), JSON_HEADERS)
 
     def send(self, number: int, name: str, body: bytes) -> "asyncio.Future[Any]":
-        """Post it."""
         headers = JSON_HEADERS if self.handshake else mirrored(name=name)
         running = self._running[number] = asyncio.ensure_future(self._ask(body, headers))
         return running
 
     async def cancel(self, number: int) -> None:
-        """Say so in a session, else leave."""
+        """Send a cancellation in a session; otherwise close the connection."""
         if self.handshake:
             await self._post(message("notifications/cancelled", {"requestId": number}, id=None), JSON_HEADERS)
         else:
@@ -160,7 +157,7 @@ def _messages(text: str) -> list[str]:
 async def wire_to(
     way: str, container: type[containers.DeclarativeContainer], servers: StdioServers
 ) -> AsyncIterator[Wire]:
-    """Serve a container in one of the ways, and speak to it."""
+    """Serve a container over a transport and connect to it."""
     transport, _, era = way.partition(", ")
     handshake = era == "handshake"
     if transport == "memory":

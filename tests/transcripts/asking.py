@@ -1,4 +1,4 @@
-"""Tools, a prompt and resources for transcripts that ask their caller."""
+"""Tools, a prompt and resources that ask their caller."""
 
 import asyncio
 from typing import Annotated, Any, Literal
@@ -19,7 +19,7 @@ class Colour(BaseModel):
 
 
 class Profile(BaseModel):
-    """Every kind of field that one value fills in."""
+    """A form with every kind of field."""
 
     name: str = Field("Ann", title="Name", description="your name", min_length=2)
     age: int = Field(30, ge=0)
@@ -220,7 +220,7 @@ class Container(containers.DeclarativeContainer):
 
 
 class Impatient(containers.DeclarativeContainer):
-    """Questions that must be answered within a moment."""
+    """Questions with a very short timeout."""
 
     settings = providers.Object(
         {"server": {"name": "transcripts", "version": "1"}, "limits": {"ask_timeout_seconds": 0.05}}

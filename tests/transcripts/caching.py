@@ -1,4 +1,4 @@
-"""Resources for transcripts that clients may keep for a while."""
+"""Resources with cache hints."""
 
 from dependency_injector import containers, providers
 
@@ -49,7 +49,7 @@ async def asked(context: ToolContext) -> str:
 
 
 class Container(containers.DeclarativeContainer):
-    """A server whose answers may be kept, in small pages."""
+    """A server with cache hints and small pages."""
 
     settings = providers.Object(
         {

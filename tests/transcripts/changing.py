@@ -1,4 +1,4 @@
-"""Registries for transcripts that change while they are served, and tools that change them."""
+"""Registries that change while they are served, and tools that change them."""
 
 from typing import Any, Literal
 
@@ -120,6 +120,6 @@ class Container(containers.DeclarativeContainer):
 
 
 class Narrow(Container):
-    """The same, for a single listener and two resources."""
+    """The same, with limits of one subscription and two resources."""
 
     settings = providers.Callable(_settings, subscriptions={"maximum": 1, "maximum_resources": 2})

@@ -1,4 +1,4 @@
-"""Prompts and templates whose arguments can be completed, for transcripts."""
+"""Prompts and templates with completion."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -109,7 +109,7 @@ def fixed() -> str:
 
 
 class Shop:
-    """Completes what it has in stock."""
+    """Completes the names of articles."""
 
     def __init__(self, stock: Sequence[str]) -> None:
         self._stock = stock
@@ -125,7 +125,7 @@ class Shop:
 
 
 class Container(containers.DeclarativeContainer):
-    """Much to complete."""
+    """Everything that can be completed."""
 
     settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
     prompts = providers.List(

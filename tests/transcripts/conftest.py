@@ -1,4 +1,4 @@
-"""What transcripts are played against."""
+"""Servers for transcripts."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from tests.support.servers.serving import BackgroundServers, StdioServers
 
 @pytest.fixture(scope="session")
 def http_servers() -> Iterator[BackgroundServers]:
-    """HTTP servers that live as long as the tests."""
+    """HTTP servers that run for the whole test session."""
     servers = BackgroundServers()
     yield servers
     servers.close()
@@ -17,7 +17,7 @@ def http_servers() -> Iterator[BackgroundServers]:
 
 @pytest.fixture(scope="session")
 def stdio_servers() -> Iterator[StdioServers]:
-    """Processes to be spoken to over stdio."""
+    """Server processes that communicate over stdio."""
     servers = StdioServers()
     yield servers
     servers.close()

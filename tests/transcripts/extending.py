@@ -1,4 +1,4 @@
-"""Extensions and apps for transcripts."""
+"""Extensions and apps."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -89,7 +89,7 @@ async def chart_page(context: ToolContext) -> TextResource:
 
 
 class Container(containers.DeclarativeContainer):
-    """Extensions of somebody's own."""
+    """A server with its own extensions."""
 
     settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
     tools = providers.List(providers.Object(plain))

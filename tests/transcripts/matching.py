@@ -1,4 +1,4 @@
-"""Comparing what was expected with what came."""
+"""Comparison of expected and actual messages."""
 
 import json
 import re
@@ -11,7 +11,7 @@ _KEPT = re.compile(r'"<the:([a-z0-9]+)>"|<the:([a-z0-9]+)>')
 
 
 def differences(expected: Any, actual: Any, path: str = "$") -> Iterator[str]:
-    """Say where two JSON values differ; types count, the order of members does not."""
+    """List the differences between two JSON values; types matter, the order of members does not."""
     if expected == ANY or _kept_name(expected) is not None:
         return
     if isinstance(expected, dict) and isinstance(actual, dict):
@@ -37,14 +37,14 @@ def _member_differences(expected: dict[str, Any], actual: dict[str, Any], path: 
 
 
 def same(expected: Any, actual: Any) -> bool:
-    """Tell whether two messages match; the replies of a batch may stand in any order."""
+    """Return whether two messages match; replies of a batch may have any order."""
     if isinstance(expected, list) and isinstance(actual, list) and len(expected) == len(actual):
         return paired(expected, actual)
     return not any(differences(expected, actual))
 
 
 def paired(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
-    """Tell whether each expected message has one of its own among those that came."""
+    """Return whether each expected message matches a different actual message."""
     if not expected:
         return not actual
     first, rest = expected[0], expected[1:]
@@ -55,7 +55,7 @@ def paired(expected: Sequence[Any], actual: Sequence[Any]) -> bool:
 
 
 def kept(expected: Any, actual: Any) -> Iterator[tuple[str, Any]]:
-    """Give the values that an expected message keeps of the one that came, by their names."""
+    """Return the values of the actual message that the expected message names."""
     name = _kept_name(expected)
     if name is not None:
         yield name, actual
@@ -68,7 +68,7 @@ def kept(expected: Any, actual: Any) -> Iterator[tuple[str, Any]]:
 
 
 def recalled(text: str, values: Mapping[str, Any]) -> str:
-    """Put kept values into the text of a message."""
+    """Replace names with kept values in the text of a message."""
 
     def value_of(match: re.Match[str]) -> str:
         whole, part = match.groups()

@@ -1,4 +1,4 @@
-"""Lists for transcripts that come in pages of two."""
+"""Lists with pages of two."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,7 @@ def _resources(*names: str) -> Sequence[Any]:
 
 
 class Container(containers.DeclarativeContainer):
-    """Five of everything."""
+    """Five features of each kind."""
 
     settings = providers.Object({"server": {"name": "transcripts", "version": "1"}, "protocol": {"page_size": 2}})
     tools = providers.Callable(_tools, "a", "b", "c", "d", "e")

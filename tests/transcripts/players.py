@@ -18,18 +18,18 @@ from tests.transcripts.transcript import Act, Transcript
 
 @dataclass(frozen=True)
 class Received:
-    """A message of the server, with the HTTP status it came with."""
+    """A message of the server, with its HTTP status."""
 
     message: Any
     status: int | None = None
 
 
 class Player(ABC):
-    """Speaks for the client; after the end it still gives the server's last words."""
+    """Plays the client; after the end of the connection, it still returns the server's last messages."""
 
     @abstractmethod
     async def send(self, data: bytes) -> int | None:
-        """Send a message; gives the HTTP status where the reply to it has no body."""
+        """Send a message; returns the HTTP status of a reply without a body."""
 
     @abstractmethod
     async def receive(self) -> Received:
@@ -37,19 +37,19 @@ class Player(ABC):
 
     @abstractmethod
     async def do(self, act: Act) -> None:
-        """Do what is no message."""
+        """Perform an action that is not a message."""
 
     @abstractmethod
     async def finish(self) -> list[Received]:
-        """End the connection; gives what the server said and nobody asked for."""
+        """End the connection and return all unexpected messages."""
 
     async def give_up(self) -> None:
-        """End a play that failed, whatever still runs."""
+        """Stop a failed play."""
         await self.finish()
 
 
 class StreamPlayer(Player):
-    """Plays over a single stream in each direction."""
+    """Plays over one stream in each direction."""
 
     def __init__(self) -> None:
         self._last_words: list[Received] | None = None
@@ -69,11 +69,11 @@ class StreamPlayer(Player):
 
     @abstractmethod
     async def next(self) -> Received:
-        """Wait for the next message of a connection that is open."""
+        """Wait for the next message of an open connection."""
 
     @abstractmethod
     async def close(self) -> list[Received]:
-        """End the connection and give what the server still says."""
+        """End the connection and return the server's last messages."""
 
 
 class MemoryPlayer(StreamPlayer):
@@ -98,7 +98,7 @@ class MemoryPlayer(StreamPlayer):
         return Received(_decoded(await self._transport.receive()))
 
     async def close(self) -> list[Received]:
-        await asyncio.sleep(0)  # what was sent has arrived
+        await asyncio.sleep(0)  # so that sent messages have arrived
         rest = await self._transport.close(PATIENCE_SECONDS)
         assert not len(self._host.handler.inflight), "a call is still in flight"
         await self._host.stop()
@@ -130,7 +130,7 @@ class StdioPlayer(StreamPlayer):
 
 
 class HttpPlayer(Player):
-    """Plays against a server that listens: keeps the session of a handshake, mirrors what a stateless request says."""
+    """Plays against an HTTP server: keeps the session of a handshake, and mirrors stateless requests in headers."""
 
     def __init__(self, url: str, revision: Revision) -> None:
         self._client = httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS)
@@ -142,7 +142,7 @@ class HttpPlayer(Player):
         self._news: asyncio.Task[None] | None = None
 
     async def send(self, data: bytes) -> int | None:
-        """Post a message; only requests are answered later, anything else at once."""
+        """Post a message; only requests are answered later."""
         try:
             message = json.loads(data)
         except (ValueError, RecursionError):
@@ -184,7 +184,7 @@ class HttpPlayer(Player):
         await self._client.aclose()
 
     def _note_failure(self, post: "asyncio.Task[int | None]") -> None:
-        """Let whoever waits for a message know that none will come."""
+        """Wake up a waiting reader when a request fails."""
         error = None if post.cancelled() else post.exception()
         if error is not None:
             self._inbox.put_nowait(error)
@@ -254,7 +254,7 @@ class HttpPlayer(Player):
 
 
 def _decoded(data: bytes | str) -> Any:
-    """Read a message of the server, of which no object may name a member twice."""
+    """Decode a message of the server and reject repeated members."""
     return json.loads(data, object_pairs_hook=_members)
 
 

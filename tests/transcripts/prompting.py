@@ -1,4 +1,4 @@
-"""Prompts for transcripts: every kind of definition, argument and message."""
+"""Prompts with every kind of definition, argument and message."""
 
 from datetime import date
 from enum import StrEnum
@@ -114,7 +114,7 @@ class Lie(IPrompt[NoArguments]):
 
 
 class Container(containers.DeclarativeContainer):
-    """Prompts and nothing else."""
+    """A server with only prompts."""
 
     settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
     prompts = providers.List(

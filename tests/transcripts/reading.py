@@ -1,4 +1,4 @@
-"""Resources for transcripts: every kind of definition, content and URI."""
+"""Resources with every kind of definition, content and URI."""
 
 from typing import Any, Literal
 
@@ -136,7 +136,7 @@ def panel() -> str:
 
 
 class Container(containers.DeclarativeContainer):
-    """Resources and nothing else."""
+    """A server with only resources."""
 
     settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
     resources = providers.List(

@@ -1,7 +1,7 @@
-"""What each revision's schema says about the messages of a server.
+"""The rules of each revision's schema for messages of a server.
 
-The models of `mcp_types` know two schemas, that of the last handshake revision and that of the stateless one. What the
-older revisions do not have yet is stated here as the members that each may show.
+The models of `mcp_types` cover the last handshake revision and the stateless one. For older revisions, this module
+lists the members that they allow.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -45,11 +45,11 @@ _NEEDED = {"elicitation/create": "elicitation", "sampling/createMessage": "sampl
 _MOST_COMPLETIONS = 100
 
 _FREE = {"inputSchema", "outputSchema", "structuredContent", "_meta", "data", "capabilities"}
-"""Members whose inside is the business of tools and clients."""
+"""Members with arbitrary content."""
 
 
 class WireRules:
-    """Judges the messages of one connection."""
+    """Checks the messages of one connection."""
 
     def __init__(self, revision: Revision) -> None:
         self._revision = revision
@@ -60,7 +60,7 @@ class WireRules:
         self._listening: set[Any] = set()
 
     def sent(self, message: Any) -> None:
-        """Note what the client asked."""
+        """Record a request of the client."""
         for one in message if isinstance(message, list) else [message]:
             match one:
                 case {"id": str() | int() as request_id, "method": str() as method}:
@@ -70,11 +70,7 @@ class WireRules:
                     self._note_meta(params)
 
     def check(self, message: Any) -> None:
-        """Compare a message with its schema.
-
-        Raises:
-            AssertionError or ValidationError: if it breaks a rule.
-        """
+        """Raise AssertionError or ValidationError if a message breaks a rule."""
         if isinstance(message, list):
             assert self._revision.batches
             for one in message:
@@ -107,7 +103,7 @@ class WireRules:
         assert code in {-32700, -32600, -32601, -32602, -32603} | allowed
 
     def _check_question(self, message: Any) -> None:
-        """A server asks in the revisions with a handshake only, and only what the client can be asked."""
+        """A server asks only in handshake revisions, and only questions that the client supports."""
         method, params = message["method"], message.get("params", {})
         assert not self._revision.stateless, "the server asks nothing"
         _compare(SERVER_REQUESTS[method, self._revision.name], message)
@@ -138,7 +134,7 @@ class WireRules:
             self._check_subscribed(method, params)
 
     def _check_subscribed(self, method: str, params: Any) -> None:
-        """What is told to listeners names one of them, and to each an acknowledgement comes first."""
+        """Notifications of a subscription carry its id, and follow an acknowledgement."""
         subscription = _key(params["_meta"]["io.modelcontextprotocol/subscriptionId"])
         assert self._requests[subscription][0] == "subscriptions/listen"
         if method == "notifications/subscriptions/acknowledged":
@@ -213,7 +209,7 @@ class WireRules:
             self._only("annotations", block.get("annotations", {}))
 
     def _only(self, kind: str, members: Collection[str]) -> None:
-        """Find members that a later revision brought."""
+        """Find members of later revisions."""
         for member in members:
             since = _SINCE[kind].get(member, _ORDER[0])
             assert _ORDER.index(since) <= _ORDER.index(self._revision.name), f"{kind} has no {member!r} yet"
@@ -232,7 +228,7 @@ _CHECKS: Mapping[str, Callable[[WireRules, Any, Any], None]] = {
 
 
 def _compare(model: Any, data: Any) -> None:
-    """Validate with a model, and find members that the model does not know."""
+    """Validate with a model, and find unknown members."""
     adapter = _adapter(model)
     known = adapter.dump_python(adapter.validate_python(data, by_name=False), by_alias=True, exclude_unset=True)
     _find_unknown(data, known, "$")

@@ -1,4 +1,4 @@
-"""Tools, prompts and resources for transcripts that speak while they work, and know whom they work for."""
+"""Tools, prompts and resources that send log messages and progress."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ class Hurry(ITool[Steps, str]):
 
 
 class Container(containers.DeclarativeContainer):
-    """Everything that speaks."""
+    """Everything that sends notifications."""
 
     settings = providers.Object({"server": {"name": "transcripts", "version": "1"}})
     tools = providers.List(
@@ -94,7 +94,7 @@ class Container(containers.DeclarativeContainer):
 
 
 class Quiet(containers.DeclarativeContainer):
-    """A server whose clients hear of errors only, and of anything once in a quarter of an hour."""
+    """A server that sends only error messages, and one message per 15 minutes."""
 
     settings = providers.Object(
         {

@@ -1,4 +1,4 @@
-"""The player itself: a transcript that cannot fail proves nothing."""
+"""The transcript player: a player that cannot fail proves nothing."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ ABLE: Any = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 
 class Scripted(Player):
-    """Says what it was told to say."""
+    """A server with scripted messages."""
 
     def __init__(self, *messages: Any, bodiless: int | None = None) -> None:
         self._messages = list(messages)
@@ -54,7 +54,7 @@ class Scripted(Player):
     ],
 )
 def test_differences_are_found(expected: Any, actual: Any, places: list[str]) -> None:
-    """A difference is told with its place, and only a difference is."""
+    """A difference is reported with its location."""
     assert [found.partition(":")[0] for found in differences(expected, actual)] == places
 
 
@@ -78,13 +78,13 @@ def test_groups_and_batches_have_no_order() -> None:
     ],
 )
 def test_a_transcript_that_cannot_be_read_is_refused(text: str) -> None:
-    """A mistake in a transcript is told, not skipped."""
+    """A mistake in a transcript raises an error."""
     with pytest.raises(TranscriptError):
         parse_transcript("mistaken", text)
 
 
 def test_sections_choose_revisions_and_transports() -> None:
-    """Lines under a section are played where it says, and everywhere again after `[all]`."""
+    """A section applies to its revisions and transports, and `[all]` ends it."""
     text = "handshake: no\n---\n[2025-06-18 ..; http]\n> 1\n[.. 2025-03-26]\n> 2\n[all]\n> 3\n> $VERSION"
     transcript = parse_transcript("sections", text)
 
@@ -97,13 +97,13 @@ def test_sections_choose_revisions_and_transports() -> None:
 
 
 def test_a_handshake_is_played_where_there_is_one() -> None:
-    """The player shakes hands in the revisions that do, unless the transcript does it itself."""
+    """The player performs the handshake in revisions that have one, unless the transcript does it."""
     transcript = parse_transcript("greeting", "revisions: all\n---\n> {}")
     assert [len(transcript.steps(revision, "memory")) for revision in REVISIONS] == [4, 4, 4, 4, 1]
 
 
 def test_lines_are_continued_and_bytes_escaped() -> None:
-    """A line that begins with blanks belongs to the one before; bytes may be given by escapes."""
+    """An indented line continues the previous one, and bytes can be escaped."""
     transcript = parse_transcript("lines", 'handshake: no\n---\n# no\n< 404 {"a":\n   1}\n>b \\xff\\n')
     assert transcript.steps(FIRST, "http") == (
         Expect(4, (Expected(4, 404, {"a": 1}),)),
@@ -120,7 +120,7 @@ def test_lines_are_continued_and_bytes_escaped() -> None:
     ],
 )
 async def test_playing_finds_what_was_not_expected(said: Any) -> None:
-    """A server that answers otherwise fails the play."""
+    """An unexpected message fails the play."""
     text = '---\n> {"jsonrpc":"2.0","id":1,"method":"ping"}\n> {"jsonrpc":"2.0","id":"1","method":"ping"}'
     steps = parse_transcript("ping", f'handshake: no\n{text}\n< {{"jsonrpc":"2.0","id":1,"result":{{}}}}').steps(
         FIRST, "http"
@@ -130,7 +130,7 @@ async def test_playing_finds_what_was_not_expected(said: Any) -> None:
 
 
 async def test_playing_compares_statuses() -> None:
-    """A status that differs fails the play, with a body or without one."""
+    """An unexpected status fails the play, with or without a body."""
     with_body = parse_transcript("status", 'handshake: no\n---\n< 404 {"jsonrpc":"2.0","error":"<any>"}')
     error = {"jsonrpc": "2.0", "error": {"code": -32600, "message": ""}}
     with pytest.raises(AssertionError, match="HTTP status 200"):
@@ -141,7 +141,7 @@ async def test_playing_compares_statuses() -> None:
 
 
 async def test_values_are_kept() -> None:
-    """A value of a message can be expected again and sent back, whole or as a part of a text."""
+    """A value of a message can be kept, expected again and sent back, whole or inside a string."""
     text = (
         'handshake: no\n---\n< {"jsonrpc":"2.0","method":"notifications/message","params":"<any:first>"}\n'
         '< {"jsonrpc":"2.0","method":"notifications/message","params":"<the:first>"}\n'
@@ -161,7 +161,7 @@ async def test_values_are_kept() -> None:
 
 
 async def test_acts_are_done() -> None:
-    """What is no message is done by the player, with the id it names."""
+    """The player performs actions with the given id."""
     text = 'handshake: no\n---\n>leave "x"\n< {"jsonrpc":"2.0","method":"leave","params":{"id":"x"}}'
     leave, expected = parse_transcript("acts", text).steps(FIRST, "http")
     assert leave == Act(3, "leave", "x")
@@ -172,7 +172,7 @@ async def test_acts_are_done() -> None:
 
 
 def test_capabilities_are_declared() -> None:
-    """What a transcript says of its client is said in the handshake, or with every request."""
+    """The capabilities of a transcript are declared in the handshake or in every request."""
     transcript = parse_transcript("able", 'capabilities: {"roots":{}}\n---\n> {$META}')
     handshake, request = transcript.steps(FIRST, "http")[0], transcript.steps(STATELESS, "http")[0]
     assert isinstance(handshake, Send)
@@ -224,7 +224,7 @@ def listing(**tool: Any) -> Any:
     ],
 )
 def test_rules_find_what_the_schema_forbids(revision: Any, method: str, result: Any) -> None:
-    """A result that the revision's schema does not allow is found."""
+    """A result that the revision's schema does not allow is reported."""
     rules = WireRules(revision)
     rules.sent({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": "t"}})
     with pytest.raises((AssertionError, ValueError)):
@@ -246,7 +246,7 @@ def test_rules_find_what_the_schema_forbids(revision: Any, method: str, result: 
     ],
 )
 def test_rules_find_malformed_messages(message: Any) -> None:
-    """A message of the wrong shape is found."""
+    """A malformed message is reported."""
     rules = WireRules(FOURTH)
     rules.sent({"jsonrpc": "2.0", "id": 1, "method": "ping"})
     with pytest.raises((AssertionError, ValueError, KeyError)):
@@ -254,7 +254,7 @@ def test_rules_find_malformed_messages(message: Any) -> None:
 
 
 def test_rules_find_news_for_nobody() -> None:
-    """What a listener hears carries its id and comes after the acknowledgement; progress grows and has a token."""
+    """A notification needs the id of an acknowledged subscription; progress needs a token and must increase."""
     rules = WireRules(STATELESS)
     rules.sent({"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": {}})
     meta = {"io.modelcontextprotocol/subscriptionId": 1}
@@ -277,7 +277,7 @@ def test_rules_find_news_for_nobody() -> None:
 
 
 def test_rules_find_questions_that_a_revision_lacks() -> None:
-    """A form shows what the revision has, and a stateless server asks nothing."""
+    """Forms use only what the revision supports, and a stateless server sends no requests."""
     schema = {"type": "object", "properties": {"name": {"type": "string", "default": "x"}}}
     params = {"message": "Who?", "requestedSchema": schema}
     question = {"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": params}
@@ -292,7 +292,7 @@ def test_rules_find_questions_that_a_revision_lacks() -> None:
 
 
 def test_rules_hold_outputs_to_their_listed_schema() -> None:
-    """Structured content is validated with the schema that was listed for its tool."""
+    """Structured content is validated against the listed output schema."""
     rules = WireRules(FOURTH)
     rules.sent({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

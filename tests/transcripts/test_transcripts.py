@@ -1,4 +1,4 @@
-"""Every transcript, over every transport, in every revision it names."""
+"""All transcripts, over every transport and in every revision that they name."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ async def test_transcript(
     http_servers: BackgroundServers,
     stdio_servers: StdioServers,
 ) -> None:
-    """The server says what the transcript expects, in the form of the revision's schema, and nothing else."""
+    """The server sends exactly the expected messages, and each matches the schema of the revision."""
     player: Player
     if transport == "memory":
         player = await MemoryPlayer.start(transcript)
@@ -52,7 +52,7 @@ async def test_transcript(
 
 
 async def play(steps: Sequence[Step], player: Player, rules: WireRules) -> None:
-    """Play the client's part and compare the server's."""
+    """Play the client's side and compare the server's."""
     bodiless: int | None = None
     values: dict[str, Any] = {}
     for step, following in zip(steps, [*steps[1:], None], strict=True):
@@ -86,7 +86,7 @@ async def _expect(step: Expect, player: Player, rules: WireRules, values: dict[s
 
 
 def _recall(data: bytes, values: Mapping[str, Any]) -> bytes:
-    """Put kept values into a message of the client, which need not be text."""
+    """Replace names with kept values in a message of the client."""
     return recalled(data.decode(), values).encode() if b"<the:" in data else data
 
 

@@ -1,4 +1,4 @@
-"""The containers that transcripts name: tools for every kind of definition, output and failure."""
+"""Containers for transcripts: tools with every kind of definition, output and failure."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -249,7 +249,7 @@ class WhoAmI(ITool[NoArguments, str]):
 
 
 class Gate:
-    """Lets calls wait until another call opens it."""
+    """Blocks calls until another call opens it."""
 
     def __init__(self) -> None:
         self._opened: asyncio.Event | None = None
@@ -345,7 +345,7 @@ class Container(containers.DeclarativeContainer):
 
 
 class Listing(containers.DeclarativeContainer):
-    """Few tools, with everything a definition can say."""
+    """A few tools with complete definitions."""
 
     settings = providers.Object(
         {
@@ -369,7 +369,7 @@ class Listing(containers.DeclarativeContainer):
 
 
 class OtherChoices(containers.DeclarativeContainer):
-    """The choices the protocol leaves open, made against the defaults."""
+    """Non-default settings for behavior that the protocol leaves open."""
 
     settings = providers.Object(
         {
@@ -386,7 +386,7 @@ class OtherChoices(containers.DeclarativeContainer):
 
 
 class Strictest(containers.DeclarativeContainer):
-    """The same choices, made the other way in every revision."""
+    """The opposite settings, in every revision."""
 
     settings = providers.Object(
         {

@@ -1,32 +1,32 @@
-"""Transcripts: text files with what a client says and what the server must answer.
+"""Transcripts: text files with the messages of a client and the expected messages of the server.
 
-    revisions: 2025-06-18 .. 2025-11-25     which revisions it is played in: names, `a .. b`, `.. b`, `a ..` or all
-    transports: memory, stdio, http         left out: all of them
+    revisions: 2025-06-18 .. 2025-11-25     the revisions to play it in: names, `a .. b`, `.. b`, `a ..` or all
+    transports: memory, stdio, http         default: all of them
     container: Container                    a container of tests/transcripts/tools.py, or module.Name of another file
-    capabilities: {"sampling":{}}           what the client declares; left out: nothing
-    handshake: no                           left out: the player shakes hands first, in revisions that do
+    capabilities: {"sampling":{}}           the capabilities of the client; default: none
+    handshake: no                           default: the player performs the handshake, in revisions that have one
     ---
     # a comment
-    > {"jsonrpc":"2.0","id":1,"method":"ping"}       a message of the client; a line need not be JSON
+    > {"jsonrpc":"2.0","id":1,"method":"ping"}       a message of the client, which need not be JSON
     >b \\xff\\x00                                      bytes of the client, with escapes
-    >listen                                          the client opens the stream for news of its HTTP session
+    >listen                                          the client opens the GET stream of its HTTP session
     >leave 1                                         the client closes the HTTP stream of its request 1
-    >end                                             the client ends a connection; what follows are last words
+    >end                                             the client ends the connection; last messages follow
     < {"jsonrpc":"2.0","id":1,"result":{}}           the next message of the server
-    < 400 {"jsonrpc":"2.0","error":"<any>"}          the same, with its HTTP status (200 where none is given)
+    < 400 {"jsonrpc":"2.0","error":"<any>"}          the same, with its HTTP status (default: 200)
     < 202                                            an HTTP reply without a body; nothing on other transports
     any order:                                       the messages up to `end` may come in any order
-    [2025-06-18 ..; http]                            what follows is for these revisions or transports only
-    [all]                                            what follows is for all again
+    [2025-06-18 ..; http]                            the following lines are for these revisions or transports only
+    [all]                                            the following lines are for all of them again
 
-A line that begins with blanks continues the one before it. `"<any>"` stands for any value, `<any>` inside a string for
-any part of it. `"<any:name>"` in a single expected message stands for any value and keeps it: from then on
-`"<the:name>"` is that value, in messages of both sides, and `<the:name>` inside a string its text.
+An indented line continues the previous one. `"<any>"` matches any value, and `<any>` inside a string any part of it.
+`"<any:name>"` in a single expected message matches any value and keeps it: after that, `"<the:name>"` is that value
+in messages of both sides, and `<the:name>` inside a string its text.
 
-`$VERSION` is the revision; `$META` are the members of the envelope that a stateless request carries in `_meta` (and a
-harmless member elsewhere), `$ENVELOPE` the same without the client's capabilities; `$TAIL` is what a stateless result
-has at its end, `$LIST_TAIL` the same for results that may be kept, `$INFO` the server's entry in a result's `_meta`;
-`$MODE` is the member that a form begins with in the revisions that have several kinds of questions.
+`$VERSION` is the revision. `$META` is the envelope of a stateless request in `_meta` (a harmless member in other
+revisions), and `$ENVELOPE` the same without the client's capabilities. `$TAIL` is the end of a stateless result,
+`$LIST_TAIL` the same for results with cache hints, and `$INFO` the server's entry in `_meta` of a result. `$MODE` is
+the first member of a form in revisions that have several kinds of questions.
 """
 
 import json
@@ -55,12 +55,12 @@ _SERVER_INFO = '"io.modelcontextprotocol/serverInfo":{"name":"transcripts","vers
 
 
 class TranscriptError(Exception):
-    """A transcript cannot be read."""
+    """A transcript is malformed."""
 
 
 @dataclass(frozen=True)
 class Send:
-    """The client says something."""
+    """The client sends a message."""
 
     line: int
     data: bytes
@@ -68,7 +68,7 @@ class Send:
 
 @dataclass(frozen=True)
 class Act:
-    """The client does something that is no message: it listens, leaves a request, or ends the connection."""
+    """The client performs an action: it opens a stream, closes a request, or ends the connection."""
 
     line: int
     name: str
@@ -77,7 +77,7 @@ class Act:
 
 @dataclass(frozen=True)
 class Expected:
-    """The server says something; without a message it is an HTTP reply that has no body."""
+    """The server sends a message; without one, it is an HTTP reply without a body."""
 
     line: int
     status: int | None
@@ -86,7 +86,7 @@ class Expected:
 
 @dataclass(frozen=True)
 class Expect:
-    """The server says several things in any order."""
+    """The server sends several messages in any order."""
 
     line: int
     messages: Sequence[Expected]
@@ -105,7 +105,7 @@ class _Line:
 
 @dataclass(frozen=True)
 class Transcript:
-    """One file."""
+    """A transcript file."""
 
     name: str
     revisions: Sequence[Revision]
@@ -117,14 +117,14 @@ class Transcript:
     lines: Sequence[_Line]
 
     def container_class(self) -> type[containers.DeclarativeContainer]:
-        """Find the container that it is played against."""
+        """Return the container to play against."""
         found: type[containers.DeclarativeContainer] = getattr(
             import_module(f"tests.transcripts.{self.module}"), self.container
         )
         return found
 
     def steps(self, revision: Revision, transport: str) -> Sequence[Step]:
-        """Give what is to be played in a revision over a transport."""
+        """Return the steps for a revision and a transport."""
         chosen = [line for line in self.lines if revision.name in line.revisions and transport in line.transports]
         opening = _handshake(revision, self.capabilities) if self.handshake and not revision.stateless else []
         filling = _filling(revision, self.capabilities)
@@ -132,20 +132,12 @@ class Transcript:
 
 
 def read_transcript(path: Path) -> Transcript:
-    """Read a file.
-
-    Raises:
-        TranscriptError: if it cannot be understood.
-    """
+    """Read a file, or raise TranscriptError."""
     return parse_transcript(path.stem, path.read_text(encoding="utf-8"))
 
 
 def parse_transcript(name: str, text: str) -> Transcript:
-    """Read the text of a file.
-
-    Raises:
-        TranscriptError: if it cannot be understood.
-    """
+    """Parse the text of a file, or raise TranscriptError."""
     header, separator, _ = text.partition("\n---\n")
     if not separator:
         raise TranscriptError(f"{name}: no line --- after the header")
@@ -171,7 +163,7 @@ def parse_transcript(name: str, text: str) -> Transcript:
 
 
 def _lines(name: str, text: str, first: int) -> Iterator[_Line]:
-    """Join continued lines, drop comments, and note for whom each line is."""
+    """Join continued lines, drop comments, and attach the section to each line."""
     revisions, transports = frozenset(_BY_NAME), frozenset(TRANSPORTS)
     joined: list[tuple[int, str]] = []
     for number, line in enumerate(text.splitlines()[first:], first + 1):
@@ -223,7 +215,7 @@ def _revisions(text: str) -> frozenset[str]:
 
 
 def _handshake(revision: Revision, capabilities: str) -> list[_Line]:
-    """Begin a connection as every well-behaved client does."""
+    """Return the steps of a regular handshake."""
     params = {"protocolVersion": revision.name, "capabilities": json.loads(capabilities), "clientInfo": CLIENT}
     initialize = {"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": params}
     texts = (
@@ -271,7 +263,7 @@ def _expected(line: _Line, filling: Filling) -> Expected:
 
 
 def _filling(revision: Revision, capabilities: str) -> Filling:
-    """Say what stands for the words with a dollar sign, the longer ones first."""
+    """Return the replacements for words with a dollar sign, longer ones first."""
     info = _SERVER_INFO if revision.stateless else ""
     tail = f',"resultType":"complete","_meta":{{{info}}}' if revision.stateless else ""
     list_tail = ',"ttlMs":0,"cacheScope":"private"' + tail if revision.stateless else ""
