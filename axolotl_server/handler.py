@@ -1,7 +1,7 @@
 """The default handler: every message of every transport passes here, and every error leaves here."""
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -22,7 +22,7 @@ from axolotl_server.messages.request import Request
 from axolotl_server.methods.subscriptions import Subscriptions
 
 
-class BatchItem:
+class BatchItem(IExchange):
     """The surroundings of a message of a batch: those of the batch, but an answer of its own."""
 
     status = 200
@@ -54,13 +54,7 @@ class BatchItem:
         """Stop what runs when the sender of the batch goes away."""
         self._exchange.watch(running)
 
-    def hang_up(self) -> None:
-        """Do nothing: other messages of the batch are still to be answered."""
-
-    def demand(self, scopes: Iterable[str]) -> None:
-        """Demand nothing: the batch has one status for all of its messages."""
-
-    def settle(self, reply: bytes | None, running: ITask) -> None:
+    def reply_early(self, reply: bytes | None, running: ITask) -> None:
         """Let the batch go on with this reply."""
         if not self._settled.done():
             self._settled.set_result(reply)

@@ -1,8 +1,8 @@
 """Which resources a principal may hear of."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from msgspec import UNSET
@@ -65,10 +65,11 @@ class Guard:
             if not concerns(spec):
                 return await method(request)
             if waits:
-                with _stoppable(request) as asking:
+                waiting = _Undecided()
+                with _registered(waiting, request):
                     denial = await self._judge(feature_method, spec, request)
-                if asking.reason is not None:
-                    return asking.answer()
+                if waiting.reason is not None:
+                    return waiting.answer()
             else:
                 denial = await self._judge(feature_method, spec, request)
             request.verdict = GuardVerdict(spec, denial)
@@ -88,9 +89,8 @@ class Guard:
             return None
         if self._authorization.hides:
             return because_of(await feature_method.not_found(request), decision)
-        if isinstance(decision, MissingScopes) and (challenge := request.exchange.demand(decision.scopes)) is not None:
-            return because_of(challenge, decision)
-        return forbidden(spec, decision)
+        challenge = request.exchange.challenge(decision.scopes) if isinstance(decision, MissingScopes) else None
+        return forbidden(spec, decision) if challenge is None else because_of(challenge, decision)
 
     async def _refuse_unknown(self, feature_method: FeatureMethod, request: Request) -> bytes | None:
         """Raise the error for a feature that does not exist.
@@ -98,12 +98,13 @@ class Guard:
         Where a decision takes time, one is made anyway, or the time would tell a denied feature from a missing one.
         """
         other = self._any_spec() if self._authorization.waits else None
-        with _stoppable(request) as asking:
+        waiting = _Undecided()
+        with _registered(waiting, request):
             error = await feature_method.not_found(request)
             if other is not None:
                 await self._authorization.decide(request.exchange.principal, other)
-        if asking.reason is not None:
-            return asking.answer()
+        if waiting.reason is not None:
+            return waiting.answer()
         raise error
 
     def _any_spec(self) -> FeatureSpec | None:
@@ -135,23 +136,17 @@ async def _pass_layers(target: RequestTarget, request: Request) -> None:
         await binding.invoke(ToolCall(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
 
 
-@contextmanager
-def _stoppable(request: Request) -> Iterator["_Asking"]:
-    """Let the client stop a request of which nobody knows yet, while somebody decides."""
-    connection, request_id, asking = request.connection, request.head.id, _Asking()
+def _registered(waiting: "_Undecided", request: Request) -> AbstractContextManager[None]:
+    """Let the client cancel a request that waits for a decision; its method refuses an ID that is in use."""
+    connection, request_id = request.connection, request.head.id
     assert request_id is not UNSET
     if connection is None or request_id in connection.calls:
-        yield asking
-        return
-    connection.calls[request_id] = asking
-    try:
-        yield asking
-    finally:
-        del connection.calls[request_id]
+        return nullcontext()
+    return connection.running(request_id, waiting)
 
 
-class _Asking:
-    """A request on which nobody has decided yet."""
+class _Undecided:
+    """A request that waits for the decision of the authorizer."""
 
     def __init__(self) -> None:
         self.reason: CancelReason | None = None

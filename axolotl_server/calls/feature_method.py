@@ -15,7 +15,6 @@ from axolotl_core.errors import (
     InternalError,
     InvalidArguments,
     InvalidParams,
-    InvalidRequest,
     MethodNotFound,
     Overloaded,
     ProtocolError,
@@ -74,16 +73,6 @@ class InFlight(dict[ToolCall, None]):
         self.refused += 1
         message = "The server is busy; try again" if self._places else "The server is shutting down; try again"
         return Overloaded(message, _RETRY_AFTER_SECONDS)
-
-    def enter_connection(self, call: ToolCall, connection: Connection) -> None:
-        """Make a call findable by its id.
-
-        Raises:
-            InvalidRequest: if the connection has a running call of that id.
-        """
-        if call.request_id in connection.calls:
-            raise InvalidRequest(f"Invalid request: a request with the id {call.request_id!r} is still running")
-        connection.calls[call.request_id] = call
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
         """Follow up on a call that was taken out; needed if it had a connection or somebody is attentive."""
@@ -245,7 +234,7 @@ class FeatureMethod(ABC):
         if head.params.request_state is not UNSET:
             request.era.open_rounds(request, call)
         if connection is not None:
-            inflight.enter_connection(call, connection)
+            connection.register(head.id, call)
         inflight[call] = None
         if not inflight.ticking:
             inflight.tick_later(exchange.loop)
@@ -298,7 +287,7 @@ class FeatureMethod(ABC):
         if call.scope is not None:
             inflight.scope_closer.close(call)
         request.finished = True
-        request.exchange.settle(self._last_reply(call, request), call.task)
+        request.exchange.reply_early(self._last_reply(call, request), call.task)
 
     def _last_reply(self, call: ToolCall, request: Request) -> bytes | None:
         assert request.head.id is not UNSET

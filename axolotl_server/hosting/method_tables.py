@@ -82,11 +82,9 @@ def _tasks(assembly: "ServerAssembly") -> "tuple[Methods, DirectedTasks]":
     from axolotl_server.tasks.directed_tasks import DirectedTasks  # few servers have tasks
     from axolotl_server.tasks.requested_tasks import RequestedTasks
 
-    tools, settings = assembly.tool_methods, assembly.settings.tasks
-    requested = RequestedTasks(tools, assembly.tasks, settings)
-    deadlines, subscriptions = assembly.deadlines, assembly.subscriptions
-    directed = DirectedTasks(tools, assembly.tasks, settings, deadlines=deadlines, subscriptions=subscriptions)
-    return requested.methods, directed
+    tools, store = assembly.tool_methods, assembly.tasks
+    directed = DirectedTasks(tools, store, deadlines=assembly.deadlines, subscriptions=assembly.subscriptions)
+    return RequestedTasks(tools, store).methods, directed
 
 
 def _shared(assembly: "ServerAssembly", capabilities: Mapping[str, Any]) -> dict[str, Method]:

@@ -125,7 +125,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
             if isinstance(stream, SessionStream):
                 stream.hang_up()
 
-    def demand(self, scopes: Iterable[str]) -> HttpRefusal | None:
+    def challenge(self, scopes: Iterable[str]) -> HttpRefusal | None:
         """Challenge a client whose token could be good for more, unless the reply has begun."""
         if self._surroundings.gate is None or self._outlet is not None:
             return None
@@ -133,7 +133,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
         self._refusal = self._surroundings.gate.demand(scopes)
         return self._refusal
 
-    def settle(self, reply: bytes | None, running: ITask) -> None:
+    def reply_early(self, reply: bytes | None, running: ITask) -> None:
         """Answer in a task of its own: the one that has the request is kept busy."""
         self.plain = False
         self._settling = self.loop.create_task(self._finish(reply))

@@ -1,38 +1,24 @@
-"""Who may not use a feature does not reach it."""
+"""The check, around every feature, that the principal may use it."""
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 
-
-class IAuthorizationCheck(Protocol):
-    """What knows who may use what."""
-
-    def concerns(self, spec: FeatureSpec) -> bool:
-        """Tell whether a feature is not for everybody, whoever that is."""
-        ...
-
-    async def admit(self, call: ToolCall) -> None:
-        """Let a call pass.
-
-        Raises:
-            Forbidden: if the principal may not use the feature, or an error that says there is none.
-        """
-        ...
+if TYPE_CHECKING:
+    from axolotl_server.authorization.authorization import Authorization
 
 
 class AuthorizationLayer(ILayer):
-    """Asks before every call, of whatever kind."""
+    """Refuses calls of a principal that may not use the feature."""
 
-    def __init__(self, gate: IAuthorizationCheck) -> None:
-        self._gate = gate
+    def __init__(self, authorization: "Authorization") -> None:
+        self._authorization = authorization
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put the question in front of the feature."""
-        if not self._gate.concerns(spec):
+        if not self._authorization.concerns(spec):
             return call_next
-        admit = self._gate.admit
+        admit = self._authorization.admit
 
         async def authorized(call: ToolCall) -> Any:
             await admit(call)

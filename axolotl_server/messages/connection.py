@@ -2,11 +2,12 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import ProtocolError
+from axolotl_core.errors import InvalidRequest, ProtocolError
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 
@@ -67,6 +68,21 @@ class Connection:
         self.elsewhere: Callable[[bytes], object] | None = None
         """Takes a message about something that does not run in this process; None where there is no other one."""
 
+    def register(self, request_id: RequestId, running: IStoppable) -> None:
+        """Let the client cancel a request by its ID, or raise InvalidRequest if another one with that ID is running."""
+        if request_id in self.calls:
+            raise InvalidRequest(f"Invalid request: a request with the id {request_id!r} is still running")
+        self.calls[request_id] = running
+
+    @contextmanager
+    def running(self, request_id: RequestId, running: IStoppable) -> Iterator[None]:
+        """Register a request while the block runs."""
+        self.register(request_id, running)
+        try:
+            yield
+        finally:
+            del self.calls[request_id]
+
     def hear_no_more(self) -> None:
         """Stop every call that waits for an answer, now and later: the client has closed its end."""
         self.deaf = True
@@ -76,7 +92,7 @@ class Connection:
 
 
 class IExchange(Protocol):
-    """One incoming message's surroundings and its way back."""
+    """The path of one message in and its reply out."""
 
     loop: asyncio.AbstractEventLoop
     principal: Principal
@@ -104,18 +120,18 @@ class IExchange(Protocol):
         """Send a message that concerns the request, ahead of its reply; answers False if the client takes none."""
         ...
 
-    def watch(self, running: IStoppable) -> None:
-        """Stop what runs when its caller goes away."""
+    def reply_early(self, reply: bytes | None, running: ITask) -> None:
+        """Reply now, although `running`, which handles the message, has not ended; its own reply is dropped."""
         ...
 
-    def settle(self, reply: bytes | None, running: ITask) -> None:
-        """Answer now, although `running`, which has the message, has not ended; what it gives later is dropped."""
-        ...
+    def watch(self, running: IStoppable) -> None:
+        """Stop a request when its client disconnects, if the transport would not do that otherwise."""
+        return
 
     def hang_up(self) -> None:
-        """End the connection if the client can come back for the reply."""
-        ...
+        """Close the connection if the client can come back for the reply."""
+        return
 
-    def demand(self, scopes: Iterable[str]) -> ProtocolError | None:
-        """Give the error by which the transport tells a client to come back with these scopes, None if it has none."""
-        ...
+    def challenge(self, scopes: Iterable[str]) -> ProtocolError | None:
+        """Give the error that asks a client to come back with these scopes, None if the transport has none."""
+        return None

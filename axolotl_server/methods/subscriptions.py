@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -214,16 +215,11 @@ class SubscriptionMethods:
             raise InternalError("Too many subscriptions are open; try again later", data={"retryAfterMs": 1000})
         listener = Listener(request.head.id, wanted, request.exchange)
         connection = request.connection
-        if connection is not None:
-            if request.head.id in connection.calls:
-                raise InvalidRequest(f"Invalid request: a request with the id {request.head.id!r} is still running")
-            connection.calls[request.head.id] = listener
-        try:
-            return await self._serve(listener, request)
-        finally:
-            self._subscriptions.remove(listener)
-            if connection is not None:
-                del connection.calls[request.head.id]
+        with nullcontext() if connection is None else connection.running(request.head.id, listener):
+            try:
+                return await self._serve(listener, request)
+            finally:
+                self._subscriptions.remove(listener)
 
     async def _serve(self, listener: Listener, request: Request) -> bytes | None:
         if not listener.acknowledge():

@@ -14,6 +14,7 @@ import msgspec
 
 from axolotl_core.errors import ConfigurationError, InvalidParams, ToolError
 from axolotl_core.protocol.identity import Principal
+from axolotl_core.protocol.wire import canonical_json
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -31,8 +32,6 @@ _KEY_BYTES: Final = 32
 _PURPOSE: Final = b"axolotl request state"
 
 _log = logging.getLogger("axolotl")
-# A number with a fraction or an exponent stays as it was written: as a float it could equal another one.
-_decode_exactly: Final = msgspec.json.Decoder(float_hook=msgspec.Raw).decode
 _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -83,7 +82,7 @@ _decode_content: Final = msgspec.msgpack.Decoder(_Content).decode
 
 def binding_of(principal: Principal, method: str, target: str, arguments: bytes) -> StateBinding:
     """Tell a request from every other, whatever the order of keys and the whitespace in its arguments."""
-    digest = sha256(_canonical(arguments)).digest()
+    digest = sha256(canonical_json(arguments)).digest()
     issuer = () if principal.issuer is None else (principal.issuer,)
     return StateBinding((principal.subject, principal.tenant, *issuer), method, target, digest)
 
@@ -170,14 +169,6 @@ def _derive(key: str) -> "tuple[bytes, AESGCM]":
 
     derived = HKDF(SHA256(), length=_KEY_BYTES + _KEY_ID_BYTES, salt=None, info=_PURPOSE).derive(key.encode())
     return _VERSION + derived[_KEY_BYTES:], AESGCM(derived[:_KEY_BYTES])
-
-
-def _canonical(arguments: bytes) -> bytes:
-    try:
-        return _encode_sorted(_decode_exactly(arguments))
-    except (ValueError, RecursionError):
-        # Not for us to judge: the validation of the arguments will, and meanwhile these bytes are like no others.
-        return arguments
 
 
 def _to_text(data: bytes) -> str:

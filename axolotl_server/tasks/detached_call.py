@@ -1,7 +1,7 @@
 """A call that leaves its request behind and runs on its own."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -74,7 +74,7 @@ class _Asked:
     """Where it was sent, None before somebody waits."""
 
 
-class DetachedExchange:
+class DetachedExchange(IExchange):
     """The way back of a call that runs as a task.
 
     What the call says goes along with a request that waits for the result, else to the connection. Questions over
@@ -82,13 +82,14 @@ class DetachedExchange:
     if it is lost.
     """
 
+    headers: Mapping[bytes, bytes] | None = None
     status = 200
 
     def __init__(self, task: Task, original: IExchange, connection: Connection | None) -> None:
         """Speak to the caller on its connection; where that is None, say nothing."""
         self.loop = original.loop
         self.principal: Principal = original.principal
-        self.headers: Mapping[bytes, bytes] | None = original.headers
+        self.headers = original.headers
         self._task = task
         self._connection = connection
         self._waiters: list[Waiter] = []
@@ -114,8 +115,8 @@ class DetachedExchange:
         """Never happens: the call knows its connection."""
         raise NotImplementedError
 
-    def settle(self, reply: bytes | None, running: ITask) -> None:
-        """Let the task end although its code has not."""
+    def reply_early(self, reply: bytes | None, running: ITask) -> None:
+        """End the task although its code has not."""
         self.settling(reply)
 
     def open_connection(self) -> Connection:
@@ -140,15 +141,6 @@ class DetachedExchange:
         else:
             self._say(_encode(said))
         return True
-
-    def watch(self, running: IStoppable) -> None:
-        """Do nothing: a task does not end with a connection."""
-
-    def hang_up(self) -> None:
-        """Do nothing: nobody holds a line."""
-
-    def demand(self, scopes: Iterable[str]) -> None:
-        """Demand nothing: the request was answered."""
 
     def _ask(self, number: RequestId, message: bytes) -> None:
         self._forget_answered()

@@ -15,7 +15,6 @@ from axolotl_server.messages.params import read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.detached_call import DetachedExchange, detached, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of
 from axolotl_server.tasks.task_questions import AskingByTaskUpdate
@@ -36,14 +35,12 @@ class DirectedTasks:
         self,
         tools: ToolMethods,
         store: TaskStore,
-        settings: TaskSettings,
         *,
         deadlines: DeadlineTable,
         subscriptions: Subscriptions,
     ) -> None:
         self._tools = tools
         self._store = store
-        self._settings = settings
         self._deadlines = deadlines
         self._subscriptions = subscriptions
 
@@ -99,7 +96,7 @@ class DirectedTasks:
 
     def detail(self, task: Task, era: IEra) -> dict[str, Any]:
         """Describe a task with what goes with its state."""
-        described = self._describe(task)
+        described = self._store.describe(task, unit="Ms")
         if task.status == "input_required":
             described["inputRequests"] = task.questions.described()
         if task.result is not None:
@@ -120,23 +117,12 @@ class DirectedTasks:
         exchange = DetachedExchange(task, request.exchange, None)
         apart = detached(request, task, exchange, AskingByTaskUpdate(task, self._deadlines))
         self._store.run(work(task, apart, self._tools.call, _finish))
-        return encode(self._describe(task))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
+        return encode(self._store.describe(task, unit="Ms"))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
 
     def _find(self, request: Request) -> Task:
         if request.extension(TASKS_EXTENSION) is None:
             raise _unknown_to_client()
         return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
-
-    def _describe(self, task: Task) -> dict[str, Any]:
-        described: dict[str, Any] = {
-            "taskId": task.id,
-            "status": task.status,
-            "createdAt": task.created_at,
-            "lastUpdatedAt": task.updated_at,
-            "ttlMs": round(task.ttl_seconds * 1000),
-            "pollIntervalMs": round(self._settings.poll_interval_seconds * 1000),
-        }
-        return described if task.message is None else {**described, "statusMessage": task.message}
 
 
 def _owner(request: Request) -> Owner:

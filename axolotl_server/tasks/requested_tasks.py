@@ -1,8 +1,7 @@
 """Tasks as the last revision with a handshake has them: the client asks for one."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import islice
 from typing import Annotated
 
@@ -13,7 +12,6 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import (
     InternalError,
     InvalidParams,
-    InvalidRequest,
     MethodNotFound,
     Overloaded,
     RequestCancelled,
@@ -25,7 +23,6 @@ from axolotl_server.features.tools import ToolMethods
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.request import Request
-from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detached, related, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of, repeated
 from axolotl_server.tasks.task_questions import AskingInTask
@@ -48,10 +45,9 @@ class _TaskParams(msgspec.Struct, rename="camel"):
 class RequestedTasks:
     """`tools/call` with a wish for a task, and the methods that follow such a task."""
 
-    def __init__(self, tools: ToolMethods, store: TaskStore, settings: TaskSettings) -> None:
+    def __init__(self, tools: ToolMethods, store: TaskStore) -> None:
         self._tools = tools
         self._store = store
-        self._settings = settings
         self._exchanges: dict[str, DetachedExchange] = {}
         """How the tasks that run speak, by their ids."""
 
@@ -86,7 +82,7 @@ class RequestedTasks:
 
     async def get(self, request: Request) -> bytes:
         """Tell the state of a task."""
-        return encode(self._describe(self._find(request)))
+        return encode(self._store.describe(self._find(request)))
 
     async def result(self, request: Request) -> bytes | None:
         """Wait for the end of a task and give what the call would have given; None if the client waits no longer."""
@@ -107,7 +103,7 @@ class RequestedTasks:
         after = 0 if cursor is None else decode_cursor("tasks", cursor)
         size = request.era.settings.page_size
         tasks = tuple(islice(self._store.of(_owner(request), after), size + 1))
-        result: dict[str, object] = {"tasks": [self._describe(task) for task in tasks[:size]]}
+        result: dict[str, object] = {"tasks": [self._store.describe(task) for task in tasks[:size]]}
         if len(tasks) > size:
             result["nextCursor"] = encode_cursor("tasks", tasks[size - 1].number)
         return encode(result)
@@ -118,7 +114,7 @@ class RequestedTasks:
         if not task.open:
             raise InvalidParams(f"The task has ended already: it is {task.status}")
         task.cancel(CancelReason.CLIENT)
-        return encode(self._describe(task))
+        return encode(self._store.describe(task))
 
     def _begin(self, request: Request, wish: _Wish) -> bytes:
         connection = request.connection
@@ -130,7 +126,7 @@ class RequestedTasks:
             raise InternalError(error.message, data=error.meta) from None
         exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, connection)
         self._store.run(self._work(task, detached(request, task, exchange, AskingInTask(task, request.era.asking))))
-        return encode({"task": self._describe(task)})
+        return encode({"task": self._store.describe(task)})
 
     async def _work(self, task: Task, request: Request) -> None:
         try:
@@ -144,7 +140,9 @@ class RequestedTasks:
         if exchange is None or not task.open:
             return None
         waiter = Waiter(request.exchange)
-        with _findable(waiter, request):
+        assert request.connection is not None
+        assert request.head.id is not UNSET
+        with request.connection.running(request.head.id, waiter):
             exchange.attach(waiter)
             request.exchange.watch(_Watch(waiter))
             try:
@@ -157,23 +155,12 @@ class RequestedTasks:
     def _find(self, request: Request) -> Task:
         return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
 
-    def _describe(self, task: Task) -> dict[str, object]:
-        described: dict[str, object] = {
-            "taskId": task.id,
-            "status": task.status,
-            "createdAt": task.created_at,
-            "lastUpdatedAt": task.updated_at,
-            "ttl": round(task.ttl_seconds * 1000),
-            "pollInterval": round(self._settings.poll_interval_seconds * 1000),
-        }
-        return described if task.message is None else {**described, "statusMessage": task.message}
-
     def _teller(self, connection: Connection) -> Callable[[Task], object]:
         """Tell the client of each change."""
 
         def tell(task: Task) -> None:
             if not task.mute:
-                connection.send(notification("notifications/tasks/status", self._describe(task)))
+                connection.send(notification("notifications/tasks/status", self._store.describe(task)))
 
         return tell
 
@@ -203,22 +190,3 @@ class _Watch:
 
     def stop(self, reason: CancelReason) -> None:
         self._waiter.lose()
-
-
-@contextmanager
-def _findable(waiter: Waiter, request: Request) -> Iterator[None]:
-    """Let the client cancel a request that waits, and the end of its connection end it.
-
-    Raises:
-        InvalidRequest: if the connection has a running request of that id.
-    """
-    assert request.connection is not None
-    assert request.head.id is not UNSET
-    calls, request_id = request.connection.calls, request.head.id
-    if request_id in calls:
-        raise InvalidRequest(f"Invalid request: a request with the id {request_id!r} is still running")
-    calls[request_id] = waiter
-    try:
-        yield
-    finally:
-        del calls[request_id]

@@ -191,6 +191,18 @@ class TaskStore:
             if task.number > after and task.owner == owner and task.expires > now:
                 yield task
 
+    def describe(self, task: Task, *, unit: Literal["", "Ms"] = "") -> dict[str, Any]:
+        """Describe a task as the protocol shows it; the extension names the unit of its times."""
+        described: dict[str, Any] = {
+            "taskId": task.id,
+            "status": task.status,
+            "createdAt": task.created_at,
+            "lastUpdatedAt": task.updated_at,
+            f"ttl{unit}": round(task.ttl_seconds * 1000),
+            f"pollInterval{unit}": round(self._settings.poll_interval_seconds * 1000),
+        }
+        return described if task.message is None else {**described, "statusMessage": task.message}
+
     async def close(self) -> None:
         """Take no more tasks, and stop everything that runs; its code has a moment to end, once."""
         again, self._closed = self._closed, True

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
@@ -10,12 +10,12 @@ from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.messages.connection import Connection, IStoppable
+from axolotl_server.messages.connection import Connection, IExchange
 
 _STOP_GRACE_SECONDS = 1.0
 
 
-class StreamExchange:
+class StreamExchange(IExchange):
     """A connection over a stream: messages run concurrently, each in a task of its own, replies leave as they come."""
 
     headers: Mapping[bytes, bytes] | None = None
@@ -58,20 +58,11 @@ class StreamExchange:
         self._write(message)
         return True
 
-    def watch(self, running: IStoppable) -> None:
-        """Do nothing: the end of the stream is seen by the transport."""
-
-    def settle(self, reply: bytes | None, running: ITask) -> None:
+    def reply_early(self, reply: bytes | None, running: ITask) -> None:
         """Write the reply, and do not wait for the task that should have written it."""
         self._forget(running)
         if reply is not None:
             self._write(reply)
-
-    def hang_up(self) -> None:
-        """Do nothing: there is one stream, and nobody could come back."""
-
-    def demand(self, scopes: Iterable[str]) -> None:
-        """Demand nothing: a stream has no challenges."""
 
     def hear_no_more(self) -> None:
         """Learn that the client says nothing more: calls that wait for its answer are stopped."""
