@@ -1,4 +1,4 @@
-"""The section `auth`: whose tokens are accepted over HTTP, and what is read out of them."""
+"""The section `auth` of the settings."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,16 +52,16 @@ _KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
 class ApiKeySettings(Section):
-    """A key that is a bearer token of its own; `axolotl auth hash-key` makes one."""
+    """An API key. Create one with `axolotl auth hash-key`."""
 
     hash: str = Field(pattern=r"^sha256:[0-9a-f]{64}$")
-    """The digest of the key; the key itself is nowhere."""
+    """The hash of the key. The key itself is not stored."""
     subject: _Name | None = None
-    """On whose behalf its holder acts; the name of the key unless it is said."""
+    """The subject of its holder. The name of the key unless set."""
     tenant: str | None = None
-    """The tenant its holder belongs to."""
+    """The tenant of its holder."""
     scopes: frozenset[_Scope] = frozenset()
-    """What the key is good for."""
+    """The scopes of its holder."""
     roles: frozenset[str] = frozenset()
     """The roles of its holder."""
 
@@ -73,61 +73,61 @@ class ApiKeySettings(Section):
         return subject
 
     def principal(self, name: str) -> Principal:
-        """Give the principal behind the key of this name."""
+        """Return the principal for the key of this name."""
         return Principal(self.subject or name, self.tenant, self.scopes, self.roles)
 
 
 class AuthSettings(Section):
-    """Bearer tokens over HTTP; everybody is anonymous unless issuers, introspection, keys or a verifier are given."""
+    """Authentication with bearer tokens over HTTP. Off unless something is set here or in the container."""
 
     resource: _Url | None = None
-    """The URL of this server as clients know it."""
+    """The public URL of this server."""
     issuers: tuple[_Url, ...] = ()
-    """Who may have signed a token, exactly as its `iss` says."""
+    """The accepted issuers, exactly as in the claim `iss`."""
     audiences: tuple[_Name, ...] = ()
-    """What `aud` may say; the resource unless it is said."""
+    """The accepted values of the claim `aud`. `auth.resource` unless set."""
     authorization_servers: tuple[_Url, ...] = ()
-    """Where clients are sent for a token; the issuers unless it is said."""
+    """The authorization servers that issue tokens. `auth.issuers` unless set."""
     jwks_url: _Url | None = None
-    """Where the issuer's public keys are; found through its metadata unless it is said here or in `jwks_file`."""
+    """The URL of the issuer's public keys. Found through its metadata unless set here or in `auth.jwks_file`."""
     jwks_file: Path | None = None
-    """A file with the issuer's public keys; it is read again as often as one behind a URL would be."""
+    """A file with the issuer's public keys. It is reread as often as a URL would be."""
     hmac_secret: SecretStr | None = None
-    """A secret shared with the issuer, in the place of public keys."""
+    """A secret shared with the issuer, instead of public keys."""
     algorithms: tuple[SigningAlgorithm, ...] = ()
-    """How a token may be signed: in all ways with public keys, or HS256 with a shared secret, unless it is said."""
+    """The accepted algorithms. Unless set, all with public keys, or HS256 with a shared secret."""
     clock_skew_seconds: float = Field(30.0, ge=0, le=300)
-    """How far the clocks of the issuer and of this machine may be apart."""
+    """How much the clocks of the issuer and this machine may differ."""
     required_scopes: tuple[_Scope, ...] = ()
-    """What every token must be good for."""
+    """The scopes that every token needs."""
     subject_claim: _Name = "sub"
-    """The claim that names the subject; a dot leads into an object, as in `realm_access.roles`."""
+    """The claim with the subject. A dot descends into an object, as in `realm_access.roles`."""
     scope_claims: tuple[_Name, ...] = ("scope", "scp")
-    """The claims that hold scopes, as a text or a list."""
+    """The claims with scopes, each a space-separated string or a list."""
     role_claims: tuple[_Name, ...] = ("roles",)
-    """The claims that hold roles."""
+    """The claims with roles."""
     tenant_claim: _Name | None = None
-    """The claim that names the tenant; there is none unless it is said."""
+    """The claim with the tenant. None unless set."""
     introspection_url: _Url | None = None
-    """Who is asked about each token, in the place of a signature."""
+    """The introspection endpoint that verifies each token, instead of a signature."""
     introspection_client_id: _Name | None = None
-    """As whom this server asks."""
+    """The client id of this server for introspection."""
     introspection_client_secret: SecretStr | None = None
-    """The secret with which it asks."""
+    """The client secret of this server for introspection."""
     api_keys: dict[_KeyName, ApiKeySettings] = Field({})
-    """By a name of your choice."""
+    """API keys by name."""
     token_cache_size: int = Field(10_000, ge=0)
-    """How many accepted tokens are remembered; their times are checked with every request."""
+    """How many verified tokens are cached. Their expiry is checked with every request."""
     token_cache_seconds: float | None = Field(None, ge=0)
-    """For how long they are remembered."""
+    """How long a verified token is cached. Depends on the kind of verification unless set."""
     timeout_seconds: PositiveFloat = 2.0
-    """How long it may take to fetch keys, or to ask about a token; beyond that a request is refused with 503."""
+    """How long fetching keys or verifying a token may take before the request gets 503."""
     fetch_max_bytes: PositiveInt = 256 * 1024
-    """The largest answer that is read from an issuer."""
+    """The maximum size of a response from an issuer."""
     jwks_cache_seconds: PositiveFloat = 3600.0
-    """When public keys are fetched anew."""
+    """How long public keys are cached."""
     jwks_refresh_seconds: PositiveFloat = 30.0
-    """How often, at most, a token with an unknown key makes us look for new ones."""
+    """The minimum time between two fetches caused by tokens with unknown keys."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -138,22 +138,22 @@ class AuthSettings(Section):
 
     @property
     def is_used(self) -> bool:
-        """Whether anything is said: then nobody gets in without a token, even if what is said is not enough."""
+        """Whether anything is set. If so, every request needs a token, even if the settings are incomplete."""
         return self != AuthSettings()
 
     @property
     def signing_algorithms(self) -> tuple[SigningAlgorithm, ...]:
-        """How a token may be signed."""
+        """The accepted algorithms."""
         return self.algorithms or (_BY_PUBLIC_KEY if self.hmac_secret is None else ("HS256",))
 
     @property
     def accepted_audiences(self) -> tuple[str, ...]:
-        """What a token may be meant for."""
+        """The accepted audiences."""
         return self.audiences or (() if self.resource is None else (self.resource,))
 
     @property
     def servers(self) -> tuple[str, ...]:
-        """Where clients are sent for a token."""
+        """The authorization servers that issue tokens."""
         return self.authorization_servers or self.issuers
 
     def _faults_of_signatures(self) -> Iterator[str]:

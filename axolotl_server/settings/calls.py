@@ -1,4 +1,4 @@
-"""Everything an operator can set, in sections; units stand in the names."""
+"""The sections of the settings about calls."""
 
 from typing import Annotated, Literal
 
@@ -50,9 +50,9 @@ class ToolsSettings(Section):
     __pydantic_extra__: dict[str, ToolOverrides] = Field(init=False)
 
     name_matching: Literal["fold", "exact"] = "fold"
-    """Whether `ECHO` finds `echo`."""
+    """Whether the case of tool names is ignored (`fold`) or matters (`exact`)."""
     coerce_arguments: bool = False
-    """Whether `"5"` is accepted for 5, unless the tool or `tools.<name>` says otherwise."""
+    """Whether `"5"` is accepted for 5, unless the tool or `tools.<name>` sets it."""
 
     def overrides_for(self, name: str) -> ToolOverrides:
         """Return the settings of a tool; the case of its name does not matter."""
@@ -69,122 +69,122 @@ _NO_OVERRIDES = ToolOverrides()
 
 
 class ApprovalSettings(Section):
-    """Tools that a person has to approve, call by call."""
+    """Human approval of calls."""
 
     required_for: Literal["declared", "destructive", "not_read_only"] = "declared"
-    """Which tools need it besides those that say so themselves, which always do."""
+    """Which tools need approval, besides those that declare it."""
     tools: tuple[str, ...] = ()
-    """More of them, by name; `*` and `?` stand for anything."""
+    """More tools that need approval, by name. `*` and `?` are wildcards."""
 
 
 class IdempotencySettings(Section):
-    """What is kept of calls that must not be done twice, for tools that ask for it."""
+    """Stored results of idempotent tools."""
 
     max_entries: PositiveInt = 10_000
-    """How many results are kept in memory; beyond that the oldest go."""
+    """How many results are kept in memory. The oldest are dropped first."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
-    """How many bytes of results are kept in memory; beyond that the oldest go."""
+    """How many bytes of results are kept in memory. The oldest are dropped first."""
     max_record_bytes: PositiveInt = 1024 * 1024
-    """The largest result that is kept; of a larger one only that the work was done."""
+    """The largest result that is stored. For a larger one, only the fact that the work is done is stored."""
     redis_url: SecretStr | None = None
-    """Where replicas share results; without one, each process knows its own only."""
+    """A Redis in which workers and replicas share results."""
     redis_prefix: str = "axolotl:result:"
-    """What all keys in Redis begin with."""
+    """The prefix of all keys in Redis."""
     redis_connections: PositiveInt = 20
-    """How many connections a process opens at most."""
+    """How many connections a process may open."""
     claim_seconds: PositiveFloat = 10.0
-    """When another replica may do the work of one that no longer says that it is at it."""
+    """When another replica may take over work after the replica that did it has stopped responding."""
     store_timeout_seconds: PositiveFloat = 1.0
     """How long a call waits for the store."""
     on_store_failure: Literal["open", "closed"] = "closed"
-    """Whether calls run unprotected (`open`) or are refused (`closed`) while the store is away."""
+    """Whether calls run unprotected (`open`) or are refused (`closed`) while the store is down."""
 
 
 class LimitSettings(Section):
-    """What holds for every call unless a tool says otherwise."""
+    """Limits that apply to every call, unless a tool or tool set has its own."""
 
     timeout_seconds: PositiveFloat = 30.0
     """The deadline of a call, unless the tool or `tools.<name>` has its own."""
     max_timeout_seconds: PositiveFloat = 300.0
-    """How far progress may move a deadline, for tools that let it, whatever they say themselves."""
+    """The maximum duration of a call whose deadline is extended by progress."""
     cancel_grace_seconds: float = Field(0.02, ge=0, le=0.04)
-    """How long a call that was stopped may take to end before its caller is answered without it."""
+    """How long a stopped call may take to end before its caller is answered without it."""
     max_inflight: PositiveInt = 10_000
-    """How many calls may run or wait at once; more are refused and may be tried again."""
+    """How many calls may run or wait at once. More are refused."""
     max_concurrency: PositiveInt | None = None
-    """How many calls run at once in the whole server, any number unless it is set; the others wait or are refused."""
+    """How many calls may run at once in the whole server. Unlimited unless set."""
     queue_limit: int = Field(0, ge=0)
-    """How many calls wait for a place, for each limit that has none left."""
+    """How many calls may wait for a slot, per limit."""
     queue_timeout_seconds: PositiveFloat = 1.0
-    """How long they wait before they are refused."""
+    """How long a call may wait for a slot before it is refused."""
     max_result_bytes: PositiveInt = 4 * 1024 * 1024
-    """The largest result; a larger one is an error."""
+    """The maximum size of a result."""
     max_message_bytes: PositiveInt = 4 * 1024 * 1024
-    """The largest HTTP body, and the longest line on stdio."""
+    """The maximum size of a message: an HTTP body, or a line on stdio."""
     threads: PositiveInt = 40
-    """How many tools may run in threads at once, in each `pool`; more wait, under their deadline."""
+    """How many threads run tools, per `pool`. More calls wait."""
     loop_stall_seconds: PositiveFloat | None = 0.25
-    """When code that blocks the event loop is logged with its stack; null leaves it alone."""
+    """When code that blocks the event loop is logged with its stack. null turns this off."""
     processes: PositiveInt = 4
-    """How many worker processes a tool with `execution = "process"` has at most, or a group of such tools."""
+    """How many processes a tool with `execution = "process"`, or a pool of such tools, may have."""
     max_process_bytes: PositiveInt | None = None
-    """How much memory a worker process may have."""
+    """How much memory a tool process may use."""
     ask_timeout_seconds: PositiveFloat = 300.0
-    """How long a call waits for an answer of its user; its own deadline stands still meanwhile."""
+    """How long a call waits for an answer from its user. Its deadline is paused meanwhile."""
     close_seconds: PositiveFloat = 5.0
-    """How long everything may take to close after a signal and the time for running calls; then the process ends."""
+    """How long closing may take at the end of a shutdown before the process exits."""
 
 
 class ProtocolSettings(Section):
-    """Choices the protocol leaves open."""
+    """Choices that the protocol leaves open."""
 
     page_size: PositiveInt = 1000
     """How many entries a page of a list has."""
     unknown_tool: Literal["by_revision", "method_not_found", "invalid_params"] = "by_revision"
-    """The code for a tool that is not there."""
+    """The error code for an unknown tool."""
     invalid_arguments: Literal["by_revision", "error", "result"] = "by_revision"
-    """Whether wrong arguments are an error, or a result that the model reads."""
+    """Whether invalid arguments are an error, or a result that the model reads."""
     require_initialized: bool = True
-    """Whether a client must confirm the handshake before it may use tools."""
+    """Whether a client must send `notifications/initialized` before it can use tools."""
     state_keys: tuple[SecretStr, ...] = ()
-    """Secrets of at least 16 characters that seal what a client carries between the rounds of a request: the first
-    seals, all open; without any, each process makes its own."""
+    """Secrets of at least 16 characters that encrypt the state of questions. The first encrypts, all decrypt. Unless
+    set, each process generates its own."""
     state_ttl_seconds: PositiveFloat = 600.0
-    """How long a client may take from one round of a request to the next."""
+    """How long a client may take to answer a question in the stateless revision."""
     log_level: Annotated[LogLevel, LOWER_CASE] = "info"
-    """From which level on a client with a handshake gets log messages before it says what it wants."""
+    """The level of log messages for clients that have not set one."""
     log_messages_per_second: PositiveFloat = 100.0
-    """How many log messages a call may send its client; more are dropped."""
+    """How many log messages a call may send to its client. More are dropped."""
     progress_per_second: PositiveFloat = 20.0
-    """How many progress notifications a call may send; more are held back, and the latest is sent."""
+    """How many progress notifications a call may send. More are held back, and the latest is sent."""
 
 
 class CachingSettings(Section):
-    """How long clients of the stateless revision may keep lists and what they read."""
+    """Cache hints for clients of the stateless revision."""
 
     list_ttl_seconds: float = Field(0.0, ge=0)
-    """For how long clients may keep lists."""
+    """How long clients may cache lists."""
     resource_ttl_seconds: float = Field(0.0, ge=0)
-    """For how long they may keep resources that do not say it themselves."""
+    """How long clients may cache resources without a hint of their own."""
     scope: Literal["private", "public"] = "private"
-    """Whether a cache may hand an answer to other callers, where it does not depend on who asked."""
+    """Whether shared caches may store responses that do not depend on the caller."""
 
 
 class SubscriptionSettings(Section):
-    """Clients that want to hear of changes."""
+    """Subscriptions to changes."""
 
     maximum: PositiveInt = 1000
     """How many `subscriptions/listen` streams may be open at once."""
     maximum_resources: PositiveInt = 1000
-    """How many resources one client may watch."""
+    """How many resources a client may watch."""
 
 
 class TaskSettings(Section):
-    """Calls that run as tasks, for tools that let them."""
+    """Calls that run as tasks."""
 
     maximum: PositiveInt = 1000
-    """How many tasks are kept at once."""
+    """How many tasks may exist at once."""
     ttl_seconds: PositiveFloat = 3600.0
-    """How long a task, and its result, is kept after it began."""
+    """How long a task and its result are kept after its start."""
     poll_interval_seconds: PositiveFloat = 1.0
-    """How often a client should look at a task."""
+    """How often a client should poll a task."""

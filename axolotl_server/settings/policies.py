@@ -1,4 +1,4 @@
-"""The section `authorization`: an ordered table of rules, what holds without one, and how a refusal looks."""
+"""The sections `quotas`, `audit` and `authorization` of the settings."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,24 +24,24 @@ from axolotl_server.settings.section import Section
 
 
 class QuotaRuleSettings(Section):
-    """One rule: a rate, or a limit for a stretch of the calendar."""
+    """A rate limit, or a quota per calendar window."""
 
     per: tuple[Dimension, ...] = ()
-    """What has a count of its own; without any, the whole server shares one."""
+    """What is counted separately. Without any, the whole server shares one count."""
     tools: tuple[str, ...] = ()
-    """Which tools it is for, by name or pattern; for all without any."""
+    """The tools to which the rule applies, by name or pattern. All unless set."""
     toolsets: tuple[str, ...] = ()
-    """Which tool sets it is for, with the sets inside of them; for everything without any."""
+    """The tool sets to which the rule applies, including nested ones. All unless set."""
     kinds: tuple[Kind, ...] = ()
-    """Which kinds of features it is for: all, but tools alone where `tools` names some."""
+    """The kinds of features to which the rule applies. All unless set, or only tools if `tools` is set."""
     rate_per_second: PositiveFloat | None = None
-    """How much may be taken a second in the long run."""
+    """The sustained rate of calls per second."""
     burst: PositiveFloat | None = None
-    """How much may be taken at once; as much as in a second, but at least 1, if it is not said."""
+    """How many calls may come at once. One second's worth unless set, at least 1."""
     limit: PositiveFloat | None = None
-    """How much may be taken in each `window`, instead of a rate."""
+    """How many calls may come in each `window`, instead of a rate."""
     window: Window | None = None
-    """In which stretch of the calendar, in UTC, the limit holds."""
+    """The calendar window of the limit, in UTC."""
 
     @model_validator(mode="after")
     def _check_limit(self) -> Self:
@@ -53,7 +53,7 @@ class QuotaRuleSettings(Section):
         return self
 
     def rule(self, name: str) -> QuotaRule:
-        """Give the rule as the server applies it."""
+        """Return the rule as the server applies it."""
         return QuotaRule(name, self._limit(), frozenset(self.per), self.tools, self.toolsets, frozenset(self.kinds))
 
     def _limit(self) -> RateLimit | WindowLimit:
@@ -68,24 +68,24 @@ _RuleName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
 
 
 class QuotaSettings(Section):
-    """Rates and quotas."""
+    """Rate limits and quotas."""
 
     rules: dict[_RuleName, QuotaRuleSettings] = Field(default_factory=dict)
-    """By a name of your choice, which callers are told when they meet the limit."""
+    """Rules by name. Callers see the name when they exceed the limit."""
     max_entries: PositiveInt = 100_000
-    """How many counts are kept in memory; beyond that, those that say least are dropped."""
+    """How many counts are kept in memory. Expired ones are dropped first."""
     redis_url: SecretStr | None = None
-    """Where replicas share their counts; without one, each process counts for itself."""
+    """A Redis in which workers and replicas share counts."""
     redis_prefix: str = "axolotl:quota:"
-    """What all keys in Redis begin with."""
+    """The prefix of all keys in Redis."""
     redis_connections: PositiveInt = 20
-    """How many connections a process opens at most."""
+    """How many connections a process may open."""
     store_timeout_seconds: PositiveFloat = 0.25
-    """How long a call waits for a store that is not in memory."""
+    """How long a call waits for the store."""
     store_retry_seconds: PositiveFloat = 1.0
-    """How long a store that failed is left alone."""
+    """How long to wait before a failed store is tried again."""
     on_store_failure: Literal["open", "closed"] = "open"
-    """Whether calls pass (`open`) or are refused (`closed`) while the store is away."""
+    """Whether calls pass (`open`) or are refused (`closed`) while the store is down."""
 
 
 Durability: TypeAlias = Literal["none", "write", "fsync"]
@@ -93,30 +93,30 @@ OnFailure: TypeAlias = Literal["open", "closed"]
 
 
 class AuditSettings(Section):
-    """The records of calls; there are none unless a sink is named here or in the container."""
+    """The audit log. Off unless a sink is set here or in the container."""
 
     jsonl_path: Path | None = None
-    """The file for records as JSON lines."""
+    """A file for records as JSON lines."""
     sqlite_path: Path | None = None
-    """The SQLite database for records."""
+    """A SQLite database for records."""
     stderr: bool = False
-    """Whether records are written to the standard error stream, without a hash chain."""
+    """Whether to write records to stderr, without a hash chain."""
     durability: Durability = "write"
-    """What has happened to a record when its caller is answered: nothing yet, the system has it, or the disk has it."""
+    """Where a record is when its caller is answered: in a buffer, with the operating system, or on disk."""
     on_failure: OnFailure = "closed"
-    """Whether calls go on (`open`) or are refused (`closed`) when records cannot be kept."""
+    """Whether calls continue (`open`) or are refused (`closed`) while records cannot be written."""
     arguments: Literal["digest", "redacted"] = "digest"
-    """Whether records show arguments, save for sensitive ones, or only a digest of them."""
+    """Whether records have a digest of the arguments, or the arguments without sensitive values."""
     kinds: tuple[Kind, ...] = ("tool", "prompt", "resource", "extension")
-    """Whose calls are recorded."""
+    """The kinds of features whose calls are recorded."""
     key: SecretStr | None = Field(None, min_length=16)
-    """A secret of at least 16 characters without which nobody can write the hash chain anew."""
+    """A secret of at least 16 characters that protects the hash chain from being rewritten."""
     max_bytes: PositiveInt = 64 * 1024 * 1024
-    """How large the file may grow before the next one begins."""
+    """The size at which a new file begins."""
     max_files: PositiveInt | None = None
-    """How many files are kept besides the current one; all unless it is set."""
+    """How many old files are kept. All unless set."""
     timeout_seconds: PositiveFloat = 5.0
-    """How long a sink may take to keep a record before it counts as failed."""
+    """How long a sink may take to write a record before it counts as failed."""
 
     @property
     def enabled(self) -> bool:
@@ -125,7 +125,7 @@ class AuditSettings(Section):
 
 
 def _one_of(*words: str) -> BeforeValidator:
-    """Refuse a word that is none of these, and say which of them is near."""
+    """Refuse other words, and suggest the most similar one."""
 
     def check(value: object) -> object:
         if not isinstance(value, str) or value in words:
@@ -138,14 +138,14 @@ def _one_of(*words: str) -> BeforeValidator:
 
 
 RuledKind: TypeAlias = Literal["tool", "prompt", "resource", "extension"]
-"""What rules can be about; completions go with what they complete."""
+"""The kinds of features that rules can match. Completions belong to the feature they complete."""
 
 _Words: TypeAlias = Annotated[frozenset[str], Field(min_length=1)]
 _Kind: TypeAlias = Annotated[RuledKind, _one_of("tool", "prompt", "resource", "extension")]
 
 
 class _Part(Section):
-    """A table inside of the section; it names the nearest key itself, since no path of plain keys leads to it."""
+    """A table inside a list, which suggests similar names for unknown keys itself."""
 
     @model_validator(mode="before")
     @classmethod
@@ -163,63 +163,63 @@ def _unknown_key(key: str, known: Iterable[str]) -> str:
 
 
 class Who(_Part):
-    """Whom a rule concerns: everyone for whom all that is said holds."""
+    """The principals that a rule matches. All given conditions must hold."""
 
     subjects: _Words | None = None
-    """Matches a principal that is one of these."""
+    """Matches principals with one of these subjects."""
     tenants: _Words | None = None
-    """Matches a principal in one of these."""
+    """Matches principals in one of these tenants."""
     roles: _Words | None = None
-    """Matches a principal with at least one of these."""
+    """Matches principals with at least one of these roles."""
     scopes: _Words | None = None
-    """Matches a principal with all of these."""
+    """Matches principals with all of these scopes."""
     anonymous: bool | None = None
-    """Matches a principal of whom nothing is known, or something is."""
+    """Matches principals that are anonymous, or that are not."""
 
 
 class What(_Part):
-    """What a rule concerns: everything for which all that is said holds."""
+    """The features that a rule matches. All given conditions must hold."""
 
     names: _Words | None = None
-    """Matches features by name, URI or the text of a template, or by a pattern with `*` and `?`."""
+    """Matches features by name, URI or template, or by a pattern with `*` and `?`."""
     kinds: Annotated[frozenset[_Kind], Field(min_length=1)] | None = None
     """Matches features of these kinds."""
     toolsets: _Words | None = None
-    """Matches what is in one of these tool sets, or in a set inside of one."""
+    """Matches features in these tool sets, including nested ones."""
     tags: _Words | None = None
-    """Matches what has at least one of these tags."""
+    """Matches features with at least one of these tags."""
     destructive: bool | None = None
-    """Matches tools by their annotation; one that says nothing counts as destructive."""
+    """Matches tools by annotation. A tool without one counts as destructive."""
     read_only: bool | None = None
-    """Matches tools by their annotation; one that says nothing does not count as read-only."""
+    """Matches tools by annotation. A tool without one does not count as read-only."""
 
 
 class AuthorizationRule(_Part):
-    """One line of the policy."""
+    """A rule of the policy."""
 
     name: str = Field(min_length=1)
-    """What the audit and `axolotl policy explain` call it."""
+    """The name of the rule, for the audit log and `axolotl policy explain`."""
     effect: Annotated[Literal["allow", "deny"], _one_of("allow", "deny")]
-    """What the rule does; one that denies beats all that allow."""
+    """Whether the rule allows or denies. Denying takes precedence."""
     who: Who = Who()
-    """Whom it concerns; everybody unless it is said."""
+    """The principals that the rule matches. All unless set."""
     what: What = What()
-    """What it concerns; everything unless it is said."""
+    """The features that the rule matches. All unless set."""
 
 
 class AuthorizationSettings(Section):
-    """Who may use what."""
+    """Authorization: who may use what."""
 
     mode: Annotated[Literal["off", "enforce"] | None, _one_of("off", "enforce")] = None
-    """Whether the policy holds; if it is not said, it does where there is one: rules, a default, an authorizer."""
+    """Whether the policy is enforced. If not set, it is if there are rules, a default or an authorizer."""
     default: Annotated[Literal["deny", "allow"] | None, _one_of("deny", "allow")] = None
-    """What holds where no rule does; deny, if it is not said."""
+    """The decision if no rule matches. Deny unless set."""
     denied_as: Annotated[Literal["forbidden", "not_found"], _one_of("forbidden", "not_found")] = "not_found"
-    """What a refused caller is told: that it may not, or the same as if there were no such thing."""
+    """Whether a denied feature looks forbidden, or as if it did not exist."""
     timeout_seconds: PositiveFloat = 2.0
-    """How long an authorizer of your own may take; no answer is a refusal."""
+    """How long a custom authorizer may take. No answer means deny."""
     rules: tuple[AuthorizationRule, ...] = ()
-    """A rule that denies beats all that allow; of those that say the same, the first one is named."""
+    """The rules. Denying takes precedence over allowing."""
 
     @field_validator("rules")
     @classmethod
@@ -238,21 +238,21 @@ class AuthorizationSettings(Section):
 
     @property
     def has_policy(self) -> bool:
-        """Whether the settings say who may use what."""
+        """Whether the settings contain a policy."""
         return bool(self.rules) or self.default is not None
 
 
 class PrincipalSettings(_Part):
-    """On whose behalf the client of a transport acts that cannot prove who it is, as on stdio."""
+    """The principal of a client that cannot authenticate, such as on stdio."""
 
     subject: str = Field(min_length=1)
-    """On whose behalf the client acts."""
+    """The subject of the principal."""
     tenant: str | None = None
-    """The tenant it belongs to."""
+    """The tenant of the principal."""
     scopes: frozenset[str] = frozenset()
-    """Its scopes."""
+    """The scopes of the principal."""
     roles: frozenset[str] = frozenset()
-    """Its roles."""
+    """The roles of the principal."""
 
     @property
     def principal(self) -> Principal:

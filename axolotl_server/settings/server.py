@@ -1,4 +1,4 @@
-"""Everything an operator can set, in sections; units stand in the names."""
+"""All settings of a server, and the sections about the server itself."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
@@ -30,79 +30,79 @@ def _own_version() -> str:
 
 
 class ServerIcon(Section):
-    """A picture that clients may show beside the server's name."""
+    """An icon that clients can show next to the name of the server."""
 
     src: str = Field(pattern=r"^(https:|data:)")
-    """The picture, as an `https:` or `data:` URI."""
+    """The image, as an `https:` or `data:` URI."""
     mime_type: str | None = None
-    """Its type, as `image/png`."""
+    """The MIME type, such as `image/png`."""
     sizes: tuple[str, ...] | None = None
-    """The sizes it is made for, as `48x48`."""
+    """The sizes of the image, such as `48x48`."""
     theme: Literal["light", "dark"] | None = None
-    """On which background it is shown."""
+    """The background for which the icon is made."""
 
 
 class ServerIdentity(Section):
-    """What the server says of itself; revisions that have no place for something are not told it."""
+    """How the server describes itself to clients."""
 
     name: str = "axolotl"
     """The name that clients see."""
     version: str = Field(default_factory=_own_version)
     """The version that clients see."""
     title: str | None = None
-    """The name that people see."""
+    """The name for display."""
     description: str | None = None
-    """What the server is for."""
+    """The purpose of the server."""
     website_url: str | None = None
-    """Where to read more."""
+    """A website with more information."""
     icons: tuple[ServerIcon, ...] = ()
-    """Pictures that clients may show."""
+    """Icons that clients can show."""
     instructions: str | None = None
-    """How a model should use the server as a whole."""
+    """Instructions for models that use the server."""
 
 
 class LogSettings(Section):
-    """How the log is written; it goes to the standard error stream in any case."""
+    """The format of the log, which is written to stderr."""
 
     format: Literal["console", "json"] = "console"
-    """Lines for people, or one JSON object a line."""
+    """Lines for people, or one JSON object per line."""
     subject: bool = False
-    """Whether JSON lines about a call name the subject of its principal."""
+    """Whether JSON lines about a call include the subject of the caller."""
 
 
 class TelemetrySettings(Section):
-    """What is sent by OpenTelemetry; where to, the standard `OTEL_*` variables say."""
+    """OpenTelemetry. Exporters are configured with the standard `OTEL_*` variables."""
 
     traces: bool = False
-    """Whether every operation is a span."""
+    """Whether to record a span for every request."""
     metrics: bool = False
-    """Whether numbers are sent."""
+    """Whether to send metrics."""
     flush_seconds: float = Field(2.0, ge=0)
-    """How long the end of the server waits until everything is sent."""
+    """How long a shutdown waits until telemetry is sent."""
 
 
 class MetricsSettings(Section):
-    """The page that Prometheus reads, over HTTP."""
+    """The Prometheus endpoint."""
 
     enabled: bool = False
-    """Whether there is such a page."""
+    """Whether to serve metrics."""
     path: str = Field("/metrics", pattern=r"^/")
-    """Where it is."""
+    """The path of the endpoint."""
 
 
 class ConsoleSettings(Section):
-    """The page at `/console`, which `axolotl dev` has and a server in production has not."""
+    """The web console at `/console`, for development."""
 
     enabled: bool = False
-    """Whether the page is served, to the machine itself and to nobody else."""
+    """Whether to serve the console, on localhost only."""
     recent_calls: int = Field(500, ge=1, le=10_000)
-    """How many calls the server remembers for a page that is opened later."""
+    """How many recent calls the console shows when it is opened."""
     show_arguments: bool = False
-    """Whether arguments are shown, without what is sensitive."""
+    """Whether to show arguments, except sensitive ones."""
 
 
 class ServerSettings(Section):
-    """The settings of a server; it takes what it is given and looks nowhere else, `load_settings` does."""
+    """The settings of a server. `load_settings` reads them from files and the environment."""
 
     server: ServerIdentity = Field(default_factory=ServerIdentity)
     http: HttpSettings = Field(default_factory=HttpSettings)
@@ -127,7 +127,7 @@ class ServerSettings(Section):
     telemetry: TelemetrySettings = Field(default_factory=TelemetrySettings)
     metrics: MetricsSettings = Field(default_factory=MetricsSettings)
     log_level: Annotated[Literal["debug", "info", "warning", "error"], LOWER_CASE] = "info"
-    """The least important messages that are logged, on the standard error stream."""
+    """The lowest level that is logged."""
 
     @model_validator(mode="after")
     def _check_health_paths(self) -> Self:

@@ -1,4 +1,4 @@
-"""Everything an operator can set, in sections; units stand in the names."""
+"""The sections `health`, `http`, `stdio` and `sessions` of the settings."""
 
 from pathlib import Path
 from typing import Annotated, Self, TypeAlias
@@ -13,22 +13,22 @@ _Path: TypeAlias = Annotated[str, Field(pattern=r"^(/[^?#\s]*)?$")]
 
 
 class HealthSettings(Section):
-    """The routes for probes, over HTTP; an empty path switches one off."""
+    """The health endpoints of an HTTP server. An empty path turns an endpoint off."""
 
     enabled: bool = True
-    """Whether there are any routes for probes."""
+    """Whether to serve health endpoints."""
     live_path: _Path = "/livez"
-    """Where a probe asks whether the process should be left running."""
+    """The path of the liveness probe."""
     ready_path: _Path = "/readyz"
-    """Where a probe asks whether calls may come."""
+    """The path of the readiness probe."""
     startup_path: _Path = "/startupz"
-    """Where a probe asks whether the server has started."""
+    """The path of the startup probe."""
     path: _Path = "/health"
-    """Where everything is shown together."""
+    """The path of the endpoint that shows all checks."""
     cache_seconds: float = Field(1.0, ge=0)
-    """How long the finding of a check holds, however often it is asked for."""
+    """How long the result of a check is cached."""
     details: bool = False
-    """Whether everybody who can reach the routes may read why a check is not well; the log says it in any case."""
+    """Whether responses include the reason why a check failed. The log always has it."""
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -47,45 +47,45 @@ class HttpSettings(Section):
     """The Streamable HTTP endpoint."""
 
     host: str = "127.0.0.1"
-    """The address to listen at."""
+    """The address to listen on."""
     port: int = Field(8000, ge=0, le=65535)
-    """The port; 0 takes a free one."""
+    """The port to listen on. 0 picks a free port."""
     path: str = Field("/mcp", pattern=r"^/")
-    """The path of the endpoint; begins with a slash."""
+    """The path of the endpoint. It starts with a slash."""
     sse_path: str | None = Field(None, pattern=r"^/")
-    """Where clients of the first revision find its transport with two endpoints; nowhere unless it is set."""
+    """The path of the deprecated HTTP+SSE transport. Off unless set."""
     allowed_hosts: tuple[str, ...] = ()
-    """Names in the Host header that are accepted besides the loopback names and the address bound to."""
+    """`Host` names that are accepted besides loopback names and `http.host`."""
     allow_any_host: bool = False
-    """Whether `*` may be one of them, which lets every page reach the server that knows its address."""
+    """Whether `http.allowed_hosts` may contain `*`, which turns off the protection against DNS rebinding."""
     allowed_origins: tuple[str, ...] = ()
-    """Origins that are accepted besides the loopback ones, as `https://app.example.com`; their pages may read."""
+    """Origins of web pages that may use the server, such as `https://app.example.com`, besides loopback ones."""
     allow_unauthenticated: bool = False
-    """Whether the server may listen where others can reach it without asking who they are."""
+    """Whether a server without authentication may listen on addresses other than localhost."""
     tls_certificate: Path | None = None
-    """The certificate with its chain, in a PEM file; with one, the server speaks HTTPS."""
+    """A PEM file with the certificate and its chain. Turns on HTTPS."""
     tls_key: Path | None = None
-    """The key of the certificate, where it is not in the same file."""
+    """The private key of the certificate, if it is not in the same file."""
     tls_key_password: SecretStr | None = None
-    """The password of that key."""
+    """The password of the private key."""
     tls_client_ca: Path | None = None
-    """Who must have signed the certificates of clients, which need one then."""
+    """Authorities that sign client certificates. If set, clients need a certificate."""
     header_timeout_seconds: PositiveFloat = 10.0
-    """How long a client may take to send the head of a request."""
+    """How long a client may take to send the headers of a request."""
     body_timeout_seconds: PositiveFloat = 30.0
-    """How long a client may take to send the rest of a request that it began."""
+    """How long a client may take to send the body of a request."""
     watch_after_seconds: PositiveFloat = 0.05
-    """When a running call starts to look for its caller's disconnection."""
+    """When a running call begins to watch whether its client disconnects."""
     keep_alive_seconds: PositiveFloat = 15.0
     """How often an idle event stream gets a comment, so that proxies keep it open."""
     workers: PositiveInt = 1
-    """How many processes serve the address; said by a flag, the environment or the file, never by the container."""
+    """How many processes serve the address. Cannot be set in the container."""
     worker_timeout_seconds: PositiveFloat | None = 30.0
-    """When a worker whose event loop does not respond is killed and replaced; null waits forever."""
+    """When a worker whose event loop does not respond is killed and replaced. null waits forever."""
     drain_delay_seconds: float = Field(0.0, ge=0)
-    """How long calls are still taken after the server was told to stop, while it says that it is not ready."""
+    """How long new calls are accepted after the signal to stop, while `/readyz` returns 503."""
     drain_seconds: float = Field(25.0, ge=0)
-    """How long running calls have to end after that."""
+    """How long running calls have to finish after that."""
 
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
@@ -110,16 +110,16 @@ class HttpSettings(Section):
 
 
 class StdioSettings(Section):
-    """The standard streams."""
+    """The stdio transport."""
 
     drain_seconds: float = Field(5.0, ge=0)
-    """How long calls may go on after the client closed its end."""
+    """How long running calls have to finish after the client has closed its input."""
     principal: PrincipalSettings | None = None
-    """On whose behalf the client acts: whoever starts the process; anonymous where it is not said."""
+    """The principal of the client. Anonymous unless set."""
 
     @property
     def caller(self) -> Principal:
-        """On whose behalf the client acts."""
+        """The principal of the client."""
         return ANONYMOUS if self.principal is None else self.principal.principal
 
 
@@ -127,26 +127,26 @@ class SessionSettings(Section):
     """Sessions of HTTP clients that use the handshake."""
 
     maximum: PositiveInt = 1000
-    """How many sessions may live at once; a stream of the first revision's transport counts as one."""
+    """How many sessions may exist at once, including HTTP+SSE streams."""
     idle_seconds: PositiveFloat = 600.0
-    """When a session that nobody uses ends."""
+    """How long a session may be idle before it ends."""
     resumable: bool = True
     """Whether messages are kept for clients that lose their connection."""
     stream_replies: bool = False
-    """Whether every reply is an event, so that one that got lost can be fetched again too."""
+    """Whether every reply is sent as an event, so that it can be resumed."""
     max_events: PositiveInt = 1000
-    """How many messages are kept of each session; the oldest are dropped."""
+    """How many messages are kept per session. The oldest are dropped first."""
     max_event_bytes: PositiveInt = 4 * 1024 * 1024
-    """How many bytes of messages are kept of each session."""
+    """How many bytes of messages are kept per session."""
     retry_seconds: PositiveFloat = 1.0
-    """When a client that was sent away should come back."""
+    """When a client should reconnect after the server has closed its stream."""
     directory: Path | None = None
-    """Where the processes of one machine share sessions; `axolotl dev` makes one, so that changes end no session."""
+    """A directory in which the processes of one machine share sessions."""
     redis_url: SecretStr | None = None
-    """Where workers and replicas share sessions, with the messages that are kept of them; else each has its own."""
+    """A Redis in which workers and replicas share sessions and their messages."""
     redis_prefix: str = "axolotl:session:"
-    """How keys and channels in Redis begin."""
+    """The prefix of all keys and channels in Redis."""
     redis_connections: PositiveInt = 20
-    """How many connections a process opens at most."""
+    """How many connections a process may open."""
     store_timeout_seconds: PositiveFloat = 1.0
-    """How long a request waits for Redis before it is answered with 503."""
+    """How long a request waits for the session store before it gets 503."""

@@ -116,7 +116,7 @@ def _is_accepted(values: dict[str, Any]) -> bool:
 
 def test_meanings() -> None:
     """The text below a field is its meaning, on one line."""
-    assert meanings_of(HttpSettings)["port"] == "The port; 0 takes a free one."
+    assert meanings_of(HttpSettings)["port"] == "The port to listen on. 0 picks a free port."
 
 
 class _Parent(Section):
