@@ -9,6 +9,9 @@ from typing import Any, Final
 import pytest
 
 import axolotl_core
+from axolotl_cli import runtime
+from axolotl_cli.serving import supervisor
+from axolotl_core.protocol import messages
 from axolotl_core.protocol.messages import MAX_DEPTH, MAX_NAME_LENGTH
 from axolotl_server import health
 from axolotl_server.audit import redaction
@@ -16,6 +19,8 @@ from axolotl_server.authentication import assembly as auth_assembly
 from axolotl_server.authentication import introspection
 from axolotl_server.authorization import authorization
 from axolotl_server.configuration import secret_files
+from axolotl_server.layers import quota
+from axolotl_server.lifecycle import outage_log
 from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.observation import metrics, tracebacks
 from tests.architecture.checkers import MAX_FILE_LINES, MAX_FOLDER_MODULES, MAX_FUNCTION_LINES
@@ -31,14 +36,24 @@ FIGURES: Final = {
         f"at most {MAX_FUNCTION_LINES} lines",
         f"at most {MAX_FOLDER_MODULES} modules",
     ],
-    "docs/operate/audit.md": [f"larger than {redaction._MAX_BYTES // 1024} KiB"],
+    "docs/operate/audit.md": [
+        f"every {outage_log._SILENT_SECONDS:g} seconds",
+        f"larger than {redaction._MAX_BYTES // 1024} KiB",
+    ],
     "docs/operate/authentication.md": [
         f"for {auth_assembly._SIGNATURE_CACHE_SECONDS / 60:g} minutes (`auth.token_cache_seconds`)",
         f"for {auth_assembly._INTROSPECTION_CACHE_SECONDS:g} seconds (`auth.token_cache_seconds`)",
         f"refusals are cached for {introspection._REFUSED_SECONDS:g} seconds",
     ],
     "docs/operate/authorization.md": [f"{authorization._DECIDED_AT_ONCE} at once"],
-    "docs/operate/health.md": [f"for {health._STALL_REMEMBERED_SECONDS:g} seconds after the event loop was blocked"],
+    "docs/operate/health.md": [
+        f"the process exits within {runtime._HASTY_SECONDS:g} seconds",
+        f"for {health._STALL_REMEMBERED_SECONDS:g} seconds after the event loop was blocked",
+    ],
+    "docs/operate/limits.md": [
+        f"every {outage_log._SILENT_SECONDS:g} seconds",
+        f"longer than {quota._LONGEST_PART} characters",
+    ],
     "docs/operate/observability.md": [
         f"{metrics._MAX_SERIES:,} label combinations",
         f"one traceback per {tracebacks._SECONDS:g} seconds",
@@ -48,9 +63,15 @@ FIGURES: Final = {
         f"{MAX_DEPTH} levels",
         f"{MAX_NAME_LENGTH} characters",
         f"{MAX_WAITING:,} messages",
+        f"over {messages._NEVER_DEEP_BYTES:,} bytes",
+    ],
+    "docs/operate/workers.md": [
+        f"for {supervisor._SHORT_LIFE_SECONDS:g} second,",
+        f"up to {supervisor._LONGEST_PAUSE_SECONDS:g} seconds",
+        f"{supervisor._MAX_FAILURES} workers in a row",
     ],
 }
-"""What pages say of limits that are not settings."""
+"""Limits that are not settings, as pages quote them."""
 
 _NAME: Final = r"`([A-Za-z_]+(?:\.[\w<>]+)+)`"
 _QUOTED: Final = re.compile(rf"{_NAME} \(default ([^),]+?)(?:, [^)]+)?\)")
