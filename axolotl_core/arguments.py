@@ -1,4 +1,4 @@
-"""Arguments that arrive as text: those of prompts and the variables of resource templates."""
+"""Parsing and validation of arguments, texts of validation errors, and arguments that arrive as text."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
@@ -11,13 +11,17 @@ from axolotl_core.errors import ConfigurationError, InvalidArguments
 from axolotl_core.schema import JsonSchema
 
 ParseArguments: TypeAlias = Callable[[bytes], Any]
-"""Validates raw JSON; raises InvalidArguments, or pydantic's ValidationError for `explain` to put into words."""
+"""Validates raw JSON. Raises InvalidArguments, or pydantic's ValidationError, which `explain` translates."""
 
-_SHOWN_PROBLEMS = 10
-_WRONG_KINDS = ("_type", "_parsing", "_from_float")
-"""How pydantic's names for findings end that mean another kind of value, not another value of that kind."""
-_UNKNOWN = {"extra_forbidden", "unexpected_keyword_argument"}
-_JSON_NAMES: Mapping[type, str] = {
+_MAX_PROBLEMS: Final = 10
+_TEXT_TYPES: Final = ("string", "integer", "number", "boolean")
+_USABLE_TYPES: Final = "str, int, float, bool, a date, a Literal of strings or an Enum of strings"
+_RECURSION: Final[JsonSchema] = {"type": "object"}
+"""Replaces a type within itself, because no text can represent it."""
+_WRONG_TYPE_SUFFIXES = ("_type", "_parsing", "_from_float")
+"""Suffixes of pydantic's error types for values of the wrong type."""
+_UNKNOWN_ARGUMENT = {"extra_forbidden", "unexpected_keyword_argument"}
+_JSON_TYPES: Mapping[type, str] = {
     bool: "boolean",
     dict: "object",
     float: "number",
@@ -33,33 +37,33 @@ class NoArguments(BaseModel):
 
 
 def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) -> ParseArguments:
-    """Compile a validator that reads a model from JSON bytes, once."""
+    """Compile a validator that reads a model from JSON bytes."""
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
     return partial(model.__pydantic_validator__.validate_json, strict=strict, extra=extra)
 
 
 def refusal(problems: Sequence[str]) -> InvalidArguments:
-    """Tell the caller all that is wrong with its arguments, in one text."""
-    shown = list(problems[:_SHOWN_PROBLEMS])
-    if len(problems) > _SHOWN_PROBLEMS:
-        shown.append(f"and {len(problems) - _SHOWN_PROBLEMS} more")
+    """Combine all problems with the arguments into one error."""
+    shown = list(problems[:_MAX_PROBLEMS])
+    if len(problems) > _MAX_PROBLEMS:
+        shown.append(f"and {len(problems) - _MAX_PROBLEMS} more")
     return InvalidArguments("Invalid arguments: " + "; ".join(shown))
 
 
 def explain(error: ValidationError, model: Any) -> InvalidArguments:
-    """Rewrite pydantic's findings as `field: what was expected, what was got`, without the caller's values."""
+    """Translate a validation error to `field: expected, got`, without the caller's values."""
     known = [_public_name(name, field) for name, field in getattr(model, "model_fields", {}).items()]
     return refusal(explain_findings(error, known))
 
 
 def explain_findings(error: ValidationError, known: Sequence[str], place: tuple[str, ...] = ()) -> list[str]:
-    """Put each finding into words; `place` is where the validated value stands among the arguments."""
+    """Describe each problem. `place` is the path of the validated value within the arguments."""
     findings = error.errors(include_url=False, include_context=False)
     return [_explain_one(finding, (*place, *finding["loc"]), known) for finding in findings]
 
 
 def unknown_argument(name: str, known: Sequence[str]) -> str:
-    """Say that there is no such argument, and which there are."""
+    """Describe an unknown argument and list the known ones."""
     return f"{_path((name,))}: unknown argument; it takes {', '.join(known) or 'no arguments'}"
 
 
@@ -67,11 +71,11 @@ def _explain_one(finding: Any, location: Sequence[int | str], known: Sequence[st
     place = _path(location)
     if finding["type"] == "missing":
         return f"{place}: required, but missing"
-    if finding["type"] in _UNKNOWN:
+    if finding["type"] in _UNKNOWN_ARGUMENT:
         return unknown_argument(str(location[0]), known) if len(location) == 1 else f"{place}: unknown argument"
-    if not finding["type"].endswith(_WRONG_KINDS):
+    if not finding["type"].endswith(_WRONG_TYPE_SUFFIXES):
         return f"{place}: {finding['msg']}"
-    return f"{place}: {finding['msg']}, got {_JSON_NAMES.get(type(finding['input']), 'something else')}"
+    return f"{place}: {finding['msg']}, got {_JSON_TYPES.get(type(finding['input']), 'something else')}"
 
 
 def _public_name(name: str, field: FieldInfo) -> str:
@@ -83,53 +87,47 @@ def _path(location: Sequence[int | str]) -> str:
     return "".join(parts).removeprefix(".") or "arguments"
 
 
-_TEXTUAL: Final = ("string", "integer", "number", "boolean")
-_USABLE: Final = "str, int, float, bool, a date, a Literal of texts or an Enum of texts"
-_ENDLESS: Final[JsonSchema] = {"type": "object"}
-"""What stands for a type within itself: whatever it holds, no text can hold it."""
-
-
 def check_textual(owner: str, schema: JsonSchema, *, lists: Collection[str] = ()) -> None:
-    """Make sure that each argument can be read from text, or, if `lists` names it, from a list of texts.
+    """Check that each argument can be parsed from a string, or from a list of strings if `lists` contains its name.
 
     Raises:
-        ConfigurationError: with the name of one that cannot, or if they have no names at all.
+        ConfigurationError: if one of them cannot, or if the arguments have no names.
     """
     if schema.get("type", "object") != "object":
-        raise ConfigurationError(f"{owner}: arguments have names; use a model with a field for each")
+        raise ConfigurationError(f"{owner}: arguments need names; use a model with one field per argument")
     for name in schema.get("properties", {}):
         alternatives = tuple(_alternatives(property_of(schema, name)))
         if name in lists and not all(map(_is_list, alternatives)):
-            raise ConfigurationError(f"{owner}: {name} arrives as a list of texts; use a list of {_USABLE}")
+            raise ConfigurationError(f"{owner}: {name} cannot be parsed from strings; use a list of {_USABLE_TYPES}")
         if name not in lists and not all(map(_is_textual, alternatives)):
-            raise ConfigurationError(f"{owner}: {name} arrives as text and cannot be made of it; use {_USABLE}")
+            raise ConfigurationError(f"{owner}: {name} cannot be parsed from a string; use {_USABLE_TYPES}")
 
 
 def property_of(schema: JsonSchema, name: str) -> JsonSchema:
-    """Give the schema of one argument, with its references followed."""
-    return _followed(schema.get("properties", {}).get(name, {}), schema, frozenset())
+    """Return the schema of one argument, with references resolved."""
+    return _resolved(schema.get("properties", {}).get(name, {}), schema, frozenset())
 
 
-def _followed(described: Mapping[str, Any], schema: JsonSchema, above: frozenset[str]) -> JsonSchema:
-    """Write out what is referred to, without the titles of types: they are no titles of arguments."""
-    said = {key: value for key, value in described.items() if key != "$ref"}
+def _resolved(described: Mapping[str, Any], schema: JsonSchema, above: frozenset[str]) -> JsonSchema:
+    """Inline references, without the titles of types, because they are not titles of arguments."""
+    own = {key: value for key, value in described.items() if key != "$ref"}
     reference = described.get("$ref", "").removeprefix("#/$defs/")
     if reference in above:
-        return _ENDLESS
+        return _RECURSION
     if reference:
         above |= {reference}
-        found = _followed(schema.get("$defs", {}).get(reference, {}), schema, above)
-        return {key: value for key, value in found.items() if key != "title"} | said
+        found = _resolved(schema.get("$defs", {}).get(reference, {}), schema, above)
+        return {key: value for key, value in found.items() if key != "title"} | own
     for key in ("anyOf", "oneOf"):
-        if key in said:
-            said[key] = [_followed(one, schema, above) for one in said[key]]
-    if "items" in said:
-        said["items"] = _followed(said["items"], schema, above)
-    return said
+        if key in own:
+            own[key] = [_resolved(one, schema, above) for one in own[key]]
+    if "items" in own:
+        own["items"] = _resolved(own["items"], schema, above)
+    return own
 
 
 def _alternatives(described: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Take a union apart; its null is left out, as no text means it."""
+    """Split a union into its members, without null, which no text represents."""
     members = described.get("anyOf", described.get("oneOf"))
     if members is None:
         yield described
@@ -142,7 +140,7 @@ def _alternatives(described: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def _is_textual(described: Mapping[str, Any]) -> bool:
     choices = described.get("enum", [described["const"]] if "const" in described else [])
     readable = all(isinstance(choice, str | None) for choice in choices)
-    return readable and described.get("type", "string") in _TEXTUAL
+    return readable and described.get("type", "string") in _TEXT_TYPES
 
 
 def _is_list(described: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Which kinds of output a tool may have, told by its declared type."""
+"""Content blocks, `ToolResult`, links to MCP Apps, and the output types that become structured content."""
 
 import types
 from collections.abc import Mapping, Sequence
@@ -15,19 +15,19 @@ APP_SCHEME: Final = "ui://"
 
 
 class AppLink(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The `ui://` resource that belongs to a tool, and who may call the tool: the model, the page, or both."""
+    """The `ui://` resource of a tool, and who may call the tool: the model, the app, or both."""
 
     resource_uri: str
     visibility: tuple[Literal["model", "app"], ...] | None = None
 
 
-def app_link(said: str | AppLink | None) -> AppLink | None:
-    """Read what a tool says of its page."""
-    return AppLink(said) if isinstance(said, str) else said
+def app_link(app: str | AppLink | None) -> AppLink | None:
+    """Turn the URI of an app into a link."""
+    return AppLink(app) if isinstance(app, str) else app
 
 
 class Annotations(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """For whom a piece of content is, and how much it matters (0 to 1)."""
+    """The audience of a content block and its priority (0 to 1)."""
 
     audience: tuple[Literal["user", "assistant"], ...] | None = None
     priority: float | None = None
@@ -43,7 +43,7 @@ class TextContent(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 
 
 class ImageContent(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="image"):
-    """A picture, given as its bytes."""
+    """An image, as bytes."""
 
     data: bytes
     mime_type: str
@@ -52,7 +52,7 @@ class ImageContent(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class AudioContent(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="audio"):
-    """A sound, given as its bytes."""
+    """Audio data, as bytes."""
 
     data: bytes
     mime_type: str
@@ -61,7 +61,7 @@ class AudioContent(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class TextResource(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The text of a resource."""
+    """The contents of a text resource."""
 
     uri: str
     text: str
@@ -70,7 +70,7 @@ class TextResource(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 
 
 class BlobResource(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The bytes of a resource."""
+    """The contents of a binary resource."""
 
     uri: str
     blob: bytes
@@ -81,7 +81,7 @@ class BlobResource(msgspec.Struct, frozen=True, omit_defaults=True, rename="came
 class EmbeddedResource(
     msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="resource"
 ):
-    """A resource, carried inside the answer."""
+    """A resource embedded in the result."""
 
     resource: TextResource | BlobResource
     annotations: Annotations | None = None
@@ -91,7 +91,7 @@ class EmbeddedResource(
 class ResourceLink(
     msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="resource_link"
 ):
-    """A resource that the client may read if it wants it."""
+    """A link to a resource that the client can read."""
 
     uri: str
     name: str
@@ -108,11 +108,11 @@ ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedRe
 
 
 class ToolResult(msgspec.Struct, frozen=True):
-    """A whole answer, for tools that decide about every part of it."""
+    """A complete result, for tools that control every part of it."""
 
     content: Sequence[ContentBlock] = ()
     structured: Any = UNSET
-    """Any JSON value, or a pydantic model; `UNSET` leaves it out, `None` is a JSON null."""
+    """A JSON value or a pydantic model. `UNSET` leaves it out; `None` is a JSON null."""
     is_error: bool = False
     meta: Mapping[str, Any] | None = None
 
@@ -122,7 +122,7 @@ _UNSTRUCTURED = (*BLOCKS, ToolResult, str, type(None), None, Any, object)
 
 
 def is_structured(output: Any) -> bool:
-    """Tell whether values of this type become structured content: all do but text, nothing and content blocks."""
+    """Whether values of this type become structured content: all do except strings, None and content blocks."""
     if get_origin(output) in (Union, types.UnionType):
         return any(map(is_structured, get_args(output)))
     if get_origin(output) in (list, tuple, Sequence):

@@ -1,22 +1,22 @@
-"""Every error of the framework.
+"""All error classes of the framework.
 
     AxolotlError
-    ├─ ConfigurationError                  at start only; exit code 2, never on the wire
-    ├─ InvalidToken                        a bearer token that is not accepted; 401 over HTTP
+    ├─ ConfigurationError                  only at startup; exit code 2, never sent to a client
+    ├─ InvalidToken                        a bearer token that was not accepted; status 401 over HTTP
     ├─ ProtocolError                       a JSON-RPC error
     │  ├─ ParseError · InvalidRequest · MethodNotFound · InternalError
     │  ├─ InvalidParams ─ InvalidEnvelope
     │  ├─ ToolNotFound ─ InvalidToolName
     │  ├─ PromptNotFound · ResourceNotFound · RequestCancelled
     │  └─ HeaderMismatch · MissingCapability · UnsupportedVersion
-    └─ ToolError                           an `isError` result, to be read by the model
+    └─ ToolError                           an `isError` result, which the model reads
        ├─ InvalidArguments · Declined · ToolTimeout · ToolCancelled · ToolFailed · ResultTooLarge
        └─ Refused ─ Forbidden · QuotaExceeded · Overloaded
 
-    InputRequired                          no error: ends a run until its caller has answered a question
+    InputRequired                          not an error: ends a run until the caller has answered a question
 
-The text of a ProtocolError and of a ToolError is public: it is sent to the client as it is. Any other exception is
-logged with a correlation id, and the client is told that id and nothing else.
+The text of a ProtocolError or ToolError is public: it is sent to the client unchanged. Any other exception is logged
+with a correlation ID, and the client receives only that ID.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,11 +26,11 @@ from axolotl_core.protocol import codes
 
 
 class AxolotlError(Exception):
-    """The root of the tree."""
+    """Base class of all errors."""
 
 
 class ConfigurationError(AxolotlError):
-    """The server cannot start as it is set up; the message says what to change."""
+    """The server cannot start with this configuration. The message says what to change."""
 
     def __init__(self, *findings: str) -> None:
         super().__init__("\n".join(findings))
@@ -38,7 +38,7 @@ class ConfigurationError(AxolotlError):
 
 
 class InvalidToken(AxolotlError):
-    """A token proves nothing here; the reason is told to its sender, so it must hold nothing of the token."""
+    """A token was not accepted. The sender reads the reason, so it must not contain any part of the token."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -46,11 +46,11 @@ class InvalidToken(AxolotlError):
 
 
 class ProtocolError(AxolotlError):
-    """A request that is answered by a JSON-RPC error; the message is public."""
+    """A request is answered with a JSON-RPC error. The message is public."""
 
     code: ClassVar[int] = codes.INTERNAL_ERROR
     status: int | None = None
-    """The HTTP status that goes with it where the transport, not the revision, decides."""
+    """The HTTP status, if the transport determines it and not the revision."""
 
     def __init__(self, message: str, *, data: Any = None) -> None:
         super().__init__(message)
@@ -65,35 +65,35 @@ class ParseError(ProtocolError):
 
 
 class InvalidRequest(ProtocolError):
-    """The message is JSON but no JSON-RPC message that may be sent here."""
+    """The message is JSON, but not a JSON-RPC message that is allowed here."""
 
     code = codes.INVALID_REQUEST
 
 
 class MethodNotFound(ProtocolError):
-    """The revision or this server does not know the method."""
+    """The revision or this server does not have the method."""
 
     code = codes.METHOD_NOT_FOUND
 
 
 class InvalidParams(ProtocolError):
-    """The parameters of a known method are wrong."""
+    """The parameters of a known method are invalid."""
 
     code = codes.INVALID_PARAMS
 
 
 class InvalidEnvelope(InvalidParams):
-    """The per-request `_meta` that a stateless revision demands is missing or wrong."""
+    """The `_meta` that stateless revisions require in each request is missing or invalid."""
 
 
 class InternalError(ProtocolError):
-    """The server failed; the message carries a correlation id and nothing else."""
+    """The server failed. The message contains only a correlation ID."""
 
     code = codes.INTERNAL_ERROR
 
 
 class ToolNotFound(ProtocolError):
-    """No tool has that name; the code depends on the revision."""
+    """No tool has this name. The error code depends on the revision."""
 
     code = codes.METHOD_NOT_FOUND
 
@@ -103,7 +103,7 @@ class ToolNotFound(ProtocolError):
 
 
 class InvalidToolName(ToolNotFound):
-    """No tool can have that name, as the server's rule for names says; a wrong parameter in every revision."""
+    """The name breaks the server's rule for tool names: invalid parameters in every revision."""
 
     code = codes.INVALID_PARAMS
 
@@ -112,7 +112,7 @@ class InvalidToolName(ToolNotFound):
 
 
 class PromptNotFound(ProtocolError):
-    """No prompt has that name."""
+    """No prompt has this name."""
 
     code = codes.INVALID_PARAMS
 
@@ -122,7 +122,7 @@ class PromptNotFound(ProtocolError):
 
 
 class ResourceNotFound(ProtocolError):
-    """Nothing is behind a URI; the code depends on the revision."""
+    """No resource has this URI. The error code depends on the revision."""
 
     code = codes.RESOURCE_NOT_FOUND
 
@@ -131,7 +131,7 @@ class ResourceNotFound(ProtocolError):
 
 
 class RequestCancelled(ProtocolError):
-    """The client cancelled the request, and its transport demands a response nevertheless."""
+    """The client cancelled the request, but its transport still requires a response."""
 
     code = codes.REQUEST_CANCELLED
 
@@ -146,7 +146,7 @@ class HeaderMismatch(ProtocolError):
 
 
 class MissingCapability(ProtocolError):
-    """The request cannot be finished without something that the client did not declare."""
+    """The request needs a capability that the client did not declare."""
 
     code = codes.MISSING_CAPABILITY
 
@@ -164,7 +164,7 @@ class UnsupportedVersion(ProtocolError):
 
 
 class ToolError(AxolotlError):
-    """What a tool raises to tell the model what went wrong; the message is public."""
+    """Raised by a tool to report a problem to the model. The message is public."""
 
     def __init__(self, message: str, *, meta: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -173,7 +173,7 @@ class ToolError(AxolotlError):
 
 
 class InvalidArguments(ToolError):
-    """The arguments do not fit the tool's input schema."""
+    """The arguments do not match the tool's input schema."""
 
 
 _NO_ANSWER = {
@@ -184,7 +184,7 @@ _NO_ANSWER = {
 
 
 class Declined(ToolError):
-    """A question stays unanswered: the user declined or cancelled it, or the client refused to ask."""
+    """A question was not answered: the user declined or cancelled it, or the client refused to ask."""
 
     def __init__(self, action: Literal["decline", "cancel", "refuse"], message: str | None = None) -> None:
         super().__init__(_NO_ANSWER[action] if message is None else message)
@@ -200,15 +200,15 @@ class ToolCancelled(ToolError):
 
 
 class ToolFailed(ToolError):
-    """The tool failed in a way that is not for the caller to see; the text names a correlation id."""
+    """The tool failed, and the cause is hidden from the caller. The text contains a correlation ID."""
 
 
 class ResultTooLarge(ToolError):
-    """The tool gave more than a result may hold; nothing of it is sent."""
+    """The result exceeds the size limit. Nothing of it is sent."""
 
     def __init__(self, size: int, max_bytes: int) -> None:
         super().__init__(
-            f"The result is too large: it has {size} bytes and may have {max_bytes}; ask for less",
+            f"The result is too large: {size} bytes, but at most {max_bytes} are allowed; ask for less",
             meta={"reason": "result_too_large", "bytes": size, "maxBytes": max_bytes},
         )
 
@@ -222,11 +222,11 @@ class Forbidden(Refused):
 
 
 class QuotaExceeded(Refused):
-    """The principal used up what it may use for now."""
+    """The principal has used up its quota for now."""
 
 
 class Overloaded(Refused):
-    """Too many calls are running; the same call may succeed later."""
+    """Too many calls are running. The same call may succeed later."""
 
     def __init__(self, message: str, retry_after_seconds: float) -> None:
         super().__init__(message, meta={"reason": "overloaded", "retryAfterMs": round(retry_after_seconds * 1000)})
@@ -234,8 +234,8 @@ class Overloaded(Refused):
 
 
 class InputRequired(BaseException):
-    """Leaves the code of a feature whose question has no answer yet.
+    """Ends the run of a feature whose question has not been answered yet.
 
-    Like a cancellation it is no `Exception`: code that handles errors does not see it, `finally` does. The code runs
-    again from its start when the answer is there.
+    Like a cancellation, it is not an `Exception`: error handlers do not catch it, but `finally` blocks run. The feature
+    runs again from the start when the answer has arrived.
     """

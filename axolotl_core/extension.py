@@ -1,4 +1,4 @@
-"""Extensions of the protocol that a server speaks."""
+"""`IExtension` and `Extension`: extensions of the protocol."""
 
 import re
 from abc import ABC
@@ -9,31 +9,31 @@ from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 
 ExtensionMethod: TypeAlias = Callable[[Mapping[str, Any], ToolContext], Awaitable[Mapping[str, Any]]]
-"""Answers a request: takes its parameters, gives its result."""
+"""Answers a request: takes its parameters and returns its result."""
 
 _LABEL: Final = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
 _IDENTIFIER: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9_.-]*[A-Za-z0-9])?")
 
 
 class IExtension(ABC):
-    """Something beyond the core of the protocol: clients see its identifier and settings, and may call its methods.
+    """An extension of the protocol. Clients see its identifier and settings, and can call its methods.
 
-    A client's own settings of the extension are `context.client_extension(identifier)`.
+    `context.client_extension(identifier)` returns the client's settings for the extension.
     """
 
     identifier: str
-    """A name below a domain of yours, as `com.example/receipts`."""
+    """A name under your own domain, such as `com.example/receipts`."""
     settings: Mapping[str, Any] = {}
-    """What clients are told about it."""
+    """The settings that clients see."""
 
     @property
     def methods(self) -> Mapping[str, ExtensionMethod]:
-        """The methods it adds to the protocol."""
+        """The methods that it adds to the protocol."""
         return {}
 
 
 class Extension(IExtension):
-    """An extension that is only announced, because what it is about happens in tools and resources."""
+    """An extension without methods, for extensions that consist of tools and resources."""
 
     def __init__(self, identifier: str, settings: Mapping[str, Any] | None = None) -> None:
         self.identifier = identifier
@@ -41,16 +41,16 @@ class Extension(IExtension):
 
 
 def check_extension(extension: Any) -> None:
-    """Look at an extension before it is announced.
+    """Check an extension before clients see it.
 
     Raises:
-        ConfigurationError: if it is none, or its identifier has not the form that the protocol demands.
+        ConfigurationError: if it is not an extension, or its identifier is invalid.
     """
     if isinstance(extension, type) and issubclass(extension, IExtension):
-        raise ConfigurationError(f"The role extensions holds the class {extension.__name__}: give it an instance")
+        raise ConfigurationError(f"The role extensions contains the class {extension.__name__}; use an instance")
     if not isinstance(extension, IExtension):
-        raise ConfigurationError(f"The role extensions holds {type(extension).__name__}, which is no IExtension")
+        raise ConfigurationError(f"The role extensions contains {type(extension).__name__}, which is not an IExtension")
     identifier = getattr(extension, "identifier", None)
     if not isinstance(identifier, str) or not _IDENTIFIER.fullmatch(identifier):
         kind = type(extension).__name__
-        raise ConfigurationError(f"{kind} has the identifier {identifier!r}: use a form like com.example/receipts")
+        raise ConfigurationError(f"{kind} has the identifier {identifier!r}; use one such as com.example/receipts")

@@ -1,4 +1,4 @@
-"""How a server finds out whether what it stands on is well."""
+"""`IHealthCheck` and `HealthStatus`: health checks of the things that a server depends on."""
 
 import re
 from abc import ABC, abstractmethod
@@ -10,65 +10,65 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 from axolotl_core.errors import ConfigurationError
 
 HealthState: TypeAlias = Literal["ok", "degraded", "failed"]
-"""Well; well enough to go on; not well enough to take calls."""
+"""Healthy; impaired, but able to serve calls; unable to serve calls."""
 
 HealthAspect: TypeAlias = Literal["readiness", "startup"]
-"""Whether a check decides again and again if calls may come, or once if the server has started.
+"""Whether a check affects readiness, again and again, or startup, once.
 
-There is none for liveness: a restart cures nothing that is wrong elsewhere.
+There is no aspect for liveness, because a restart does not repair a dependency.
 """
 
-OWN_CHECKS: Final = frozenset({"audit", "calls", "event_loop", "serving"})
-"""The names of what a server looks at itself."""
+BUILTIN_CHECKS: Final = frozenset({"audit", "calls", "event_loop", "serving"})
+"""The names of the built-in checks."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
 class HealthStatus:
-    """What a check has found."""
+    """The result of a health check."""
 
     state: HealthState = "ok"
     reason: str | None = None
-    """Why it is not well, in words that anybody may read who may ask: no addresses, no names of users, no secrets."""
+    """Why it is not healthy. Everybody who may probe the server can read it: no addresses, user names or secrets."""
 
     @classmethod
     def degraded(cls, reason: str) -> "HealthStatus":
-        """Say that something is wrong, but calls may come."""
+        """Report a problem that does not prevent calls."""
         return cls("degraded", reason)
 
     @classmethod
     def failed(cls, reason: str) -> "HealthStatus":
-        """Say that no calls should come."""
+        """Report a problem that prevents calls."""
         return cls("failed", reason)
 
 
 class IHealthCheck(ABC):
-    """Looks at one thing that the server needs, such as a database or a model that has to be loaded.
+    """Checks one dependency of the server, such as a database or a model that must be loaded.
 
-    One check never runs twice at once, and what it found is kept for `health.cache_seconds`: however often a server is
-    probed, what is behind it is not.
+    A check never runs twice at the same time, and its result is cached for `health.cache_seconds`. So frequent probes
+    do not put load on the dependency.
     """
 
     name: str
-    """What probes call it: up to 64 letters, digits, dots, dashes and underscores."""
+    """The name that probes show: up to 64 letters, digits, dots, dashes and underscores."""
     timeout_seconds: float = 2.0
-    """How long it may take before it counts as failed; less than the timeout of the probe."""
+    """After this time, the check has failed. Use less than the timeout of the probe."""
     affects: HealthAspect = "readiness"
 
     @abstractmethod
     async def check(self) -> HealthStatus | None:
-        """Look, on the event loop, and say what was found; None stands for well.
+        """Run the check on the event loop; None means healthy.
 
-        Whatever it raises means that the thing failed: the log has the error, a probe hears its type at most.
+        Any exception means that the check failed. It is logged; probes show its type at most.
         """
 
 
 def check_health_checks(checks: Sequence[Any]) -> None:
-    """Look at what the role `health_checks` holds before anything is served.
+    """Check the role `health_checks` before the server starts.
 
     Raises:
-        ConfigurationError: with everything that is wrong.
+        ConfigurationError: with all problems that were found.
     """
     findings = [finding for check in checks for finding in _faults_of(check)]
     names = [getattr(check, "name", None) for check in checks if isinstance(check, IHealthCheck)]
@@ -80,20 +80,20 @@ def check_health_checks(checks: Sequence[Any]) -> None:
 
 def _faults_of(check: Any) -> Iterator[str]:
     if isinstance(check, type) and issubclass(check, IHealthCheck):
-        yield f"The role health_checks holds the class {check.__name__}: give it an instance"
+        yield f"The role health_checks contains the class {check.__name__}; use an instance"
         return
     if not isinstance(check, IHealthCheck):
-        yield f"The role health_checks holds {type(check).__name__}, which is no IHealthCheck"
+        yield f"The role health_checks contains {type(check).__name__}, which is not an IHealthCheck"
         return
     kind, name = type(check).__name__, getattr(check, "name", None)
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        yield f"{kind} has the name {name!r}: use up to 64 letters, digits, dots, dashes and underscores"
-    elif name in OWN_CHECKS:
-        yield f"{kind} has the name {name!r}, which is one of the server's own checks: choose another"
+        yield f"{kind} has the name {name!r}; use up to 64 letters, digits, dots, dashes and underscores"
+    elif name in BUILTIN_CHECKS:
+        yield f"{kind} has the name {name!r}, which a built-in check has; choose another name"
     if not _is_duration(check.timeout_seconds):
-        yield f"{kind} has the timeout_seconds {check.timeout_seconds!r}: use a number above 0"
+        yield f"{kind} has timeout_seconds {check.timeout_seconds!r}; use a number above 0"
     if check.affects not in get_args(HealthAspect):
-        yield f"{kind} affects {check.affects!r}: use 'readiness' or 'startup'"
+        yield f"{kind} has affects {check.affects!r}; use 'readiness' or 'startup'"
 
 
 def _is_duration(value: object) -> bool:

@@ -75,7 +75,7 @@ def test_an_identifier_stands_below_a_domain(identifier: str) -> None:
 )
 def test_another_form_is_refused(identifier: Any) -> None:
     """The text has the identifier and a form to follow."""
-    with pytest.raises(ConfigurationError, match=r"Extension has the identifier .*: use a form like com\.example/rec"):
+    with pytest.raises(ConfigurationError, match=r"Extension has the identifier .*; use one such as com\.example/rec"):
         check_extension(Extension(identifier))
 
 
@@ -91,9 +91,9 @@ def test_an_extension_without_an_identifier_is_refused() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        pytest.param(Receipts, "the class Receipts: give it an instance", id="class"),
-        pytest.param("com.example/receipts", "holds str, which is no IExtension", id="text"),
-        pytest.param(None, "holds NoneType, which is no IExtension", id="nothing"),
+        pytest.param(Receipts, "the class Receipts; use an instance", id="class"),
+        pytest.param("com.example/receipts", "contains str, which is not an IExtension", id="text"),
+        pytest.param(None, "contains NoneType, which is not an IExtension", id="nothing"),
     ],
 )
 def test_what_is_no_extension_is_refused(value: Any, text: str) -> None:

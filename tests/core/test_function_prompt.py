@@ -159,7 +159,7 @@ def test_an_argument_must_be_made_of_text(annotation: Any) -> None:
         return str(value)
 
     probe.__annotations__["value"] = annotation
-    with pytest.raises(ConfigurationError, match="Prompt 'probe': value arrives as text and cannot be made of it"):
+    with pytest.raises(ConfigurationError, match="Prompt 'probe': value cannot be parsed from a string"):
         PromptRegistry([prompt(probe)])
 
 

@@ -250,7 +250,7 @@ class OfLists(IPrompt[Listed]):
         pytest.param(Nameless(), 'Nameless has no name: write name = "nameless" in the class', id="no-name"),
         pytest.param(Unfilled(), "class Unfilled(IPrompt[Arguments])", id="open"),
         pytest.param(OfNumbers(), "OfNumbers has no arguments model", id="no-model"),
-        pytest.param(OfLists(), "Prompt 'of-lists': names arrives as text and cannot be made of it", id="list"),
+        pytest.param(OfLists(), "Prompt 'of-lists': names cannot be parsed from a string", id="list"),
         pytest.param(Write, "register an instance, not the class", id="class"),
         pytest.param("write", "'write' is not a prompt: subclass IPrompt or use @prompt", id="text"),
     ],

@@ -110,7 +110,7 @@ def test_what_can_be_made_of_text_passes(annotation: Any, text: str) -> None:
 )
 def test_what_cannot_be_made_of_text_is_named(annotation: Any) -> None:
     """The text has the owner and the argument, and what to use."""
-    with pytest.raises(ConfigurationError, match="Probe: value arrives as text and cannot be made of it; use str, int"):
+    with pytest.raises(ConfigurationError, match="Probe: value cannot be parsed from a string; use str, int"):
         check_textual("Probe", schema_with(annotation))
 
 
@@ -144,14 +144,16 @@ def test_a_list_of_texts_needs_a_list(annotation: Any) -> None:
 )
 def test_what_cannot_be_made_of_a_list_is_named(annotation: Any) -> None:
     """A single text is no list, and neither is a list of anything else."""
-    with pytest.raises(ConfigurationError, match="Probe: value arrives as a list of texts; use a list of str, int"):
+    with pytest.raises(ConfigurationError, match="Probe: value cannot be parsed from strings; use a list of str, int"):
         check_textual("Probe", schema_with(annotation), lists={"value"})
 
 
 @pytest.mark.parametrize("root", [RootModel[str], RootModel[list[str]]])
 def test_arguments_must_have_names(root: Any) -> None:
     """A model without fields of its own can be filled by nobody."""
-    with pytest.raises(ConfigurationError, match="Probe: arguments have names; use a model with a field for each"):
+    with pytest.raises(
+        ConfigurationError, match="Probe: arguments need names; use a model with one field per argument"
+    ):
         check_textual("Probe", schema_of(root, "validation"))
 
 

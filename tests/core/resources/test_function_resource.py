@@ -210,7 +210,7 @@ def test_what_does_not_fit_is_refused_at_once(uri: Any, options: dict[str, Any],
     [
         pytest.param("a://{other}", "other is in the template, but not in the variables", id="other"),
         pytest.param("a://b{?name}", "name may be absent from a URI; give it a default", id="no-default"),
-        pytest.param("a://{name*}", "name arrives as a list of texts", id="list"),
+        pytest.param("a://{name*}", "name cannot be parsed from strings", id="list"),
         pytest.param("a://{name", "'{' has no partner", id="malformed"),
     ],
 )

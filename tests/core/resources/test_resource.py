@@ -194,11 +194,9 @@ class Both(Fixed, Echo[Named]):  # type: ignore[misc]
         pytest.param(template("a://b{/name}"), "name may be absent", id="segment"),
         pytest.param(template("a://b{#name}"), "name may be absent", id="fragment"),
         pytest.param(template("a://b{/name*}", Listed), "name may be absent", id="segments"),
-        pytest.param(template("a://{name*}"), "name arrives as a list of texts", id="text-for-a-list"),
-        pytest.param(
-            template("a://{name}", Listed), "name arrives as text and cannot be made of it", id="list-for-text"
-        ),
-        pytest.param(template("a://{name}", Nested), "name arrives as text and cannot be made of it", id="model"),
+        pytest.param(template("a://{name*}"), "name cannot be parsed from strings", id="text-for-a-list"),
+        pytest.param(template("a://{name}", Listed), "name cannot be parsed from a string", id="list-for-text"),
+        pytest.param(template("a://{name}", Nested), "name cannot be parsed from a string", id="model"),
         pytest.param(
             template("a://{name}", unscreened=frozenset({"nam"})),
             "unscreened names nam, which is no variable",

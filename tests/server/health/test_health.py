@@ -321,15 +321,15 @@ class Nameless(IHealthCheck):
 @pytest.mark.parametrize(
     ("checks", "finding"),
     [
-        ([Nameless], "The role health_checks holds the class Nameless: give it an instance"),
-        ([object()], "The role health_checks holds object, which is no IHealthCheck"),
-        ([Nameless()], "Nameless has the name None: use up to 64 letters"),
-        ([Found("a b")], "Found has the name 'a b': use up to 64 letters"),
-        ([Found("audit")], "Found has the name 'audit', which is one of the server's own checks"),
+        ([Nameless], "The role health_checks contains the class Nameless; use an instance"),
+        ([object()], "The role health_checks contains object, which is not an IHealthCheck"),
+        ([Nameless()], "Nameless has the name None; use up to 64 letters"),
+        ([Found("a b")], "Found has the name 'a b'; use up to 64 letters"),
+        ([Found("audit")], "Found has the name 'audit', which a built-in check has"),
         ([Found("a"), Found("a")], "Two health checks have the same name: 'a'"),
-        ([Found("a", timeout_seconds=0)], "Found has the timeout_seconds 0: use a number above 0"),
-        ([Found("a", timeout_seconds=True)], "Found has the timeout_seconds True"),
-        ([Found("a", affects="liveness")], "Found affects 'liveness': use 'readiness' or 'startup'"),
+        ([Found("a", timeout_seconds=0)], "Found has timeout_seconds 0; use a number above 0"),
+        ([Found("a", timeout_seconds=True)], "Found has timeout_seconds True"),
+        ([Found("a", affects="liveness")], "Found has affects 'liveness'; use 'readiness' or 'startup'"),
     ],
 )
 async def test_wrong_checks(checks: list[Any], finding: str) -> None:
