@@ -1,4 +1,4 @@
-"""Tools that run on the event loop, in the task of their call."""
+"""`ILayer`, `Invoke`, `ToolCall`, and the functions that compose layers around a feature."""
 
 import logging
 from abc import ABC, abstractmethod
@@ -13,23 +13,23 @@ _log = logging.getLogger("axolotl")
 
 
 class ITask(Protocol):
-    """What runs a call and can be told to stop."""
+    """The task that runs a call."""
 
     def cancel(self) -> object:
-        """Ask the running code to end."""
+        """Cancel the running code."""
         ...
 
 
 class IOverseer(Protocol):
-    """What looks after calls that were told to stop."""
+    """Watches calls that were stopped."""
 
     def stopped(self, call: "ToolCall") -> None:
-        """See to it that the caller is answered in time, whether the code ends or not."""
+        """Make sure that the caller is answered in time, even if the code does not end."""
         ...
 
 
 class ToolCall(ToolContext, eq=False, kw_only=True):
-    """One call, as the layers see it: the context plus what only the framework needs."""
+    """A call as layers see it: the context, and state that only the framework needs."""
 
     spec: FeatureSpec
     raw: bytes
@@ -37,53 +37,53 @@ class ToolCall(ToolContext, eq=False, kw_only=True):
     overseer: IOverseer | None = None
     arguments: Any = None
     lingers: "Callable[[Callable[[], object]], object] | None" = None
-    """Set by what runs the code where the code goes on after the call has ended, as in a thread that cannot be
-    stopped: has a callback called when the code has ended too. Whoever counts running code waits for that."""
+    """Set if the code keeps running after the call has ended, for example in a thread that cannot be stopped. Takes a
+    callback that is called when the code has ended. Layers that count running code wait for it."""
     reference: str | None = None
-    """What the log, the record and an answer that hides an error call this call by, where there is a record."""
+    """Identifies the call in the log, in its audit record and in a reply that hides an error."""
     failure: BaseException | None = None
-    """What the call ended with instead of an output."""
+    """The exception that ended the call."""
     abandoned: bool = False
-    """Whether the caller was answered although the code has not ended."""
+    """Whether the caller was answered although the code is still running."""
     extend: "Callable[[ToolCall], object] | None" = None
-    """Set by the deadline where progress moves it."""
+    """Extends the deadline, if progress does that."""
     queued_seconds: float = 0.0
-    """How long the call waited for a place."""
+    """How long the call waited in a queue."""
     _on_abandon: "list[Callable[[], object]] | None" = None
 
     def stop(self, reason: CancelReason) -> None:
-        """End the call for `reason`, unless something ended it before."""
+        """Stop the call, unless it was stopped already."""
         if self.cancellation.cancel(reason):
             self.task.cancel()
             if self.overseer is not None:
                 self.overseer.stopped(self)
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell a caller that asked for it how far the work is, and move the deadline where progress does."""
+        """Report progress to the caller, if it asked for that, and extend the deadline if progress does that."""
         self.caller.report_progress(progress, total, message)
         if self.extend is not None:
             self.extend(self)
 
     def when_abandoned(self, callback: Callable[[], object]) -> None:
-        """Have something done when the caller is answered without waiting for the code.
+        """Register a callback for the case that the caller is answered while the code is still running.
 
-        A layer whose work must be done before the answer, such as a record, does it here: the code that it awaits may
-        never return.
+        A layer that must do something before the reply, such as writing a record, does it here, because the code that
+        it awaits may never return.
         """
         self._on_abandon = [*(self._on_abandon or ()), callback]
 
     def abandon(self) -> None:
-        """Leave the code to itself; what the layers have to do before the answer is done now, the innermost first."""
+        """Abandon the code, and run the callbacks of the layers, the innermost first."""
         self.abandoned = True
         for callback in reversed(self._on_abandon or ()):
             try:
                 callback()
             except Exception:
-                _log.exception("what a layer does when a call is abandoned failed")
+                _log.exception("a layer failed to handle an abandoned call")
 
 
 Invoke: TypeAlias = Callable[[ToolCall], Awaitable[Any]]
-"""Runs a call and gives the output."""
+"""Runs a call and returns its output."""
 
 
 class ILayer(ABC):
@@ -91,23 +91,23 @@ class ILayer(ABC):
 
     @abstractmethod
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put this concern around `call_next`; a layer that does not concern it returns `call_next` itself."""
+        """Wrap `call_next`, or return it unchanged if the layer does not apply to this feature."""
 
 
 def fold(layers: Sequence[ILayer], spec: FeatureSpec, innermost: Invoke) -> tuple[Invoke, tuple[ILayer, ...]]:
-    """Compose the layers around a feature, the first outermost; answers also which of them concern it."""
+    """Compose layers around a feature, the first outermost. Return also the layers that apply to it."""
     invoke = innermost
-    concerned: list[ILayer] = []
+    applied: list[ILayer] = []
     for layer in reversed(layers):
         wrapped = layer.wrap(spec, invoke)
         if wrapped is not invoke:
-            concerned.insert(0, layer)
+            applied.insert(0, layer)
         invoke = wrapped
-    return invoke, tuple(concerned)
+    return invoke, tuple(applied)
 
 
 def run_in_place(spec: FeatureSpec) -> Invoke:
-    """Await the tool in place."""
+    """Run features directly on the event loop, in the task of their call."""
     execute = spec.feature.execute
 
     def invoke(call: ToolCall) -> Awaitable[Any]:

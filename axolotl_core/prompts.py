@@ -1,4 +1,4 @@
-"""`@prompt`: a function or a method as a prompt, its arguments read from its signature."""
+"""Prompts: `IPrompt`, `PromptMessage`, `@prompt` and `prompts_of`."""
 
 import inspect
 from abc import abstractmethod
@@ -19,19 +19,19 @@ from axolotl_core.features.function_feature import FeatureOptions, check_functio
 ArgumentsT = TypeVar("ArgumentsT")
 _ROLES: Final = ("user", "assistant")
 
-_SINGLE: Final = (str, bytes, bytearray, memoryview)
-"""Sequences that are one thing, right or wrong, and not several."""
+_NOT_LISTS: Final = (str, bytes, bytearray, memoryview)
+"""Sequences that are a single value, even if it is invalid."""
 
 
 class PromptMessage(msgspec.Struct, frozen=True):
-    """One message of a prompt: who says it, and what."""
+    """One message of a prompt: its role and content."""
 
     role: Literal["user", "assistant"]
     content: ContentBlock
 
 
 class PromptResult(msgspec.Struct, frozen=True):
-    """A whole answer, for prompts that decide about every part of it."""
+    """A complete result, for prompts that control every part of it."""
 
     messages: Sequence[PromptMessage]
     description: str | None = None
@@ -40,14 +40,14 @@ class PromptResult(msgspec.Struct, frozen=True):
 
 _Part: TypeAlias = str | ContentBlock | PromptMessage
 PromptOutput: TypeAlias = _Part | Sequence[_Part] | PromptResult
-"""What a prompt may give: text and content blocks become messages of the user."""
+"""The possible outputs of a prompt. Strings and content blocks become messages of the user."""
 
 
 class IPrompt(ICompletable, Generic[ArgumentsT]):
     """A typed prompt: `class Review(IPrompt[ReviewArguments])` with a name, a description and `render`.
 
-    Its arguments are a pydantic model (`NoArguments` for none); they arrive as text and are converted, so that its
-    fields may be of type str, int, float, bool, a date, a Literal or an Enum.
+    Its arguments are a pydantic model (`NoArguments` for none). They arrive as strings and are converted, so the fields
+    can be of type str, int, float, bool, date, Literal or Enum.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -56,38 +56,38 @@ class IPrompt(ICompletable, Generic[ArgumentsT]):
         if models is not None:
             (cls.input_model,) = models
         elif not hasattr(cls, "input_model") and "render" in cls.__dict__ and not open_parameters(cls):
-            raise TypeError(f"Say which arguments {cls.__name__} takes: class {cls.__name__}(IPrompt[Arguments])")
+            raise TypeError(f"Declare the arguments of {cls.__name__}: class {cls.__name__}(IPrompt[Arguments])")
 
     @abstractmethod
     async def render(self, arguments: ArgumentsT, context: ToolContext) -> PromptOutput:
-        """Write the messages.
+        """Render the messages.
 
         Raises:
-            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+            ToolError: to report a problem to the caller. Any other exception is logged and hidden.
         """
 
     async def execute(self, arguments: Any, context: ToolContext) -> PromptResult:
-        """Render, and bring whatever comes into one form."""
+        """Render the prompt and normalize the output."""
         return prompt_result(await self.render(arguments, context))
 
 
 def prompt_result(output: Any) -> PromptResult:
-    """Make messages of what a prompt gave.
+    """Normalize the output of a prompt.
 
     Raises:
-        TypeError: if it gave something that is no message.
+        TypeError: if it contains anything but strings, content blocks and messages.
     """
     if isinstance(output, PromptResult):
         return msgspec.structs.replace(output, messages=tuple(map(_message, output.messages)))
-    parts = output if isinstance(output, Sequence) and not isinstance(output, _SINGLE) else (output,)
+    parts = output if isinstance(output, Sequence) and not isinstance(output, _NOT_LISTS) else (output,)
     return PromptResult(tuple(map(_message, parts)))
 
 
 def check_prompt(prompt: Any) -> None:
-    """Look at a prompt before it is registered.
+    """Check a prompt before it is registered.
 
     Raises:
-        ConfigurationError: if something is missing; the text says what to write.
+        ConfigurationError: if the prompt is incomplete.
     """
     kind = type(prompt).__name__
     if not isinstance(prompt, IPrompt):
@@ -108,14 +108,14 @@ def _message(part: Any) -> PromptMessage:
         return PromptMessage("user", TextContent(part))
     if isinstance(part, BLOCKS):
         return PromptMessage("user", part)
-    raise TypeError(f"a prompt gives texts, content blocks or messages, not {type(part).__name__}")
+    raise TypeError(f"a prompt returns strings, content blocks or messages, not {type(part).__name__}")
 
 
 def _checked(message: PromptMessage) -> PromptMessage:
     if message.role not in _ROLES:
-        raise TypeError(f"a message of a prompt is from {' or '.join(_ROLES)}, not from {message.role!r}")
+        raise TypeError(f"the role of a prompt message is {' or '.join(_ROLES)}, not {message.role!r}")
     if not isinstance(message.content, BLOCKS):
-        raise TypeError(f"a message of a prompt holds a content block, not {type(message.content).__name__}")
+        raise TypeError(f"a prompt message contains a content block, not {type(message.content).__name__}")
     return message
 
 
@@ -124,14 +124,14 @@ R = TypeVar("R")
 
 
 class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
-    """The prompt that `@prompt` makes; calling it calls the function."""
+    """The prompt that `@prompt` creates. Calling it calls the function."""
 
     collector = "prompts_of"
 
     def __init__(self, function: Callable[P, R], options: FeatureOptions, *, bound: bool = True) -> None:
         super().__init__(function, options, bound=bound)
         if self.streams:
-            self.returned = list  # each text that a generator yields is a message, not a piece of one
+            self.returned = list  # each string that a generator yields is a message of its own
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionPrompt[..., R]":
         if instance is None or self._bound:
@@ -141,12 +141,10 @@ class FunctionPrompt(CompletableFunction[P, R], IPrompt[dict[str, Any]]):
         return method
 
     async def render(self, arguments: dict[str, Any], context: ToolContext) -> PromptOutput:
-        """Call the function."""
         output: PromptOutput = await CompletableFunction.execute(self, arguments, context)
         return output
 
     async def execute(self, arguments: dict[str, Any], context: ToolContext) -> PromptResult:
-        """Call the function, and bring whatever comes into one form."""
         return prompt_result(await self.render(arguments, context))
 
 
@@ -155,10 +153,10 @@ def prompt(function: Callable[P, R], /) -> FunctionPrompt[P, R]: ...
 @overload
 def prompt(**options: Unpack[FeatureOptions]) -> Callable[[Callable[P, R]], FunctionPrompt[P, R]]: ...
 def prompt(function: Callable[P, R] | None = None, /, **options: Unpack[FeatureOptions]) -> Any:
-    """Make a prompt of a function or a method; its parameters are the prompt's arguments.
+    """Turn a function or method into a prompt. Its parameters are the prompt's arguments.
 
     Raises:
-        ConfigurationError: if the signature is none that a caller can fill by name, or there is no such option.
+        ConfigurationError: if a parameter cannot be passed by name, or an option does not exist.
     """
     check_options("prompt", options, FeatureOptions.__annotations__)
 
@@ -170,5 +168,5 @@ def prompt(function: Callable[P, R] | None = None, /, **options: Unpack[FeatureO
 
 
 def prompts_of(instance: object) -> tuple[FunctionPrompt[..., Any], ...]:
-    """Collect the `@prompt` methods of an object, bound to it, in the order of their definition."""
+    """Return the `@prompt` methods of an object, bound to it, in the order of their definition."""
     return features_of(instance, FunctionPrompt)

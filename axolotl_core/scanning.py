@@ -1,4 +1,4 @@
-"""Attribute-driven registration: collect every tool, prompt or resource that a package defines."""
+"""`scan`, `scan_prompts` and `scan_resources`: features found in the modules of a package."""
 
 import importlib
 import inspect
@@ -20,46 +20,43 @@ _OPTIONAL = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 def scan(package: str, /, **dependencies: Any) -> tuple[ITool[Any, Any], ...]:
     """Collect the `ITool` subclasses and `@tool` functions of a package and the modules below it.
 
-    A class is made with those of the `dependencies` that its constructor names, so that a container can say
-    `providers.Callable(scan, "acme.tools", repository=repository)`. Only what a module defines itself counts,
-    not what it imports.
+    The constructor of a class receives those of the `dependencies` that it has parameters for. In a container, write
+    `providers.Callable(scan, "acme.tools", repository=repository)`. Features that a module only imports are ignored.
 
     Raises:
-        ConfigurationError: if the package is not there, or a constructor needs something that was not given.
+        ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
     return tuple(_Scan("scan", (ITool,), dependencies).features_in(package))
 
 
 def scan_prompts(package: str, /, **dependencies: Any) -> tuple[IPrompt[Any], ...]:
-    """Collect the `IPrompt` subclasses and `@prompt` functions of a package, as `scan` does with tools.
+    """Collect the `IPrompt` subclasses and `@prompt` functions of a package, as `scan` does for tools.
 
     Raises:
-        ConfigurationError: if the package is not there, or a constructor needs something that was not given.
+        ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
     return tuple(_Scan("scan_prompts", (IPrompt,), dependencies).features_in(package))
 
 
 def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IResourceTemplate[Any], ...]:
-    """Collect the `IResource` and `IResourceTemplate` subclasses and `@resource` functions, as `scan` does with tools.
+    """Collect the `IResource` and `IResourceTemplate` subclasses and `@resource` functions, as `scan` does for tools.
 
     Raises:
-        ConfigurationError: if the package is not there, or a constructor needs something that was not given.
+        ConfigurationError: if the package does not exist, or a constructor needs a dependency that is missing.
     """
     return tuple(_Scan("scan_resources", (IResource, IResourceTemplate), dependencies).features_in(package))
 
 
 @dataclass(frozen=True, slots=True)
 class _Scan:
-    """One search: what is asked for, under which name, and what constructors may be given."""
-
     name: str
     kinds: tuple[type, ...]
     dependencies: Mapping[str, Any]
 
     def features_in(self, package: str) -> Iterator[Any]:
         for module in self._modules(package):
-            once = {id(value): value for value in vars(module).values()}  # a second name is no second feature
-            for value in once.values():
+            distinct = {id(value): value for value in vars(module).values()}  # a feature can have several names
+            for value in distinct.values():
                 if self._is_function(value) and value.function.__module__ == module.__name__:
                     yield value
                 elif self._is_class(value) and value.__module__ == module.__name__:
@@ -71,7 +68,7 @@ class _Scan:
         except ModuleNotFoundError as error:
             if error.name is None or not f"{package}.".startswith(f"{error.name}."):
                 raise
-            raise ConfigurationError(f"{self.name}({package!r}): there is no module {error.name!r}") from error
+            raise ConfigurationError(f"{self.name}({package!r}): module {error.name!r} does not exist") from error
         yield root
         for entry in pkgutil.walk_packages(getattr(root, "__path__", ()), f"{package}."):
             yield importlib.import_module(entry.name)
@@ -80,7 +77,7 @@ class _Scan:
         return isinstance(value, FunctionFeature) and isinstance(value, self.kinds)
 
     def _is_class(self, value: Any) -> bool:
-        """Tell a class that can be made from an abstract one and from one that still lacks type arguments."""
+        """Whether a value is a class that is neither abstract nor generic."""
         if not inspect.isclass(value) or not issubclass(value, self.kinds):
             return False
         return not inspect.isabstract(value) and not getattr(value, "__parameters__", ())

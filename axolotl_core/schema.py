@@ -1,4 +1,4 @@
-"""JSON Schema (2020-12) from types, without the noise a model has no use for."""
+"""JSON Schema (2020-12) generated from Python types."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -9,19 +9,17 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode
 from pydantic_core import core_schema
 
-_REMEMBERED: Final = 4096
-
 JsonSchema: TypeAlias = dict[str, Any]
 
-
+_CACHE_SIZE: Final = 4096
 _METHOD_NAMES: dict[Any, str] = {}
 
 
 class SchemaGenerator(GenerateJsonSchema):
-    """Leaves out the titles that only repeat a field's or a class's name: they cost a model tokens."""
+    """Generates schemas without titles that only repeat the name of a field or class, because titles cost tokens."""
 
     def build_schema_type_to_method(self) -> Any:
-        """Bind the methods by names found once: pydantic looks all of them up for each schema it makes."""
+        """Look up the names of the methods once. Pydantic does that for each schema."""
         if not _METHOD_NAMES:
             found = super().build_schema_type_to_method()
             _METHOD_NAMES.update({kind: method.__name__ for kind, method in found.items()})
@@ -33,7 +31,7 @@ class SchemaGenerator(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchema:
         result = _untitled(super().model_schema(schema), schema["cls"])
         if self.mode == "validation" and schema["cls"].model_config.get("extra") == "ignore":
-            result["additionalProperties"] = True  # said in so many words; pydantic writes nothing for it
+            result["additionalProperties"] = True  # pydantic leaves this out
         return result
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchema:
@@ -46,7 +44,7 @@ class SchemaGenerator(GenerateJsonSchema):
         result = super().generate(schema, mode)
         for candidate in (result, *result.get("$defs", {}).values()):
             if "enum" in candidate:
-                candidate.pop("title", None)  # an enum's name, which pydantic adds last of all
+                candidate.pop("title", None)  # the name of the class, which pydantic adds last
         return result
 
 
@@ -57,12 +55,12 @@ def _untitled(schema: JsonSchema, kind: type | None) -> JsonSchema:
 
 
 def adapter_of(kind: Any) -> TypeAdapter[Any]:
-    """Give what validates and writes a type, made once for all tools that use it."""
+    """Return the adapter that validates and serializes a type. Tools share it."""
     return _adapter(kind) if _is_hashable(kind) else TypeAdapter(kind)
 
 
 def schema_of(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
-    """Describe a type as it is read (`validation`) or written (`serialization`); the answer is shared."""
+    """Describe a type for `validation` or `serialization`. Do not change the result, which is cached."""
     return _schema(kind, mode) if _is_hashable(kind) else _describe(TypeAdapter(kind), mode)
 
 
@@ -76,12 +74,12 @@ def schemas_of(
     return [schemas[number, mode] for number, *_ in inputs], shared.get("$defs", {})
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _schema(kind: Any, mode: JsonSchemaMode) -> JsonSchema:
     return _describe(_adapter(kind), mode)
 
@@ -99,26 +97,26 @@ def _is_hashable(kind: Any) -> bool:
 
 
 def _with_own_root(schema: JsonSchema) -> JsonSchema:
-    """Repeat at the root what a recursive type's root refers to: clients look for its `type` there."""
+    """Copy the definition of a recursive type to the root, where clients look for `type`."""
     name = schema.get("$ref", "").removeprefix("#/$defs/")
     definition = schema.get("$defs", {}).get(name, {})
     return {**definition, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
 def object_schemas(schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Walk the object schemas that models made: the root and the definitions."""
+    """Find the object schemas of models: the root and the definitions."""
     for candidate in (schema, *schema.get("$defs", {}).values()):
         if isinstance(candidate, dict) and candidate.get("type") == "object" and "properties" in candidate:
             yield candidate
 
 
 def admits_extra(schema: Mapping[str, Any]) -> bool:
-    """Tell whether a model in the schema says itself that unknown fields may pass."""
+    """Whether a model in the schema accepts unknown fields explicitly."""
     return any(candidate.get("additionalProperties", False) is not False for candidate in object_schemas(schema))
 
 
 def closed(schema: JsonSchema) -> JsonSchema:
-    """Refuse unknown fields, in the root and in every definition."""
+    """Forbid unknown fields in the root and in every definition."""
     result = deepcopy(schema)
     for candidate in object_schemas(result):
         candidate["additionalProperties"] = False
@@ -126,7 +124,7 @@ def closed(schema: JsonSchema) -> JsonSchema:
 
 
 def wrapped(schema: JsonSchema) -> JsonSchema:
-    """Put a schema whose root is no object under the property `result`, for revisions that demand an object."""
+    """Put a schema whose root is not an object under the property `result`, for revisions that require an object."""
     inner = deepcopy(schema)
     definitions = inner.pop("$defs", None)
     outer: JsonSchema = {"type": "object", "properties": {"result": inner}, "required": ["result"]}

@@ -1,4 +1,4 @@
-"""Functions as prompts and resource templates, whose arguments other functions complete."""
+"""`Completion`, `ICompletable`, and completers for functions."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -12,12 +12,12 @@ from axolotl_core.features.function_feature import FunctionFeature, parameters_s
 from axolotl_core.schema import JsonSchema, admits_extra, schema_of
 
 MAX_VALUES: Final = 100
-"""How many suggestions the protocol lets one answer hold."""
+"""The maximum number of suggestions in one reply, by the protocol."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Suggestions, the best first; `total` says how many there are in all, where that is known."""
+    """Suggestions, the best first. `total` is the number of all suggestions, if it is known."""
 
     values: Sequence[str]
     total: int | None = None
@@ -26,18 +26,18 @@ class Completion:
 
 CompletionOutput: TypeAlias = Completion | Sequence[str]
 Completer: TypeAlias = Callable[..., CompletionOutput | Awaitable[CompletionOutput]]
-"""Takes what was typed so far and, if it names a parameter `known`, the arguments that are filled in already."""
+"""Takes the text typed so far and, if it has a parameter `known`, the arguments that are already filled in."""
 
 
 def completion_of(output: CompletionOutput) -> Completion:
-    """Cut an answer to what the protocol allows, and say that there was more.
+    """Limit suggestions to the number that the protocol allows.
 
     Raises:
-        TypeError: if it is one text, which would be taken for a list of letters.
+        TypeError: if they are a string instead of a list.
     """
     completion = output if isinstance(output, Completion) else Completion(output)
     if isinstance(completion.values, str):
-        raise TypeError("a completer gives a list of texts, not one text")
+        raise TypeError("a completer returns a list of strings, not a string")
     values = tuple(completion.values)
     if len(values) <= MAX_VALUES:
         return replace(completion, values=values)
@@ -46,33 +46,33 @@ def completion_of(output: CompletionOutput) -> Completion:
 
 
 def choices_in(schema: JsonSchema, value: str) -> Sequence[str]:
-    """Suggest from what a schema admits: the members of an enumeration, or true and false; for a list, its items."""
+    """Suggest the values that a schema allows: of an enumeration, a boolean, or the items of a list."""
     wanted = value.casefold()
     choices = [choice for choice in _choices(schema) if wanted in choice.casefold()]
     return sorted(choices, key=lambda choice: not choice.casefold().startswith(wanted))
 
 
 async def run_completer(completer: Completer, value: str, known: Mapping[str, str]) -> CompletionOutput:
-    """Call a completer with as much as it wants to know."""
+    """Call a completer, with `known` if it has that parameter."""
     takes_known = "known" in inspect.signature(completer).parameters
     output = completer(value, known=known) if takes_known else completer(value)
     return await output if inspect.isawaitable(output) else output
 
 
 def check_completer(completer: Completer, argument: str, known: Sequence[str]) -> None:
-    """Look at what completes an argument.
+    """Check that a completer completes an argument that exists.
 
     Raises:
-        ConfigurationError: if there is no such argument.
+        ConfigurationError: if it does not.
     """
     if argument not in known:
-        has = ", ".join(known) or "none"
         name = getattr(completer, "__name__", repr(completer))
-        raise ConfigurationError(f"{name} completes {argument!r}, which is no argument; there are: {has}")
+        known_names = ", ".join(known) or "none"
+        raise ConfigurationError(f"{name} completes {argument!r}, which is not an argument; arguments: {known_names}")
 
 
 def bound_to(instance: object, completer: Completer) -> Completer:
-    """Bind a completer that is a method to the object of its prompt or resource."""
+    """Bind a completer that is a method to an object."""
     takes_self = next(iter(inspect.signature(completer).parameters), None) == "self"
     return cast(Completer, completer.__get__(instance)) if takes_self else completer
 
@@ -90,12 +90,12 @@ def _choices(schema: JsonSchema) -> list[str]:
 
 
 class ICompletable(IFeature):
-    """What prompts and templates of resources have in common: named arguments that are made of text."""
+    """Base of prompts and resource templates: features with named arguments that arrive as strings."""
 
     async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
-        """Suggest values for an argument of which `value` was typed; `known` are the other arguments so far.
+        """Suggest values for an argument. `value` is the text typed so far, `known` the other arguments.
 
-        Without an override the arguments that are a Literal, an Enum or a bool complete themselves.
+        By default, arguments of type Literal, Enum or bool are completed from their type.
         """
         return choices_in(property_of(self.arguments_schema, argument), value)
 
@@ -105,7 +105,6 @@ class ICompletable(IFeature):
         return schema_of(self.input_model, "validation")
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Compile what turns texts into the model of the arguments."""
         forbid_extra = not admits_extra(self.arguments_schema)
         return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
 
@@ -116,17 +115,17 @@ CompleterT = TypeVar("CompleterT", bound=Completer)
 
 
 class CompletableFunction(FunctionFeature[P, R], ICompletable):
-    """A function whose arguments have completers."""
+    """A function as a prompt or resource template, with completers for its arguments."""
 
     def __init__(self, function: Callable[P, R], options: Mapping[str, Any], *, bound: bool = True) -> None:
         super().__init__(function, options, bound=bound)
         self.completers: dict[str, Completer] = {}
 
     def completes(self, argument: str) -> Callable[[CompleterT], CompleterT]:
-        """Let the decorated function suggest values for an argument; it takes what was typed so far.
+        """Use the decorated function to complete an argument. It takes the text typed so far.
 
         Raises:
-            ConfigurationError: if there is no such argument.
+            ConfigurationError: if the argument does not exist.
         """
 
         def decorate(completer: CompleterT) -> CompleterT:
@@ -137,7 +136,6 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
         return decorate
 
     async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> CompletionOutput:
-        """Ask the completer of an argument; one that has none completes itself if it can."""
         completer = self.completers.get(argument)
         if completer is None:
             return await super().complete(argument, value, known)
@@ -145,14 +143,13 @@ class CompletableFunction(FunctionFeature[P, R], ICompletable):
 
     @property
     def arguments_schema(self) -> JsonSchema:
-        """The schema of the function's parameters."""
         return parameters_schema(self.signature.parameters)
 
     def completers_for(self, instance: object) -> dict[str, Completer]:
-        """Give the completers bound to an object, for a method of it."""
+        """Return the completers, bound to the object of a method."""
         return {argument: bound_to(instance, completer) for argument, completer in self.completers.items()}
 
     @property
     def completes_without_waiting(self) -> bool:
-        """Whether a completer is a plain function, which may block and therefore runs in a worker thread."""
+        """Whether a completer is a plain function, which may block and so runs in a worker thread."""
         return any(not inspect.iscoroutinefunction(completer) for completer in self.completers.values())

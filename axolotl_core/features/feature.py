@@ -1,4 +1,4 @@
-"""What a class gives for the type parameters of a generic base, also through generic classes in between."""
+"""`IFeature`, the common base of tools, prompts and resources, and type arguments of generic subclasses."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -11,17 +11,17 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Icon
 
 Execution: TypeAlias = Literal["loop", "thread", "process"]
-"""Where a feature's code runs: on the event loop, in a worker thread, or in a worker process that can be ended."""
+"""Where a feature's code runs: on the event loop, in a worker thread, or in a tool process, which can be killed."""
 
 Kind: TypeAlias = Literal["tool", "prompt", "resource", "completion", "extension"]
-"""What a caller asked for; a resource that a template made is a resource like any other."""
+"""The kind of a feature. A resource from a template is a `resource`, too."""
 
 
 class IFeature(ABC):
-    """Something that a server offers and a caller can have run.
+    """Something that a server offers and a caller can run.
 
-    Teams subclass `ITool`, `IPrompt`, `IResource` or `IResourceTemplate`. Everything the server does around the code
-    of a feature (layers, deadlines, threads, cancellation) it does for all of them in the same way.
+    Subclass `ITool`, `IPrompt`, `IResource` or `IResourceTemplate`. Layers, deadlines, threads and cancellation work in
+    the same way for all of them.
     """
 
     name: str
@@ -32,44 +32,44 @@ class IFeature(ABC):
     tags: frozenset[str] = frozenset()
 
     timeout_seconds: float | None = None
-    """The deadline of a call; the server's default where it is None."""
+    """The time limit of a call; None for the server's default."""
     max_timeout_seconds: float | None = None
-    """Lets every report of progress start the deadline anew, up to this time after the start of the call."""
+    """Each progress report restarts the time limit, up to this time after the start of the call."""
     max_concurrency: int | None = None
-    """How many calls may run at once; no limit of its own where it is None."""
+    """How many calls may run at the same time; None for no limit."""
     queue_limit: int | None = None
-    """How many more calls may wait for their turn; the server's default where it is None."""
+    """How many more calls may wait; None for the server's default."""
     queue_timeout_seconds: float | None = None
-    """How long they may wait; the server's default where it is None."""
+    """How long a call may wait; None for the server's default."""
     pool: str | None = None
-    """A group whose worker threads, or whose processes, it shares with everything that names the same one; without one
-    it runs in the server's threads, or in processes of its own."""
+    """The name of a pool of worker threads or tool processes, shared by all features with the same `pool`. None for the
+    server's threads, or for separate processes."""
     max_result_bytes: int | None = None
-    """How large a result may be; the server's default where it is None."""
+    """The maximum size of a result; None for the server's default."""
     scopes: frozenset[str] = frozenset()
-    """What a caller must have been granted to use it, where an authorizer looks at that."""
+    """The scopes that a caller needs, if an authorizer checks them."""
     cost: float = 1.0
-    """How much of a quota one call uses up."""
+    """How much of a quota a call consumes."""
     execution: Execution = "loop"
     suspends: bool = True
-    """Whether the code ever waits; code that never does needs no event loop of its own in a worker thread."""
+    """Whether the code ever awaits. If it does not, it needs no event loop in a worker thread."""
 
     input_model: ClassVar[Any]
 
     @abstractmethod
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Compile what turns raw JSON into the arguments of `execute`."""
+        """Compile a parser from raw JSON to the arguments of `execute`."""
 
     @abstractmethod
     async def execute(self, arguments: Any, context: ToolContext) -> Any:
-        """Run for one caller."""
+        """Run one call."""
 
 
 def check_name_of(feature: IFeature) -> None:
-    """Look at the name of a feature before it is registered.
+    """Check the name of a feature before it is registered.
 
     Raises:
-        ConfigurationError: if it has none that can be used.
+        ConfigurationError: if the name is missing or invalid.
     """
     kind = type(feature).__name__
     name = getattr(feature, "name", None)
@@ -77,12 +77,12 @@ def check_name_of(feature: IFeature) -> None:
         raise ConfigurationError(f'{kind} has no name: write name = "{kind.lower()}" in the class')
     if len(name) > 128 or not name.isprintable() or name != name.strip():
         raise ConfigurationError(
-            f"{kind} has the name {name!r}: use 1 to 128 printable characters, best [A-Za-z0-9_.-]"
+            f"{kind} has the name {name!r}: use 1 to 128 printable characters, preferably [A-Za-z0-9_.-]"
         )
 
 
 def type_arguments(cls: Any, root: type) -> tuple[Any, ...] | None:
-    """Find the type arguments that a class gives to `root`; None where it leaves one of them open."""
+    """Return the type arguments of a class for its generic base `root`; None if one of them is a type variable."""
     for base in vars(cls).get("__orig_bases__", ()):
         found = _arguments_of(base, root)
         if found is not None and not any(open_parameters(argument) for argument in found):
@@ -91,14 +91,14 @@ def type_arguments(cls: Any, root: type) -> tuple[Any, ...] | None:
 
 
 def open_parameters(argument: Any) -> tuple[Any, ...]:
-    """List the type parameters that are still to be filled in."""
+    """List the type variables in a type argument."""
     if isinstance(argument, TypeVar):
         return (argument,)
     return tuple(getattr(argument, "__parameters__", ()))
 
 
 def _arguments_of(base: Any, root: type) -> tuple[Any, ...] | None:
-    """Follow `Some[A, B]` up to `root[...]`, filling in A and B on the way."""
+    """Follow `Some[A, B]` up to `root[...]` and substitute A and B."""
     origin: Any = get_origin(base)
     if not inspect.isclass(origin) or not issubclass(origin, root):
         return None
@@ -107,10 +107,10 @@ def _arguments_of(base: Any, root: type) -> tuple[Any, ...] | None:
     values = dict(zip(open_parameters(origin), get_args(base), strict=False))
     parents = (_arguments_of(parent, root) for parent in getattr(origin, "__orig_bases__", ()))
     found = next((arguments for arguments in parents if arguments is not None), None)
-    return found and tuple(_filled(argument, values) for argument in found)
+    return found and tuple(_substituted(argument, values) for argument in found)
 
 
-def _filled(argument: Any, values: Mapping[Any, Any]) -> Any:
+def _substituted(argument: Any, values: Mapping[Any, Any]) -> Any:
     parameters = open_parameters(argument)
     if not parameters:
         return argument

@@ -1,4 +1,4 @@
-"""A feature as the server runs it: its description and its effective limits, fixed when it is bound."""
+"""`FeatureSpec`, `ToolSpec` and `Limits`, and arguments that clients repeat in HTTP headers."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -19,13 +19,13 @@ _TYPES = ("string", "integer", "boolean")
 
 @dataclass(frozen=True, slots=True)
 class HeaderParameter:
-    """One argument and the header that mirrors it."""
+    """An argument and the HTTP header that repeats it."""
 
     header: bytes
     path: tuple[str, ...]
 
     def value_in(self, arguments: Any) -> Any:
-        """Read the argument; None where it is absent or null."""
+        """Read the argument; None if it is absent or null."""
         value = arguments
         for key in self.path:
             if not isinstance(value, dict):
@@ -35,17 +35,17 @@ class HeaderParameter:
 
 
 def header_parameters(tool: str, schema: Mapping[str, Any]) -> tuple[HeaderParameter, ...]:
-    """Find the annotated arguments of a schema.
+    """Find the arguments of a schema that are annotated with a header.
 
     Raises:
-        ConfigurationError: if clients would drop the tool because of such an annotation.
+        ConfigurationError: if an annotation is invalid, so that clients would ignore the tool.
     """
     found = tuple(_reachable(tool, schema, ()))
     if len(found) != _count(schema):
-        raise ConfigurationError(f"Tool {tool!r}: {_KEYWORD} may only stand on properties reached through `properties`")
+        raise ConfigurationError(f"Tool {tool!r}: {_KEYWORD} is only allowed in `properties`")
     names = [parameter.header for parameter in found]
     if len(set(names)) != len(names):
-        raise ConfigurationError(f"Tool {tool!r}: two arguments name the same {_KEYWORD}")
+        raise ConfigurationError(f"Tool {tool!r}: two arguments have the same {_KEYWORD}")
     return found
 
 
@@ -65,7 +65,7 @@ def _header_name(tool: str, path: tuple[str, ...], schema: Mapping[str, Any]) ->
     if not isinstance(name, str) or not _TOKEN.fullmatch(name):
         raise ConfigurationError(f"{where}: {_KEYWORD} must be a header token such as 'Tenant', not {name!r}")
     if schema.get("type") not in _TYPES:
-        raise ConfigurationError(f"{where}: {_KEYWORD} may only stand on a string, integer or boolean")
+        raise ConfigurationError(f"{where}: {_KEYWORD} is only allowed on a string, integer or boolean")
     return b"mcp-param-" + name.lower().encode()
 
 
@@ -77,39 +77,38 @@ def _count(value: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What holds for one feature after settings, its own attributes and defaults were weighed."""
+    """The effective limits of a feature, from settings, its attributes and defaults."""
 
     timeout_seconds: float
     max_concurrency: int | None
     execution: "Execution"
     coerce_arguments: bool
     max_timeout_seconds: float | None = None
-    """How far progress may move the deadline; None where it does not."""
+    """How far progress can extend the deadline; None if it does not."""
     queue_limit: int = 0
-    """How many calls may wait for a place."""
+    """How many calls may wait."""
     queue_timeout_seconds: float = 1.0
     pool: str | None = None
-    """The group whose worker threads, or whose processes, it shares; None for the server's threads, or processes that
-    no other feature uses."""
+    """The pool of worker threads or tool processes; None for the server's threads, or for separate processes."""
     max_result_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureSpec:
-    """A tool, prompt or resource, as layers see it."""
+    """The description of a feature, as layers see it."""
 
     feature: "IFeature"
     kind: "Kind"
     name: str
-    """The one name that limits, rules and records go by: of a resource its URI, or the template of it."""
+    """The name used by limits, rules and records. For a resource, its URI or URI template."""
     limits: Limits
     toolset: str | None
-    """The tool set that it came with, None for what is outside any."""
+    """The tool set that the feature belongs to."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ToolSpec(FeatureSpec):
-    """A tool, the schemas it publishes and the limits that hold for it."""
+    """The description of a tool, with its schemas."""
 
     input_schema: JsonSchema
     output_schema: JsonSchema | None
@@ -117,15 +116,15 @@ class ToolSpec(FeatureSpec):
 
     @property
     def tool(self) -> "ITool[Any, Any]":
-        """The tool itself."""
+        """The tool."""
         return cast("ITool[Any, Any]", self.feature)
 
     @classmethod
     def of(cls, tool: "ITool[Any, Any]", limits: Limits, toolset: str | None = None) -> "ToolSpec":
-        """Describe `tool`.
+        """Describe a tool.
 
         Raises:
-            ConfigurationError: if a schema cannot be made or names an impossible header.
+            ConfigurationError: if its input schema or a header annotation is invalid.
         """
         input_schema = tool.input_schema
         if input_schema.get("type") != "object":

@@ -1,8 +1,8 @@
-"""Tools made of a raw JSON Schema and a handler."""
+"""`SchemaTool`: tools with a raw JSON Schema and a handler."""
 
 import inspect
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pydantic_core
 
@@ -16,13 +16,13 @@ from axolotl_core.tools.tool import ITool
 if TYPE_CHECKING:
     import jsonschema_rs
 
-_SHOWN_ENDS = 100
+_END_LENGTH: Final = 100
 
 SchemaHandler: TypeAlias = Callable[[dict[str, Any]], Any | Awaitable[Any]]
 
 
 class SchemaTool(ITool[dict[str, Any], Any]):
-    """A tool whose arguments stay a plain dict, checked against a schema written by hand."""
+    """A tool with a hand-written schema, which receives its arguments as a dict."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class SchemaTool(ITool[dict[str, Any], Any]):
         self.name = name
         self.description = description
         self._schema = {"type": "object", **schema}
-        # Without `properties` the validator would not name an unknown argument.
+        # Without `properties`, errors would not contain the name of an unknown argument.
         self._validator = compile_schema({"properties": {}, **self._schema}, f"Tool {name!r}")
         self._handler = handler
         self.suspends = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
@@ -46,11 +46,9 @@ class SchemaTool(ITool[dict[str, Any], Any]):
 
     @property
     def input_schema(self) -> JsonSchema:
-        """The schema as it was given."""
         return self._schema
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Check arguments against the schema; a raw schema is never coerced."""
 
         def parse(raw: bytes) -> dict[str, Any]:
             arguments = _read(raw)
@@ -62,27 +60,26 @@ class SchemaTool(ITool[dict[str, Any], Any]):
         return parse
 
     async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
-        """Hand the arguments to the handler."""
         result = self._handler(arguments)
         return await result if self.suspends else result
 
 
 def compile_schema(schema: JsonSchema, where: str) -> "jsonschema_rs.Validator":
-    """Compile a schema once; references stay inside it and patterns run in linear time.
+    """Compile a schema. References must stay inside it, and patterns run in linear time.
 
     Raises:
-        ConfigurationError: if the schema is not valid, too large or refers to another document.
+        ConfigurationError: if the schema is invalid, is too large or refers to another document.
     """
-    import jsonschema_rs  # containers without raw schemas start faster without it
+    import jsonschema_rs  # servers without raw schemas start faster
 
     try:
         return jsonschema_rs.validator_for(
             schema, retriever=_refuse_retrieval, pattern_options=jsonschema_rs.RegexOptions()
         )
     except jsonschema_rs.ValidationError as error:
-        raise ConfigurationError(f"{where}: the input schema is not valid: {_describe(error, 'schema')}") from error
+        raise ConfigurationError(f"{where}: the input schema is invalid: {_describe(error, 'schema')}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigurationError(f"{where}: the input schema is not valid: {error}") from error
+        raise ConfigurationError(f"{where}: the input schema is invalid: {error}") from error
 
 
 def _refuse_retrieval(uri: str) -> Any:
@@ -93,7 +90,7 @@ def _read(raw: bytes) -> dict[str, Any]:
     try:
         value = pydantic_core.from_json(raw, allow_inf_nan=False)
     except ValueError:
-        raise InvalidArguments("Invalid arguments: not readable as JSON") from None
+        raise InvalidArguments("Invalid arguments: not valid JSON") from None
     return value if isinstance(value, dict) else {}
 
 
@@ -103,5 +100,5 @@ def _describe(error: "jsonschema_rs.ValidationError", root: str) -> str:
 
 
 def _shortened(problem: str) -> str:
-    """Cut the middle out: a text begins with the place and what was got, and ends with what was expected."""
-    return problem if len(problem) <= 2 * _SHOWN_ENDS else f"{problem[:_SHOWN_ENDS]}…{problem[-_SHOWN_ENDS:]}"
+    """Cut out the middle: the beginning has the path and the value, the end what was expected."""
+    return problem if len(problem) <= 2 * _END_LENGTH else f"{problem[:_END_LENGTH]}…{problem[-_END_LENGTH:]}"

@@ -1,4 +1,4 @@
-"""Tools that produce their answer piece by piece; the pieces are buffered into one result."""
+"""Tools: `ITool`, `IStreamTool`, `ToolAnnotations`, `@tool` and `tools_of`."""
 
 import inspect
 from abc import abstractmethod
@@ -45,7 +45,7 @@ OutputT = TypeVar("OutputT")
 
 
 class ToolAnnotations(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Hints for clients about what a tool does; no client may rely on them."""
+    """Hints for clients about the behavior of a tool. Clients must not rely on them."""
 
     title: str | None = None
     read_only: bool | None = msgspec.field(default=None, name="readOnlyHint")
@@ -57,25 +57,25 @@ class ToolAnnotations(msgspec.Struct, frozen=True, omit_defaults=True):
 class ITool(IFeature, Generic[InputT, OutputT]):
     """A typed tool: `class Add(ITool[Pair, Sum])` with a name, a description and `execute`.
 
-    The type arguments are its input (a pydantic model) and its output: a model or any other JSON type becomes
-    structured content, `str` becomes text, `None` nothing, content blocks and `ToolResult` are sent as they are.
+    The type arguments are its input, a pydantic model, and its output. A model or any other JSON type becomes
+    structured content, `str` becomes text, `None` becomes nothing; content blocks and `ToolResult` are sent unchanged.
     """
 
     annotations: ToolAnnotations = ToolAnnotations()
     app: str | AppLink | None = None
-    """The `ui://` resource that shows the tool's results, for clients with MCP Apps."""
+    """The `ui://` resource that displays the tool's results, for clients that support MCP Apps."""
     task_support: TaskSupport = "forbidden"
-    """Whether a call may, or must, run as a task whose result the caller fetches later."""
+    """Whether a call can or must run as a task, whose result the caller fetches later."""
     coerce_arguments: bool | None = None
-    """Accept `"5"` for 5; the server's default (no) where it is None."""
+    """Whether `"5"` is accepted for 5; None for the server's default (no)."""
     requires_approval: bool | Approval = False
-    """Whether the user is asked before each run; a client that cannot ask cannot run the tool."""
+    """Whether the user must approve each call. A client that cannot ask cannot call the tool."""
     idempotency: Idempotency | None = None
-    """Lets a second call with the same key share the first one, or have its stored result."""
+    """Lets a second call with the same key share the result of the first one."""
     retry: Retry | None = None
-    """Runs the code again when it raises what may pass."""
+    """Runs the code again after transient errors."""
     breaker: Breaker | None = None
-    """Refuses calls for a while when too many failed."""
+    """The circuit breaker: refuses calls for a while after too many failures."""
 
     output_model: ClassVar[Any]
 
@@ -87,33 +87,32 @@ class ITool(IFeature, Generic[InputT, OutputT]):
             _check_input_model(cls)
         elif not hasattr(cls, "input_model") and "execute" in cls.__dict__ and not open_parameters(cls):
             kind = cls.__name__
-            raise TypeError(f"Say which models {kind} takes and gives: class {kind}(ITool[Input, Output])")
+            raise TypeError(f"Declare the input and output of {kind}: class {kind}(ITool[Input, Output])")
 
     @abstractmethod
     async def execute(self, arguments: InputT, context: ToolContext) -> OutputT:
-        """Do the work and give the answer.
+        """Do the work and return the output.
 
         Raises:
-            ToolError: to tell the model what went wrong; any other exception is logged and hidden from it.
+            ToolError: to report a problem to the model. Any other exception is logged and hidden.
         """
 
     @property
     def input_schema(self) -> JsonSchema:
-        """The JSON Schema of the arguments; override it to publish one written by hand."""
+        """The JSON Schema of the arguments. Override it to publish another one."""
         return self._derived_input if admits_extra(self._derived_input) else closed(self._derived_input)
 
     @property
     def output_schema(self) -> JsonSchema | None:
-        """The JSON Schema of the structured output, None where the tool has no such output."""
+        """The JSON Schema of the structured output; None if there is no structured output."""
         return schema_of(self.output_model, "serialization") if is_structured(self.output_model) else None
 
     @property
     def output_adapter(self) -> TypeAdapter[Any]:
-        """What checks and writes the structured output."""
+        """Validates and serializes the structured output."""
         return adapter_of(self.output_model)
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Compile what turns raw JSON into `InputT`."""
         forbid_extra = not admits_extra(self._derived_input)
         return model_parser(self.input_model, strict=not coerce, forbid_extra=forbid_extra)
 
@@ -123,10 +122,10 @@ class ITool(IFeature, Generic[InputT, OutputT]):
 
 
 def check_definition(tool: Any) -> None:
-    """Look at a tool before it is registered.
+    """Check a tool before it is registered.
 
     Raises:
-        ConfigurationError: if something is missing; the text says what to write.
+        ConfigurationError: if the tool is incomplete.
     """
     kind = type(tool).__name__
     if not isinstance(tool, ITool):
@@ -134,7 +133,7 @@ def check_definition(tool: Any) -> None:
         raise ConfigurationError(f"{tool!r} is not a tool: {hint}")
     check_name_of(tool)
     if not hasattr(tool, "input_model"):
-        raise ConfigurationError(f"{kind} has no models: write class {kind}(ITool[Input, Output])")
+        raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
 
 
 def _check_input_model(cls: Any) -> None:
@@ -142,7 +141,7 @@ def _check_input_model(cls: Any) -> None:
     is_model = inspect.isclass(model) and issubclass(model, BaseModel)
     if not is_model and cls.argument_parser is ITool.argument_parser:
         raise TypeError(
-            f"{cls.__name__} takes {model!r}: the first type argument must be a pydantic model "
+            f"The input of {cls.__name__} is {model!r}; the first type argument must be a pydantic model "
             "(NoArguments for a tool without arguments, SchemaTool for a raw JSON Schema)"
         )
 
@@ -152,7 +151,7 @@ R = TypeVar("R")
 
 
 class ToolOptions(FeatureOptions, total=False):
-    """What `@tool` accepts; each stands for the attribute of the same name of `ITool`."""
+    """The options of `@tool`: attributes of `ITool`."""
 
     annotations: ToolAnnotations
     app: str | AppLink
@@ -165,7 +164,7 @@ class ToolOptions(FeatureOptions, total=False):
 
 
 class FunctionTool(FunctionFeature[P, R], ITool[dict[str, Any], Any]):
-    """The tool that `@tool` makes; calling it calls the function."""
+    """The tool that `@tool` creates. Calling it calls the function."""
 
     collector = "tools_of"
 
@@ -181,7 +180,6 @@ class FunctionTool(FunctionFeature[P, R], ITool[dict[str, Any], Any]):
 
     @property
     def input_schema(self) -> JsonSchema:
-        """The schema of the function's parameters."""
         return parameters_schema(self.signature.parameters)
 
 
@@ -190,13 +188,13 @@ def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
 def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOptions]) -> Any:
-    """Make a tool of a function or a method.
+    """Turn a function or method into a tool.
 
-    An `async def` runs on the event loop, a plain `def` in a worker thread unless `execution="loop"` says otherwise.
-    A parameter annotated with `ToolContext` receives the context and is no argument of the tool.
+    An `async def` runs on the event loop. A plain `def` runs in a worker thread, unless `execution="loop"` is set. A
+    parameter annotated with `ToolContext` receives the context and is not an argument of the tool.
 
     Raises:
-        ConfigurationError: if the signature is none that a caller can fill by name, or there is no such option.
+        ConfigurationError: if a parameter cannot be passed by name, or an option does not exist.
     """
     check_options("tool", options, ToolOptions.__annotations__)
 
@@ -208,7 +206,7 @@ def tool(function: Callable[P, R] | None = None, /, **options: Unpack[ToolOption
 
 
 def tools_of(instance: object) -> tuple[FunctionTool[..., Any], ...]:
-    """Collect the `@tool` methods of an object, bound to it, in the order of their definition."""
+    """Return the `@tool` methods of an object, bound to it, in the order of their definition."""
     return features_of(instance, FunctionTool)
 
 
@@ -216,10 +214,10 @@ ItemT = TypeVar("ItemT")
 
 
 class IStreamTool(ITool[InputT, list[ItemT]]):
-    """A tool that yields: `class Chat(IStreamTool[Question, str])`.
+    """A tool that yields its output in pieces: `class Chat(IStreamTool[Question, str])`.
 
-    Text pieces are joined to one text, other items become a list; a caller that asked for progress gets a
-    notification for every item.
+    Strings are joined to one text; other items become a list. A caller that asked for progress gets one notification
+    per item.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -230,12 +228,11 @@ class IStreamTool(ITool[InputT, list[ItemT]]):
 
     @abstractmethod
     def stream(self, arguments: InputT, context: ToolContext) -> AsyncIterator[ItemT]:
-        """Yield the pieces of the answer.
+        """Yield the pieces of the output.
 
         Raises:
-            ToolError: to tell the model what went wrong; the pieces so far are dropped.
+            ToolError: to report a problem to the model. The pieces so far are dropped.
         """
 
     async def execute(self, arguments: InputT, context: ToolContext) -> Any:
-        """Buffer the stream."""
         return await buffer(self.stream(arguments, context), context, self.output_model)

@@ -196,7 +196,7 @@ async def test_an_argument_without_a_completer_may_complete_itself() -> None:
 )
 def test_a_completer_of_no_argument_is_refused(completer: Callable[..., list[str]], named: str) -> None:
     """The text has the arguments that there are, by their public names."""
-    with pytest.raises(ConfigurationError, match=f"{named}.* completes 'to', which is no argument; there are: for"):
+    with pytest.raises(ConfigurationError, match=f"{named}.* completes 'to', which is not an argument; arguments: for"):
         hello.completes("to")(completer)
 
 

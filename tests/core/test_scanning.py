@@ -140,7 +140,7 @@ def test_a_package_that_is_not_there_is_told(package: MakePackage, wanted: str, 
     package({"scanned_here/__init__.py": ""})
     with pytest.raises(ConfigurationError) as refused:
         scan(wanted)
-    assert str(refused.value) == f"scan({wanted!r}): there is no module {missing!r}"
+    assert str(refused.value) == f"scan({wanted!r}): module {missing!r} does not exist"
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def test_each_scan_names_itself_where_something_is_missing(
     assert str(refused.value) == f"scanned_lacking.{kind} needs {needs}=…: pass it to {name}(…)"
     with pytest.raises(ConfigurationError) as missing:
         collect("scanned_nowhere")
-    assert str(missing.value) == f"{name}('scanned_nowhere'): there is no module 'scanned_nowhere'"
+    assert str(missing.value) == f"{name}('scanned_nowhere'): module 'scanned_nowhere' does not exist"
 
 
 @pytest.mark.parametrize("collect", [scan, scan_prompts, scan_resources])

@@ -32,7 +32,7 @@ def test_an_answer_is_cut_to_what_the_protocol_allows(output: Any, completion: C
 @pytest.mark.parametrize("output", ["abc", "", Completion("abc")])
 def test_one_text_is_no_list_of_letters(output: Any) -> None:
     """A completer that forgot the list is told so."""
-    with pytest.raises(TypeError, match="a completer gives a list of texts, not one text"):
+    with pytest.raises(TypeError, match="a completer returns a list of strings, not a string"):
         completion_of(output)
 
 

@@ -88,7 +88,7 @@ def test_a_name_that_is_no_token_is_refused(name: Any) -> None:
 )
 def test_only_simple_types_may_be_mirrored(kind: Any) -> None:
     """A header has no form for other values."""
-    with pytest.raises(ConfigurationError, match="'a': x-mcp-header may only stand on a string, integer or boolean"):
+    with pytest.raises(ConfigurationError, match="'a': x-mcp-header is only allowed on a string, integer or boolean"):
         found(a=mirrored(kind))
 
 
@@ -99,7 +99,7 @@ def test_a_header_belongs_to_one_argument(first: str, second: str) -> None:
     """Two arguments cannot share a header, in any case and at any depth."""
     nested = {"type": "object", "properties": {"c": mirrored(name=second)}}
     for other in (mirrored(name=second), nested):
-        with pytest.raises(ConfigurationError, match="two arguments name the same x-mcp-header"):
+        with pytest.raises(ConfigurationError, match="two arguments have the same x-mcp-header"):
             found(a=mirrored(name=first), b=other)
 
 
@@ -120,7 +120,7 @@ def test_a_header_belongs_to_one_argument(first: str, second: str) -> None:
 )
 def test_an_annotation_out_of_reach_is_refused(schema: dict[str, Any]) -> None:
     """An annotation counts only where `properties` lead to it: elsewhere clients would drop the tool."""
-    with pytest.raises(ConfigurationError, match="'t': x-mcp-header may only stand on properties reached through"):
+    with pytest.raises(ConfigurationError, match="'t': x-mcp-header is only allowed in `properties`"):
         header_parameters("t", schema)
 
 

@@ -181,7 +181,9 @@ async def test_variables_are_completed() -> None:
 )
 def test_a_completer_of_no_variable_is_refused(made: Any, has: str) -> None:
     """The text has the variables that there are."""
-    with pytest.raises(ConfigurationError, match=f"users completes 'labels', which is no argument; there are: {has}"):
+    with pytest.raises(
+        ConfigurationError, match=f"users completes 'labels', which is not an argument; arguments: {has}"
+    ):
         made.completes("labels")(users)
 
 

@@ -85,7 +85,7 @@ def test_a_schema_nested_without_end_is_refused() -> None:
     schema: JsonSchema = {}
     for _ in range(5_000):
         schema = {"properties": {"a": schema}}
-    with pytest.raises(ConfigurationError, match="Tool 'raw': the input schema is not valid"):
+    with pytest.raises(ConfigurationError, match="Tool 'raw': the input schema is invalid"):
         schema_tool(schema)
 
 
@@ -193,7 +193,7 @@ def test_arguments_are_never_coerced() -> None:
 
 def test_unreadable_arguments_are_refused() -> None:
     """What is no JSON is the caller's mistake."""
-    with pytest.raises(InvalidArguments, match="not readable as JSON"):
+    with pytest.raises(InvalidArguments, match="not valid JSON"):
         read_bytes(schema_tool({}), b'{"a":')
 
 

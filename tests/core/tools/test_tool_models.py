@@ -132,7 +132,9 @@ def test_models_forgotten_by_a_class_without_execute_are_told_at_registration() 
     class Silent(Typical):  # type: ignore[type-arg]
         name = "silent"
 
-    with pytest.raises(ConfigurationError, match=r"Silent has no models: write class Silent\(ITool\[Input, Output\]\)"):
+    with pytest.raises(
+        ConfigurationError, match=r"Silent has no input and output: write class Silent\(ITool\[Input, Output\]\)"
+    ):
         ToolRegistry([Silent()])
 
 
