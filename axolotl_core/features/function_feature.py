@@ -1,4 +1,4 @@
-"""Functions and methods as features: what `@tool`, `@prompt` and `@resource` have in common."""
+"""Functions and methods as features: signatures, options, validation of parameters, streaming."""
 
 import importlib
 import inspect
@@ -36,13 +36,13 @@ from axolotl_core.protocol.identity import Icon
 from axolotl_core.schema import JsonSchema, adapter_of, admits_extra, closed, schema_of, schemas_of
 
 _MUTABLE: Final = (list, dict, set, bytearray)
-"""Defaults of these types are copied for each call, as pydantic does for the fields of a model."""
+"""Defaults of these types are copied for each call, as pydantic does for fields of models."""
 _read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: what callers call it, what it takes, and what holds where it is left out."""
+    """A parameter: its name for callers, its type and its default."""
 
     name: str
     public_name: str
@@ -50,12 +50,12 @@ class Parameter:
     description: str | None
     required: bool
     default: Callable[[], Any] | None
-    """Makes the value of a parameter that is left out; None leaves it to the function."""
-    shown_default: Any = PydanticUndefined
+    """Creates the default value; None leaves that to the function."""
+    schema_default: Any = PydanticUndefined
 
     @classmethod
     def of(cls, name: str, annotation: Any, default: Any, description: str | None) -> "Parameter":
-        """Read a parameter; `default` is `...` where there is none, and may be a pydantic `Field`."""
+        """Read a parameter. `default` is `...` if there is none, and can be a pydantic `Field`."""
         info = _field_info(annotation, default)
         if info is None:
             shown = PydanticUndefined if default is ... else default
@@ -64,12 +64,12 @@ class Parameter:
         required = info.is_required()
         public_name = info.validation_alias if isinstance(info.validation_alias, str) else name
         make = None if required else partial(info.get_default, call_default_factory=True)
-        said = info.description or description
-        return cls(name, public_name, _standalone(info), said, required, make, info.default)
+        described = info.description or description
+        return cls(name, public_name, _standalone(info), described, required, make, info.default)
 
     @property
     def adapter(self) -> TypeAdapter[Any]:
-        """What validates its values."""
+        """Validates values."""
         return adapter_of(self.annotation)
 
 
@@ -90,7 +90,7 @@ def parameters_schema(parameters: Sequence[Parameter]) -> JsonSchema:
 
 
 def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> ParseArguments:
-    """Compile what turns raw JSON into the keyword arguments of a function."""
+    """Compile a parser from raw JSON to the keyword arguments of a function."""
     by_name = {parameter.public_name: parameter for parameter in parameters}
     admits = any(admits_extra(schema_of(parameter.annotation, "validation")) for parameter in parameters)
     validators = {name: _validator(parameter, strict, admits) for name, parameter in by_name.items()}
@@ -102,7 +102,7 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
         for name, parameter in by_name.items():
             value = given.pop(name, None)
             if value is None:
-                _fill_in(parameter, arguments, problems)
+                _apply_default(parameter, arguments, problems)
                 continue
             try:
                 arguments[parameter.name] = validators[name](bytes(value))
@@ -117,7 +117,7 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
     return parse
 
 
-def _fill_in(parameter: Parameter, arguments: dict[str, Any], problems: list[str]) -> None:
+def _apply_default(parameter: Parameter, arguments: dict[str, Any], problems: list[str]) -> None:
     if parameter.required:
         problems.append(f"{parameter.public_name}: required, but missing")
     elif parameter.default is not None:
@@ -138,29 +138,30 @@ def _described(parameter: Parameter, schema: Mapping[str, Any]) -> JsonSchema:
     described = dict(schema)
     if parameter.description and "description" not in described:
         described["description"] = parameter.description
-    if parameter.shown_default is not PydanticUndefined:
-        described["default"] = to_jsonable_python(parameter.shown_default)
+    if parameter.schema_default is not PydanticUndefined:
+        described["default"] = to_jsonable_python(parameter.schema_default)
     return described
 
 
 def _field_info(annotation: Any, default: Any) -> FieldInfo | None:
-    """Merge what pydantic's `Field` says about a parameter, None where nothing was said."""
-    said = get_origin(annotation) is Annotated and any(isinstance(extra, FieldInfo) for extra in get_args(annotation))
-    if isinstance(default, FieldInfo) or (said and default is not ...):
+    """Combine the `Field`s of a parameter; None if it has none."""
+    extras = get_args(annotation) if get_origin(annotation) is Annotated else ()
+    has_field = any(isinstance(extra, FieldInfo) for extra in extras)
+    if isinstance(default, FieldInfo) or (has_field and default is not ...):
         return FieldInfo.from_annotated_attribute(annotation, default)
-    return FieldInfo.from_annotation(annotation) if said else None
+    return FieldInfo.from_annotation(annotation) if has_field else None
 
 
 def _standalone(info: FieldInfo) -> Any:
-    """Give the type without what only the field of a model can have: its name and its default."""
-    said = copy(info)
-    said.alias = said.validation_alias = said.serialization_alias = None
-    said.default, said.default_factory, said.metadata = PydanticUndefined, None, []
-    return Annotated[info.annotation, *info.metadata, said]
+    """Return the annotation without alias and default, which only fields of models can have."""
+    field = copy(info)
+    field.alias = field.validation_alias = field.serialization_alias = None
+    field.default, field.default_factory, field.metadata = PydanticUndefined, None, []
+    return Annotated[info.annotation, *info.metadata, field]
 
 
 async def buffer(stream: AsyncIterator[Any], context: ToolContext, declared: Any) -> Any:
-    """Collect a stream: declared text is joined, so is what turns out to be text where nothing is declared."""
+    """Collect a stream. Strings are joined, if the type is `str`, or if it is Any and all items are strings."""
     items: list[Any] = []
     async for item in stream:
         items.append(item)
@@ -170,7 +171,7 @@ async def buffer(stream: AsyncIterator[Any], context: ToolContext, declared: Any
 
 
 def buffered_type(stream: Any) -> Any:
-    """Give the type of a buffered stream: `str` for a stream of text, else a list of its items."""
+    """Return the type of a buffered stream: `str` for a stream of strings, otherwise a list."""
     item: Any = next(iter(get_args(stream)), Any)
     return item if item in (str, Any) else list[item]
 
@@ -180,20 +181,20 @@ _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes and gives, as a tool."""
+    """The signature of a function as a feature."""
 
     description: str
     parameters: tuple[Parameter, ...]
     context_parameters: tuple[str, ...]
     returned: Any
-    """The annotation of what the function gives; Any where there is none."""
+    """The return annotation; Any if there is none."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, skip_first: bool) -> "Signature":
-        """Read a function; `skip_first` leaves out `self`.
+        """Read a function. `skip_first` leaves out `self`.
 
         Raises:
-            ConfigurationError: if a parameter has no annotation, or takes any number of values.
+            ConfigurationError: if a parameter has no annotation, or cannot be passed by name.
         """
         hints = get_type_hints(function, include_extras=True)
         found = list(inspect.signature(function).parameters.values())[skip_first:]
@@ -210,10 +211,10 @@ class Signature:
 
 
 def _documentation(docstring: str) -> tuple[str, Mapping[str, str]]:
-    """Split a docstring into the description of the function and those of its parameters."""
+    """Split a docstring into the descriptions of the function and of its parameters."""
     if "\n" not in docstring:
         return docstring, {}
-    import docstring_parser  # containers without long docstrings start faster without it
+    import docstring_parser  # servers without long docstrings start faster
 
     try:
         parsed = docstring_parser.parse(docstring)
@@ -226,9 +227,9 @@ def _documentation(docstring: str) -> tuple[str, Mapping[str, str]]:
 def _check(function: Callable[..., Any], parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
     where = f"{function.__qualname__}({parameter.name})"
     if parameter.kind in _VARIADIC or parameter.kind is parameter.POSITIONAL_ONLY:
-        raise ConfigurationError(f"{where}: a tool's parameters must be passable by name, one by one")
+        raise ConfigurationError(f"{where}: each parameter must be passable by name")
     if parameter.name not in hints:
-        raise ConfigurationError(f"{where}: annotate the parameter, so that its schema is known")
+        raise ConfigurationError(f"{where}: annotate the parameter; its schema is derived from its type")
 
 
 def _is_context(hint: Any) -> bool:
@@ -245,7 +246,7 @@ FeatureT = TypeVar("FeatureT", bound="FunctionFeature[..., Any]")
 
 
 class FeatureOptions(TypedDict, total=False):
-    """What every decorator accepts; each stands for the attribute of the same name of `IFeature`."""
+    """The options of all decorators: attributes of `IFeature`."""
 
     name: str
     description: str
@@ -266,10 +267,10 @@ class FeatureOptions(TypedDict, total=False):
 
 
 class FunctionFeature(IFeature, Generic[P, R]):
-    """A feature made of a function; calling it calls the function."""
+    """A feature created from a function. Calling it calls the function."""
 
     collector: ClassVar[str]
-    """The name of the function that collects the decorated methods of an object."""
+    """The function that returns the decorated methods of an object, such as `tools_of`."""
 
     def __init__(self, function: Callable[P, R], options: Mapping[str, Any], *, bound: bool = True) -> None:
         if isinstance(function, staticmethod):
@@ -279,10 +280,10 @@ class FunctionFeature(IFeature, Generic[P, R]):
         self._bound = bound
         self.signature = Signature.of(function, skip_first=not bound)
         self.streams = inspect.isasyncgenfunction(function)
-        """Whether a call yields its output piece by piece."""
+        """Whether the function yields its output in pieces."""
         returned = self.signature.returned
         self.returned = buffered_type(returned) if self.streams else returned
-        """The type of what a call gives."""
+        """The type of the output."""
         self._is_async = inspect.iscoroutinefunction(function) or self.streams
         self.name = function.__name__
         self.description = self.signature.description
@@ -292,35 +293,34 @@ class FunctionFeature(IFeature, Generic[P, R]):
             setattr(self, key, value)
 
     def __reduce__(self) -> Any:
-        """Travel to another process by name, or, as a method, by its object and its name."""
+        """Pickle a function by its name, and a method by its object and name."""
         owner = getattr(self.function, "__self__", None)
         if owner is not None:
             return getattr, (owner, self.function.__name__)
         return _find, (self.function.__module__, self.function.__qualname__)
 
     def __copy__(self) -> Self:
-        """Be copied as it is: what `copy` would do else is what it does for a journey, which leads to the original."""
-        twin = type(self).__new__(type(self))
-        vars(twin).update(vars(self))
-        return twin
+        """Copy the attributes. By default, `copy` would use `__reduce__` and return the original."""
+        duplicate = type(self).__new__(type(self))
+        vars(duplicate).update(vars(self))
+        return duplicate
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Compile what turns raw JSON into the function's arguments.
+        """Compile a parser from raw JSON to the function's arguments.
 
         Raises:
-            ConfigurationError: if the function is a method that lacks its object.
+            ConfigurationError: if the function is a method without an object.
         """
         if not self._bound:
             raise ConfigurationError(
-                f"{self.name} is a method: register {self.collector}(instance), not the class's function"
+                f"{self.name} is a method: register {self.collector}(instance), not the function of the class"
             )
         return parameters_parser(self.signature.parameters, strict=not coerce)
 
     async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
-        """Call the function."""
         for name in self.signature.context_parameters:
             arguments[name] = context
         result: Any = self.function(**arguments)  # type: ignore[call-arg]
@@ -337,10 +337,10 @@ def _find(module: str, name: str) -> Any:
 
 
 def check_options(decorator: str, options: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Refuse an option that a decorator does not have.
+    """Reject options that a decorator does not have.
 
     Raises:
-        ConfigurationError: with its name.
+        ConfigurationError: with their names.
     """
     unknown = options.keys() - known.keys()
     if unknown:
@@ -348,27 +348,27 @@ def check_options(decorator: str, options: Mapping[str, Any], known: Mapping[str
 
 
 def check_function(function: Any, kind: str) -> None:
-    """Refuse what is decorated in the wrong place.
+    """Check the target of a decorator.
 
     Raises:
-        ConfigurationError: for anything but a function or a method.
+        ConfigurationError: if it is not a function or method.
     """
     if isinstance(function, IFeature):
-        raise ConfigurationError(f"@{kind} on {function.name!r}, which is a feature already: write a function for each")
+        raise ConfigurationError(f"@{kind} on {function.name!r}, which is already a feature")
     if isinstance(function, classmethod):
-        raise ConfigurationError(f"{function.__qualname__}: a class method is no {kind}; make it a method or static")
+        raise ConfigurationError(f"{function.__qualname__}: a class method cannot be a {kind}; use a static method")
     if inspect.isclass(function) or not hasattr(function, "__qualname__"):
-        raise ConfigurationError(f"@{kind} goes on a function or a method, not on {function!r}")
+        raise ConfigurationError(f"@{kind} decorates a function or method, not {function!r}")
 
 
 def is_method(function: Callable[..., Any]) -> bool:
-    """Tell a function defined in a class body from one defined in a module or another function."""
+    """Whether a function is defined in a class body."""
     first = next(iter(inspect.signature(function).parameters), None)
     return first == "self" and "." in function.__qualname__.rpartition("<locals>.")[2]
 
 
 def features_of(instance: object, kind: type[FeatureT]) -> tuple[FeatureT, ...]:
-    """Collect the decorated methods of an object, bound to it, in the order of their definition."""
+    """Return the decorated methods of an object, bound to it, in the order of their definition."""
     names = {name: None for owner in reversed(type(instance).__mro__) for name in vars(owner)}
     return tuple(getattr(instance, name) for name in names if isinstance(_static(instance, name), kind))
 

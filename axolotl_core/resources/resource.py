@@ -1,4 +1,4 @@
-"""`@resource`: a function or a method as a resource, or as a template of resources if its URI has variables."""
+"""Resources: `IResource`, `IResourceTemplate`, `CacheHint`, `@resource`, and rejection of path traversal."""
 
 import inspect
 import re
@@ -26,67 +26,69 @@ if TYPE_CHECKING:
 VariablesT = TypeVar("VariablesT")
 
 _URI: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^ ]+")
+_MAX_DECODINGS: Final = 3
+_SEPARATOR: Final = re.compile(r"[/\\]")
+_FORBIDDEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\\]|\A/|\A[A-Za-z]:")
 
 ResourceContents: TypeAlias = tuple[TextResource | BlobResource, ...]
 ResourceOutput: TypeAlias = Any
-"""What a resource may give: text, bytes, contents with their own URIs, or any JSON value or model."""
+"""The possible outputs of a resource: text, bytes, contents with their own URIs, or any JSON value or model."""
 
 
 class CacheHint(msgspec.Struct, frozen=True):
-    """How long a client may keep an answer; `public` says that it is the same for every caller."""
+    """How long a client may cache a result. `public` means that it is the same for all callers."""
 
     ttl_seconds: float
     scope: Literal["public", "private"] = "private"
 
     def __post_init__(self) -> None:
         if self.ttl_seconds < 0:
-            raise ValueError(f"CacheHint: ttl_seconds is {self.ttl_seconds:g}, but must not be negative")
+            raise ValueError(f"CacheHint: ttl_seconds is {self.ttl_seconds:g}; it must not be negative")
 
 
-class _Readable(IFeature):
-    """What resources and templates of them say about themselves."""
+class _ResourceBase(IFeature):
+    """The common attributes of resources and resource templates."""
 
     mime_type: str | None = None
     annotations: Annotations | None = None
     cache: CacheHint | None = None
-    """How long clients may keep what was read; the server's settings decide where it is None."""
+    """How long clients may cache the contents; None for the server's settings."""
 
 
-class IResource(_Readable):
-    """Something with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
+class IResource(_ResourceBase):
+    """A resource with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
 
     uri: str
     size: int | None = None
-    """How many bytes it has, where that is known beforehand."""
+    """The size in bytes, if it is known beforehand."""
     input_model = NoArguments
 
     @abstractmethod
     async def read(self, context: ToolContext) -> ResourceOutput:
-        """Give the content: text, bytes, `TextResource`, `BlobResource`, a sequence of them, or any JSON value.
+        """Return the contents: text, bytes, `TextResource`, `BlobResource`, a sequence of these, or any JSON value.
 
         Raises:
-            ResourceNotFound: if there is nothing behind the URI now.
-            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+            ResourceNotFound: if the resource does not exist at present.
+            ToolError: to report a problem to the caller. Any other exception is logged and hidden.
         """
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Read nothing: a fixed URI has no variables."""
-        return _nothing
+        return _no_arguments
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
-        """Read, and bring whatever comes into one form."""
+        """Read the resource and normalize the output."""
         return contents_of(await self.read(context), context.uri, self.mime_type)
 
 
-class IResourceTemplate(_Readable, ICompletable, Generic[VariablesT]):
-    """Many resources of one form: `class Profile(IResourceTemplate[ProfileVariables])` with a `uri_template`.
+class IResourceTemplate(_ResourceBase, ICompletable, Generic[VariablesT]):
+    """Resources with similar URIs: `class Profile(IResourceTemplate[ProfileVariables])` with a `uri_template`.
 
-    The variables of the RFC 6570 template are a pydantic model; they arrive as text and are converted.
+    The variables of the RFC 6570 template are a pydantic model. They arrive as strings and are converted.
     """
 
     uri_template: str
     unscreened: frozenset[str] = frozenset()
-    """Variables whose values may lead out of their place, as `../x` does; all others are refused then."""
+    """Variables that accept path traversal, such as `../x`. It is rejected in all others."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -95,27 +97,27 @@ class IResourceTemplate(_Readable, ICompletable, Generic[VariablesT]):
             (cls.input_model,) = models
         elif not hasattr(cls, "input_model") and "read" in cls.__dict__ and not open_parameters(cls):
             kind = cls.__name__
-            raise TypeError(f"Say which variables {kind} has: class {kind}(IResourceTemplate[Variables])")
+            raise TypeError(f"Declare the variables of {kind}: class {kind}(IResourceTemplate[Variables])")
 
     @abstractmethod
     async def read(self, variables: VariablesT, context: ToolContext) -> ResourceOutput:
-        """Give the content of one resource, as `IResource.read` does; `context.uri` is the whole URI.
+        """Return the contents of one resource, like `IResource.read`. `context.uri` is its URI.
 
         Raises:
-            ResourceNotFound: if there is nothing behind the URI.
-            ToolError: to tell the caller what went wrong; any other exception is logged and hidden from it.
+            ResourceNotFound: if the resource does not exist.
+            ToolError: to report a problem to the caller. Any other exception is logged and hidden.
         """
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
-        """Read, and bring whatever comes into one form."""
+        """Read the resource and normalize the output."""
         return contents_of(await self.read(arguments, context), context.uri, self.mime_type)
 
 
 def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContents:
-    """Make contents of what a resource gave.
+    """Normalize the output of a resource.
 
     Raises:
-        ValueError: if it holds something that JSON has no form for.
+        ValueError: if it cannot be serialized to JSON.
     """
     mime_type = mime_type or (APP_MIME_TYPE if uri.startswith(APP_SCHEME) else None)
     if isinstance(output, TextResource | BlobResource):
@@ -130,13 +132,13 @@ def contents_of(output: Any, uri: str, mime_type: str | None) -> ResourceContent
 
 
 def check_resource(resource: Any) -> None:
-    """Look at a resource or a template before it is registered.
+    """Check a resource or resource template before it is registered.
 
     Raises:
-        ConfigurationError: if something is missing; the text says what to write.
+        ConfigurationError: if it is incomplete.
     """
     if isinstance(resource, IResourceTemplate) and isinstance(resource, IResource):
-        raise ConfigurationError(f"{type(resource).__name__} is a resource and a template: make it one of them")
+        raise ConfigurationError(f"{type(resource).__name__} is both a resource and a template: make it one of them")
     if isinstance(resource, IResourceTemplate):
         _check_template(resource)
         _check_mime_type(resource, resource.uri_template)
@@ -156,12 +158,12 @@ def check_resource(resource: Any) -> None:
 def _check_fixed(resource: IResource) -> None:
     kind, uri = type(resource).__name__, getattr(resource, "uri", None)
     if not isinstance(uri, str) or not _URI.fullmatch(uri) or not uri.isprintable():
-        raise ConfigurationError(f'{kind} has the URI {uri!r}: give it one with a scheme, as uri = "config://app"')
+        raise ConfigurationError(f'{kind} has the URI {uri!r}: use one with a scheme, such as uri = "config://app"')
     if "{" in uri or "}" in uri:
-        raise ConfigurationError(f"{kind} has the URI {uri!r}: subclass IResourceTemplate for one with variables")
+        raise ConfigurationError(f"{kind} has the URI {uri!r}: for a URI with variables, subclass IResourceTemplate")
 
 
-def _check_mime_type(resource: _Readable, uri: str) -> None:
+def _check_mime_type(resource: _ResourceBase, uri: str) -> None:
     if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
         raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
 
@@ -174,7 +176,7 @@ def _check_template(template: IResourceTemplate[Any]) -> None:
     derived = template.argument_parser.__func__ is ICompletable.argument_parser  # type: ignore[attr-defined]
     if derived and not (inspect.isclass(model) and issubclass(model, BaseModel)):
         raise ConfigurationError(f"{kind} has no variables model: write class {kind}(IResourceTemplate[Variables])")
-    from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster without it
+    from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster
 
     form, schema, owner = UriTemplate(text), template.arguments_schema, f"Resource template {text!r}"
     check_textual(owner, schema, lists=form.exploded)
@@ -183,45 +185,38 @@ def _check_template(template: IResourceTemplate[Any]) -> None:
 
 
 def _findings_about(form: "UriTemplate", schema: JsonSchema, unscreened: Iterable[str]) -> Iterator[str]:
-    """Compare the variables of a template with what its code takes, and yield what does not fit."""
+    """Compare the variables of a template with the arguments of its code."""
     variables, fields, required = (
         set(form.variables),
         set(schema.get("properties", {})),
         set(schema.get("required", ())),
     )
     if not variables:
-        yield "it has no variables; subclass IResource for one fixed URI"
+        yield "it has no variables; for a fixed URI, subclass IResource"
     yield from (f"{name} is in the template, but not in the variables" for name in sorted(variables - fields))
     yield from (f"{name} is in the variables, but not in the template" for name in sorted(required - variables))
-    yield from (f"{name} may be absent from a URI; give it a default" for name in sorted(required & form.optional))
-    yield from (f"unscreened names {name}, which is no variable" for name in sorted(set(unscreened) - variables))
+    yield from (f"{name} is optional in the URI; add a default" for name in sorted(required & form.optional))
+    yield from (f"unscreened contains {name}, which is not a variable" for name in sorted(set(unscreened) - variables))
 
 
-def _nothing(raw: bytes) -> None:
+def _no_arguments(raw: bytes) -> None:
     return None
 
 
-Screenable: TypeAlias = str | Sequence[str]
+def screen(values: Mapping[str, str | Sequence[str]], unscreened: Collection[str]) -> str | None:
+    """Return the first variable whose value attempts path traversal, ignoring those in `unscreened`.
 
-_MOST_DECODINGS = 3
-_SEPARATOR = re.compile(r"[/\\]")
-_OUT_OF_PLACE = re.compile(r"[\x00-\x1f\x7f-\x9f\\]|\A/|\A[A-Za-z]:")
-
-
-def screen(values: Mapping[str, Screenable], unscreened: Collection[str]) -> str | None:
-    """Name the first variable whose value leads out of its place; those in `unscreened` are not looked at.
-
-    Such a value has a segment `.` or `..`, a control character or a backslash, or starts like an absolute path with a
-    slash or a drive letter; percent-encoded again it is the same value, and one encoded more than thrice is refused.
+    Such a value contains a segment `.` or `..`, a control character or a backslash, or begins with a slash or a drive
+    letter. Percent-encoding does not hide any of this, and values encoded more than three times are rejected.
     """
     for name, value in values.items():
-        if name not in unscreened and any(map(_leads_out, _paths_of(value))):
+        if name not in unscreened and any(map(_is_traversal, _paths_of(value))):
             return name
     return None
 
 
-def _paths_of(value: Screenable) -> Iterator[str]:
-    """Yield what a path may be made of: a text, each part of a list, and the parts joined."""
+def _paths_of(value: str | Sequence[str]) -> Iterator[str]:
+    """Return the paths that code may build from a value: a string, each item of a list, and the joined items."""
     if isinstance(value, str):
         yield value
     else:
@@ -229,9 +224,9 @@ def _paths_of(value: Screenable) -> Iterator[str]:
         yield "/".join(value)
 
 
-def _leads_out(text: str) -> bool:
-    for _ in range(_MOST_DECODINGS + 1):
-        if _OUT_OF_PLACE.search(text) or not {".", ".."}.isdisjoint(_SEPARATOR.split(text)):
+def _is_traversal(text: str) -> bool:
+    for _ in range(_MAX_DECODINGS + 1):
+        if _FORBIDDEN.search(text) or not {".", ".."}.isdisjoint(_SEPARATOR.split(text)):
             return True
         decoded = unquote(text)
         if decoded == text:
@@ -245,7 +240,7 @@ R = TypeVar("R")
 
 
 class ResourceOptions(FeatureOptions, total=False):
-    """What `@resource` accepts besides the URI; each stands for the attribute of the same name of the interfaces."""
+    """The options of `@resource`: attributes of `IResource` and `IResourceTemplate`."""
 
     mime_type: str
     size: int
@@ -255,7 +250,7 @@ class ResourceOptions(FeatureOptions, total=False):
 
 
 class FunctionResource(CompletableFunction[P, R], IResource):
-    """The resource that `@resource` makes; calling it calls the function."""
+    """The resource that `@resource` creates. Calling it calls the function."""
 
     collector = "resources_of"
 
@@ -264,7 +259,7 @@ class FunctionResource(CompletableFunction[P, R], IResource):
         self.uri = uri
         if self.signature.parameters:
             first = self.signature.parameters[0].name
-            raise ConfigurationError(f"@resource({uri!r}): {self.name} takes {first!r}, but the URI has no {{{first}}}")
+            raise ConfigurationError(f"@resource({uri!r}): the URI has no {{{first}}}, which {self.name} needs")
 
     def __get__(self, instance: object | None, owner: type) -> "FunctionResource[..., R]":
         if instance is None or self._bound:
@@ -272,16 +267,14 @@ class FunctionResource(CompletableFunction[P, R], IResource):
         return FunctionResource(self.uri, self.function.__get__(instance, owner), self._options)  # type: ignore[arg-type]
 
     async def read(self, context: ToolContext) -> ResourceOutput:
-        """Call the function."""
         return await _read(self, {}, context)
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
-        """Call the function, and bring whatever comes into one form."""
-        return contents_of(await self.read(context), context.uri, self.mime_type)
+        return await IResource.execute(self, arguments, context)
 
 
 class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict[str, Any]]):
-    """The template that `@resource` makes of a function; calling it calls the function."""
+    """The resource template that `@resource` creates. Calling it calls the function."""
 
     collector = "resources_of"
 
@@ -298,25 +291,23 @@ class FunctionResourceTemplate(CompletableFunction[P, R], IResourceTemplate[dict
         return method
 
     async def read(self, variables: dict[str, Any], context: ToolContext) -> ResourceOutput:
-        """Call the function."""
         return await _read(self, variables, context)
 
     async def execute(self, arguments: Any, context: ToolContext) -> ResourceContents:
-        """Call the function, and bring whatever comes into one form."""
-        return contents_of(await self.read(arguments, context), context.uri, self.mime_type)
+        return await IResourceTemplate.execute(self, arguments, context)
 
 
 def resource(
     uri: str, /, **options: Unpack[ResourceOptions]
 ) -> Callable[[Callable[P, R]], FunctionResource[P, R] | FunctionResourceTemplate[P, R]]:
-    """Make a resource of a function or a method; if the URI has `{variables}`, they are its parameters.
+    """Turn a function or method into a resource. If the URI has `{variables}`, they are its parameters.
 
     Raises:
-        ConfigurationError: if the parameters do not fit the URI, or there is no such option.
+        ConfigurationError: if the parameters do not match the URI, or an option does not exist.
     """
     if not isinstance(uri, str):
         raise ConfigurationError('@resource needs the URI: write @resource("config://app")')
-    from axolotl_core.resources.uri_template import has_variables  # servers without resources start faster without it
+    from axolotl_core.resources.uri_template import has_variables  # servers without resources start faster
 
     check_options("resource", options, ResourceOptions.__annotations__)
     misplaced, where = ("size", "without") if has_variables(uri) else ("unscreened", "with")
@@ -332,13 +323,13 @@ def resource(
 
 
 def resources_of(instance: object) -> tuple[FunctionResource[..., Any] | FunctionResourceTemplate[..., Any], ...]:
-    """Collect the `@resource` methods of an object, bound to it, in the order of their definition."""
+    """Return the `@resource` methods of an object, bound to it, in the order of their definition."""
     found = features_of(instance, CompletableFunction)
     return tuple(one for one in found if isinstance(one, FunctionResource | FunctionResourceTemplate))
 
 
 async def _read(resource: CompletableFunction[..., Any], variables: dict[str, Any], context: ToolContext) -> Any:
-    """Call the function; the bytes that a generator yields are put together, as its texts are."""
+    """Call the function, and join bytes that a generator yields."""
     output = await CompletableFunction.execute(resource, variables, context)
     if not resource.streams or isinstance(output, str):
         return output

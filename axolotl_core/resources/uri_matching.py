@@ -1,4 +1,4 @@
-"""How the pieces of a URI template are found in a URI, in a time that grows with the URI and not faster."""
+"""Matching of URIs against the parts of a template, in linear time."""
 
 import re
 from abc import ABC, abstractmethod
@@ -20,23 +20,24 @@ class Variable:
     prefix: int | None
 
     def decode(self, text: str) -> str:
-        """Read a value.
+        """Decode a value.
 
         Raises:
             ValueError: if it is not UTF-8, or longer than the variable's prefix.
         """
         value = unquote(text, errors="strict")
         if self.prefix is not None and len(value) > self.prefix:
-            raise ValueError(f"{self.name} is longer than the template makes it")
+            raise ValueError(f"{self.name} is longer than its prefix")
         return value
 
 
 class Atom(ABC):
-    """A piece of a template that is matched as one.
+    """A part of a template that is matched as one.
 
-    A rank says how well a text fits the atoms from this one on: the number of optional variables that are found, times
-    the number of places in the text, plus the place where this atom ends. A row has the rank of every place where the
-    atom may begin; -1 is none. As a row is made of the rows that follow it, nothing is tried twice.
+    Matching computes a row of ranks per atom, from the last atom to the first, so nothing is tried twice. A row
+    contains one rank per position where the atom could begin, or -1 if the rest of the text does not match from there.
+    The rank is the number of optional variables found from there on, times the number of positions, plus the position
+    where the atom ends.
     """
 
     __slots__ = ()
@@ -44,90 +45,84 @@ class Atom(ABC):
     @property
     @abstractmethod
     def pattern(self) -> str:
-        """Write the atom as a regular expression, with one group for a value."""
+        """The atom as a regular expression, with one group for a value."""
 
     @abstractmethod
     def starts(self, following: frozenset[str]) -> frozenset[str] | None:
-        """Find the characters that a text may begin with; None if they do not tell whether the atom goes on."""
+        """Return the characters that a match can begin with; None if they do not show where the atom ends."""
 
     @abstractmethod
     def ranks(self, text: str, rows: Sequence[list[int]]) -> list[int]:
-        """Make the atom's row; `rows` are those of the atoms that follow, the next one last."""
+        """Compute the row of the atom. `rows` are those of the following atoms, the next one last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Literal(Atom):
-    """Text that stands as it is."""
+    """Literal text."""
 
     text: str
 
     @property
     def pattern(self) -> str:
-        """Write the text."""
         return re.escape(self.text)
 
     def starts(self, following: frozenset[str]) -> frozenset[str]:
-        """Find the first character."""
         return frozenset(self.text[0])
 
     def ranks(self, text: str, rows: Sequence[list[int]]) -> list[int]:
-        """Rank the places where the text stands."""
         row = [-1] * len(rows[-1])
         endings = _endings(rows[-1])
-        for place in _places_of(self.text, text):
-            row[place] = endings[place + len(self.text)]
+        for position in _positions_of(self.text, text):
+            row[position] = endings[position + len(self.text)]
         return row
 
 
 @dataclass(frozen=True, slots=True)
 class Slot(Atom):
-    """The place of a value, behind the character that leads to it; without a lead it is always there."""
+    """A value after a leading character. Without a lead, the value is always present."""
 
     variables: tuple[Variable, ...]
     lead: str
     separator: str
     alphabet: frozenset[str]
     skips: int = 1
-    """How many atoms are absent where this one is."""
+    """How many atoms are absent if this one is."""
 
     @property
     def pattern(self) -> str:
-        """Write the lead and the alphabet."""
         value = f"([{re.escape(''.join(sorted(self.alphabet)))}]*)"
         return f"(?:{re.escape(self.lead)}{value})?" if self.lead else value
 
     def starts(self, following: frozenset[str]) -> frozenset[str] | None:
-        """Find the lead or the alphabet, and what follows."""
         if not following.isdisjoint(self.alphabet | {self.lead}):
             return None
         return following | (frozenset(self.lead) or self.alphabet)
 
     def ranks(self, text: str, rows: Sequence[list[int]]) -> list[int]:
-        """Rank the places where a value, or nothing, may stand."""
         reach = self._reach(text, _endings(rows[-1]))
         if not self.lead:
             return reach
         row = _endings(rows[-self.skips])
-        for place in _places_of(self.lead, text):
-            if reach[place + 1] >= 0:
-                row[place] = max(row[place], reach[place + 1] + len(row))
+        for position in _positions_of(self.lead, text):
+            if reach[position + 1] >= 0:
+                row[position] = max(row[position], reach[position + 1] + len(row))
         return row
 
     def _reach(self, text: str, endings: list[int]) -> list[int]:
-        """Find the best rank for each place where the value itself may begin."""
+        """Find the best rank for each position where the value could begin."""
         best = -1
-        for place in range(len(text), -1, -1):
-            if place < len(text) and text[place] not in self.alphabet:
+        for position in range(len(text), -1, -1):
+            if position < len(text) and text[position] not in self.alphabet:
                 best = -1
-            best = max(best, endings[place])
-            endings[place] = best
+            best = max(best, endings[position])
+            endings[position] = best
         return endings
 
     def read(self, text: str) -> UriValues:
-        """Find the values in what stands behind the lead.
+        """Parse the text after the lead.
 
         Raises:
-            ValueError: if the template does not make such values.
+            ValueError: if the template cannot produce such values.
         """
         [variable] = self.variables
         if not variable.exploded:
@@ -137,15 +132,10 @@ class Slot(Atom):
 
 
 @dataclass(frozen=True, slots=True)
-class PieceForm(Slot):
-    """The place of parameters that bring their names with them, in any order."""
+class NamedSlot(Slot):
+    """Parameters with names, in any order."""
 
     def read(self, text: str) -> UriValues:
-        """Find the values by their names.
-
-        Raises:
-            ValueError: if a name is unknown, or comes twice where one value is wanted.
-        """
         written: dict[str, list[str]] = {}
         for parameter in text.split(self.separator):
             name, _, value = parameter.partition("=")
@@ -154,16 +144,16 @@ class PieceForm(Slot):
         for variable in self.variables:
             values = [variable.decode(value) for value in written.pop(variable.name, ())]
             if len(values) > 1 and not variable.exploded:
-                raise ValueError(f"{variable.name} comes twice")
+                raise ValueError(f"{variable.name} occurs twice")
             if values:
                 found[variable.name] = values if variable.exploded else values[0]
         if written:
-            raise ValueError("no variable has such a name")
+            raise ValueError("unknown parameter")
         return found
 
 
 def pattern_of(atoms: Sequence[Atom]) -> re.Pattern[str] | None:
-    """Make a regular expression that never has to try twice; None where the atoms can be told apart in several ways."""
+    """Build a regular expression that never backtracks; None if the atoms are ambiguous."""
     following: frozenset[str] = frozenset()
     for atom in reversed(atoms):
         starts = atom.starts(following)
@@ -173,17 +163,17 @@ def pattern_of(atoms: Sequence[Atom]) -> re.Pattern[str] | None:
     return re.compile("".join(atom.pattern for atom in atoms))
 
 
-def captured(atoms: Sequence[Atom], text: str) -> Iterator[tuple[Slot, str]]:
-    """Find what stands in each slot of a text, the absent ones left out.
+def capture(atoms: Sequence[Atom], text: str) -> Iterator[tuple[Slot, str]]:
+    """Find the text of each slot that is present.
 
     Raises:
-        ValueError: if the text does not fit.
+        ValueError: if the text does not match.
     """
     rows = [[-1] * len(text) + [len(text)]]
     for atom in reversed(atoms):
         rows.append(atom.ranks(text, rows))
     if rows[-1][0] < 0:
-        raise ValueError("the text does not fit")
+        raise ValueError("the text does not match")
     start = index = 0
     while index < len(atoms):
         atom, end = atoms[index], rows[-1 - index][start] % len(rows[0])
@@ -196,14 +186,14 @@ def captured(atoms: Sequence[Atom], text: str) -> Iterator[tuple[Slot, str]]:
         start, index = end, index + step
 
 
-def _places_of(part: str, text: str) -> Iterator[int]:
-    place = text.find(part)
-    while place >= 0:
-        yield place
-        place = text.find(part, place + 1)
+def _positions_of(part: str, text: str) -> Iterator[int]:
+    position = text.find(part)
+    while position >= 0:
+        yield position
+        position = text.find(part, position + 1)
 
 
 def _endings(following: Sequence[int]) -> list[int]:
-    """Rank, for each place, an atom that ends there."""
-    places = len(following)
-    return [-1 if rank < 0 else rank - rank % places + place for place, rank in enumerate(following)]
+    """Return, for each position, the rank of an atom that ends there."""
+    positions = len(following)
+    return [-1 if rank < 0 else rank - rank % positions + position for position, rank in enumerate(following)]

@@ -208,11 +208,11 @@ class Callable_:
 @pytest.mark.parametrize(
     ("target", "text"),
     [
-        pytest.param(tool(lambda: ""), "@prompt on '<lambda>', which is a feature already", id="tool"),
-        pytest.param(Callable_, "@prompt goes on a function or a method, not on <class", id="class"),
-        pytest.param(functools.partial(review), "not on functools.partial", id="partial"),
-        pytest.param(Callable_(), "@prompt goes on a function or a method", id="object"),
-        pytest.param(classmethod(lambda cls: ""), "a class method is no prompt", id="class-method"),
+        pytest.param(tool(lambda: ""), "@prompt on '<lambda>', which is already a feature", id="tool"),
+        pytest.param(Callable_, "@prompt decorates a function or method, not <class", id="class"),
+        pytest.param(functools.partial(review), "not functools.partial", id="partial"),
+        pytest.param(Callable_(), "@prompt decorates a function or method", id="object"),
+        pytest.param(classmethod(lambda cls: ""), "a class method cannot be a prompt", id="class-method"),
     ],
 )
 def test_what_is_no_function_is_refused(target: Any, text: str) -> None:

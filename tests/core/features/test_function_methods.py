@@ -120,7 +120,7 @@ async def test_static_methods_are_tools_in_either_order_of_decorators() -> None:
 
 def test_a_class_method_is_refused() -> None:
     """A class method has no place among tools, and the text names what has."""
-    with pytest.raises(ConfigurationError, match="build: a class method is no tool; make it a method or static"):
+    with pytest.raises(ConfigurationError, match="build: a class method cannot be a tool; use a static method"):
 
         class Odd:
             @tool

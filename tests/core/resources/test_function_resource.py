@@ -194,7 +194,7 @@ def takes(name: str) -> str:
 @pytest.mark.parametrize(
     ("uri", "options", "text"),
     [
-        pytest.param("a://b", {}, "takes takes 'name', but the URI has no {name}", id="parameter"),
+        pytest.param("a://b", {}, "the URI has no {name}, which takes needs", id="parameter"),
         pytest.param("a://b", {"unscreened": {"b"}}, "unscreened is for a URI with variables", id="unscreened"),
         pytest.param("a://{name}", {"size": 5}, "size is for a URI without variables", id="size"),
         pytest.param("a://{name}", {"uri": "a://c"}, "@resource has no option uri", id="unknown-option"),
@@ -211,9 +211,9 @@ def test_what_does_not_fit_is_refused_at_once(uri: Any, options: dict[str, Any],
     ("uri", "text"),
     [
         pytest.param("a://{other}", "other is in the template, but not in the variables", id="other"),
-        pytest.param("a://b{?name}", "name may be absent from a URI; give it a default", id="no-default"),
+        pytest.param("a://b{?name}", "name is optional in the URI; add a default", id="no-default"),
         pytest.param("a://{name*}", "name cannot be parsed from strings", id="list"),
-        pytest.param("a://{name", "'{' has no partner", id="malformed"),
+        pytest.param("a://{name", "'{' is unbalanced", id="malformed"),
     ],
 )
 def test_a_template_must_fit_its_function(uri: str, text: str) -> None:
@@ -224,7 +224,7 @@ def test_a_template_must_fit_its_function(uri: str, text: str) -> None:
 
 def test_a_class_method_or_a_tool_is_refused() -> None:
     """The decorator says where it belongs."""
-    with pytest.raises(ConfigurationError, match="a class method is no resource"):
+    with pytest.raises(ConfigurationError, match="a class method cannot be a resource"):
         resource("a://b")(classmethod(lambda cls: ""))  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="@resource on '<lambda>', which is a feature already"):
+    with pytest.raises(ConfigurationError, match="@resource on '<lambda>', which is already a feature"):
         resource("a://b")(tool(lambda: ""))

@@ -166,43 +166,45 @@ class Both(Fixed, Echo[Named]):  # type: ignore[misc]
         pytest.param(Fixed, "register an instance, not the class", id="class"),
         pytest.param("a://b", "subclass IResource or IResourceTemplate, or use @resource", id="text"),
         pytest.param(Nameless(), 'Nameless has no name: write name = "nameless" in the class', id="no-name"),
-        pytest.param(Unfinished(), "Unfinished has the URI None: give it one with a scheme", id="no-uri"),
-        pytest.param(Both(), "Both is a resource and a template: make it one of them", id="both"),
+        pytest.param(Unfinished(), "Unfinished has the URI None: use one with a scheme", id="no-uri"),
+        pytest.param(Both(), "Both is both a resource and a template: make it one of them", id="both"),
         pytest.param(fixed(uri=5), "has the URI 5", id="uri-is-no-text"),
         pytest.param(fixed(uri="app"), "has the URI 'app'", id="no-scheme"),
         pytest.param(fixed(uri="a/b:c"), "has the URI 'a/b:c'", id="colon-in-a-path"),
         pytest.param(fixed(uri="a:"), "has the URI 'a:'", id="scheme-only"),
         pytest.param(fixed(uri="a://b c"), "has the URI 'a://b c'", id="space"),
         pytest.param(fixed(uri="a://b\n"), r"has the URI 'a://b\n'", id="line-end"),
-        pytest.param(fixed(uri="a://{b}"), "subclass IResourceTemplate for one with variables", id="braces"),
+        pytest.param(fixed(uri="a://{b}"), "for a URI with variables, subclass IResourceTemplate", id="braces"),
         pytest.param(
             fixed(uri="ui://b", mime_type="text/html"), f"the MIME type of a ui:// resource is {APP}", id="ui"
         ),
         pytest.param(template(None), "Probe has no URI template: write uri_template =", id="no-template"),
-        pytest.param(template("a://{name", Named), "'{' has no partner", id="malformed"),
-        pytest.param(template("{name}://a"), "it must start with a scheme", id="no-scheme-in-template"),
-        pytest.param(template("a://b", Open), "it has no variables; subclass IResource", id="no-variables"),
+        pytest.param(template("a://{name", Named), "'{' is unbalanced", id="malformed"),
+        pytest.param(template("{name}://a"), "it must begin with a literal scheme", id="no-scheme-in-template"),
+        pytest.param(
+            template("a://b", Open), "it has no variables; for a fixed URI, subclass IResource", id="no-variables"
+        ),
         pytest.param(template("a://{name}", int), "class Probe(IResourceTemplate[Variables])", id="no-model"),
         pytest.param(template("a://{name}/{x}"), "x is in the template, but not in the variables", id="no-field"),
         pytest.param(
             template("a://{name}", Optionals), "page is in the variables, but not in the template", id="extra"
         ),
         pytest.param(
-            template("a://{name}{?page}", Optionals), "page may be absent from a URI; give it a default", id="query"
+            template("a://{name}{?page}", Optionals), "page is optional in the URI; add a default", id="query"
         ),
-        pytest.param(template("a://{name,page}", Optionals), "page may be absent", id="second-of-two"),
-        pytest.param(template("a://b{/name}"), "name may be absent", id="segment"),
-        pytest.param(template("a://b{#name}"), "name may be absent", id="fragment"),
-        pytest.param(template("a://b{/name*}", Listed), "name may be absent", id="segments"),
+        pytest.param(template("a://{name,page}", Optionals), "page is optional", id="second-of-two"),
+        pytest.param(template("a://b{/name}"), "name is optional", id="segment"),
+        pytest.param(template("a://b{#name}"), "name is optional", id="fragment"),
+        pytest.param(template("a://b{/name*}", Listed), "name is optional", id="segments"),
         pytest.param(template("a://{name*}"), "name cannot be parsed from strings", id="text-for-a-list"),
         pytest.param(template("a://{name}", Listed), "name cannot be parsed from a string", id="list-for-text"),
         pytest.param(template("a://{name}", Nested), "name cannot be parsed from a string", id="model"),
         pytest.param(
             template("a://{name}", unscreened=frozenset({"nam"})),
-            "unscreened names nam, which is no variable",
+            "unscreened contains nam, which is not a variable",
             id="unscreened",
         ),
-        pytest.param(template("a://{name}", unscreened="name"), "unscreened names a, which is no", id="one-text"),
+        pytest.param(template("a://{name}", unscreened="name"), "unscreened contains a, which is not a", id="one-text"),
         pytest.param(template("ui://{name}", mime_type="text/html"), f"is {APP}", id="ui-template"),
     ],
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from axolotl_core.resources.uri_matching import Atom, Literal, Slot, Variable, captured, pattern_of
+from axolotl_core.resources.uri_matching import Atom, Literal, Slot, Variable, capture, pattern_of
 
 Found = list[tuple[Slot, str]]
 
@@ -55,7 +55,7 @@ def best_way(atoms: Sequence[Atom], text: str) -> Found | None:
 def ranked_way(atoms: Sequence[Atom], text: str) -> Found | None:
     """Choose as it is done."""
     try:
-        return list(captured(atoms, text))
+        return list(capture(atoms, text))
     except ValueError:
         return None
 

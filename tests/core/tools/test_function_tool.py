@@ -224,9 +224,9 @@ def unannotated(value) -> None: ...  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize(
     ("function", "text"),
     [
-        pytest.param(variadic, "variadic(values): a tool's parameters must be passable by name", id="variadic"),
-        pytest.param(keywords, "keywords(values): a tool's parameters must be passable by name", id="keywords"),
-        pytest.param(positional, "positional(value): a tool's parameters must be passable by name", id="positional"),
+        pytest.param(variadic, "variadic(values): each parameter must be passable by name", id="variadic"),
+        pytest.param(keywords, "keywords(values): each parameter must be passable by name", id="keywords"),
+        pytest.param(positional, "positional(value): each parameter must be passable by name", id="positional"),
         pytest.param(unannotated, "unannotated(value): annotate the parameter", id="unannotated"),
     ],
 )
