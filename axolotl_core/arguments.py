@@ -44,10 +44,13 @@ def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) ->
 
 def refusal(problems: Sequence[str]) -> InvalidArguments:
     """Combine all problems with the arguments into one error."""
-    shown = list(problems[:_MAX_PROBLEMS])
-    if len(problems) > _MAX_PROBLEMS:
-        shown.append(f"and {len(problems) - _MAX_PROBLEMS} more")
-    return InvalidArguments("Invalid arguments: " + "; ".join(shown))
+    return InvalidArguments(f"Invalid arguments: {join_problems(problems)}")
+
+
+def join_problems(problems: Sequence[str]) -> str:
+    """List problems in one text, but only the first ten of them."""
+    more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
+    return "; ".join([*problems[:_MAX_PROBLEMS], *more])
 
 
 def explain(error: ValidationError, model: Any) -> InvalidArguments:

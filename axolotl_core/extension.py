@@ -53,4 +53,4 @@ def check_extension(extension: Any) -> None:
     identifier = getattr(extension, "identifier", None)
     if not isinstance(identifier, str) or not _IDENTIFIER.fullmatch(identifier):
         kind = type(extension).__name__
-        raise ConfigurationError(f"{kind} has the identifier {identifier!r}; use one such as com.example/receipts")
+        raise ConfigurationError(f"{kind} has the identifier {identifier!r}: use one such as com.example/receipts")

@@ -1,4 +1,4 @@
-"""The time, as something that a test can replace."""
+"""Cancellation of calls, and a clock that tests can replace."""
 
 import logging
 import time
@@ -15,7 +15,7 @@ _log = logging.getLogger("axolotl")
 
 
 class CancelReason(StrEnum):
-    """Who or what ended a call before its time."""
+    """Why a call was cancelled."""
 
     CLIENT = "client"
     DISCONNECT = "disconnect"
@@ -24,10 +24,10 @@ class CancelReason(StrEnum):
 
 
 class CancellationToken(msgspec.Struct, eq=False):
-    """The state that a call, its tool and the server share about its cancellation; the first reason stands.
+    """The state of a call's cancellation, shared by its code and the server. The first reason counts.
 
-    A tool in a thread may listen while the server cancels: a callback is taken off the list before it runs, so that
-    each runs once, whoever gets there first.
+    A tool in a thread can add a callback while the server cancels the call. Each callback is removed from the list
+    before it runs, so it runs only once.
     """
 
     reason: CancelReason | None = None
@@ -39,7 +39,7 @@ class CancellationToken(msgspec.Struct, eq=False):
         return self.reason is not None
 
     def raise_if_cancelled(self) -> None:
-        """Leave the tool's code at a convenient place.
+        """Stop the code here if the call was cancelled.
 
         Raises:
             ToolCancelled: if the call was cancelled.
@@ -48,13 +48,13 @@ class CancellationToken(msgspec.Struct, eq=False):
             raise ToolCancelled(f"The call was cancelled ({self.reason})")
 
     def on_cancel(self, callback: Callable[[CancelReason], object]) -> None:
-        """Run `callback` with the reason once the call is cancelled, at once if it already is."""
+        """Run `callback` with the reason when the call is cancelled, or immediately if it already is."""
         self._callbacks.append(callback)
         if self.reason is not None:
             self._run_callbacks(self.reason)
 
     def cancel(self, reason: CancelReason) -> bool:
-        """Cancel for `reason`; answers False if it was cancelled before."""
+        """Cancel the call. Return False if it was already cancelled."""
         if self.reason is not None:
             return False
         self.reason = reason
@@ -71,7 +71,7 @@ class CancellationToken(msgspec.Struct, eq=False):
 
 
 def _run(callback: Callable[[CancelReason], object], reason: CancelReason) -> None:
-    """Run a tool's callback; one that fails must not keep the others, or the call's end, from happening."""
+    """Run a callback. If it fails, the others still run."""
     try:
         callback(reason)
     except Exception:
@@ -79,24 +79,23 @@ def _run(callback: Callable[[CancelReason], object], reason: CancelReason) -> No
 
 
 class IClock(ABC):
-    """Tells the time."""
+    """A clock."""
 
     @abstractmethod
     def now(self) -> datetime:
-        """Give the date and time, in UTC."""
+        """Return the date and time, in UTC."""
 
     @abstractmethod
     def monotonic(self) -> float:
-        """Give seconds that only grow, of no particular beginning."""
+        """Return seconds on a clock that never goes backwards."""
 
 
 class SystemClock(IClock):
     """The clock of the machine."""
 
     def now(self) -> datetime:
-        """Ask the machine."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Ask the machine; deadlines are on this clock too."""
+        """Return seconds on the clock that deadlines use."""
         return time.monotonic()

@@ -1,4 +1,4 @@
-"""What a tool learns about the call it answers, and how it speaks while it works."""
+"""`ToolContext`, the call as its code sees it, and `ICaller`, the caller behind it."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -30,11 +30,11 @@ AnswerT = TypeVar("AnswerT")
 
 
 class ICaller(Protocol):
-    """Who made a call."""
+    """The caller of a feature: the client as the code sees it."""
 
     @property
     def client(self) -> Implementation | None:
-        """What the client says it is; never proof of anything."""
+        """The name and version that the client claims. They prove nothing."""
         ...
 
     @property
@@ -43,43 +43,43 @@ class ICaller(Protocol):
         ...
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Send a progress notification if the caller asked for them."""
+        """Send a progress notification, if the caller asked for progress."""
         ...
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
-        """Send a log message if the caller wants those of this level."""
+        """Send a log message, if the caller wants messages of this level."""
         ...
 
     def declares(self, capability: Mapping[str, Any]) -> bool:
-        """Tell whether the client said that it can do something."""
+        """Whether the client declared a capability."""
         ...
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """Give the client's settings of an extension, None if it does not have it."""
+        """Return the client's settings for an extension; None if it does not support it."""
         ...
 
     async def ask(
         self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Have a question answered; `read` makes sense of the answer.
+        """Ask the caller a question, and parse the answer with `read`.
 
         Raises:
-            MissingCapability: if the client cannot be asked this.
-            Declined: if it did not answer.
+            MissingCapability: if the client does not support such questions.
+            Declined: if the question was not answered.
         """
         ...
 
     def url_completed(self, reference: str) -> None:
-        """Say that the user is done with a page, if the caller's revision has a word for it."""
+        """Notify the client that the user has finished with a page, if the revision supports that."""
         ...
 
     def hang_up(self) -> None:
-        """End the caller's connection if it can come back for the answer."""
+        """Close the caller's connection, if it can reconnect for the result."""
         ...
 
 
 class _Nobody:
-    """The caller of a context that was made by hand, as unit tests do."""
+    """The caller in a context without a server, as in unit tests."""
 
     client: Implementation | None = None
     trace: TraceContext | None = None
@@ -99,7 +99,7 @@ class _Nobody:
     async def ask(
         self, context: "ToolContext", question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        raise MissingCapability("Nobody is there to be asked", question.requires)
+        raise MissingCapability("There is no caller to ask", question.requires)
 
     def url_completed(self, reference: str) -> None:
         return
@@ -118,36 +118,36 @@ ValueT = TypeVar("ValueT")
 class ToolContext(msgspec.Struct, eq=False):
     """One call of a tool, prompt or resource, as its code sees it.
 
-    It is a struct, not a plain class, because one is made for every call: this is the cheapest object there is.
+    It is a struct, because one is created for every call and structs are the cheapest objects.
     """
 
     request_id: RequestId = 0
     caller: ICaller = NOBODY
     principal: Principal = ANONYMOUS
     token: CancellationToken | None = None
-    """The state of the call's cancellation, made when somebody first asks for it."""
+    """The state of the cancellation, created on first use."""
     deadline: float | None = None
-    """When the call will be ended, on the clock of `time.monotonic`."""
+    """When the call is stopped, in `time.monotonic` seconds."""
     uri: str = ""
-    """The URI that is read, where a resource is."""
+    """The URI, if a resource is read."""
     scope: CallScope | None = None
-    """What lives as long as the call, once there is something."""
+    """The objects that live as long as the call, created on first use."""
 
     @property
     def client(self) -> Implementation | None:
-        """What the client says it is; never proof of anything."""
+        """The name and version that the client claims. They prove nothing."""
         return self.caller.client
 
     @property
     def cancellation(self) -> CancellationToken:
-        """The call's cancellation, to be handed on or listened to."""
+        """The cancellation token of the call, to pass on or to watch."""
         if self.token is None:
             self.token = CancellationToken()
         return self.token
 
     @property
     def cancelled(self) -> bool:
-        """Whether the call should stop; a tool in a thread looks here between two steps."""
+        """Whether the call should stop. A tool in a thread checks this between steps."""
         return self.token is not None and self.token.reason is not None
 
     @property
@@ -157,16 +157,16 @@ class ToolContext(msgspec.Struct, eq=False):
 
     @property
     def remaining_seconds(self) -> float | None:
-        """The time left before the deadline, None where there is no deadline."""
+        """The time left until the deadline; None without a deadline."""
         return None if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property
     def trace(self) -> TraceContext | None:
-        """The distributed trace that the call belongs to, where its caller says so."""
+        """The distributed trace that the call belongs to, if the caller sent one."""
         return self.caller.trace
 
     def raise_if_cancelled(self) -> None:
-        """Leave the tool's code at a convenient place.
+        """Stop the code here if the call was cancelled.
 
         Raises:
             ToolCancelled: if the call was cancelled.
@@ -174,39 +174,39 @@ class ToolContext(msgspec.Struct, eq=False):
         self.cancellation.raise_if_cancelled()
 
     def report_progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
-        """Tell a caller that asked for it how far the work is; it never waits, from a thread neither."""
+        """Report progress, if the caller asked for it. Never blocks; can be called from any thread."""
         self.caller.report_progress(progress, total, message)
 
     def log(self, level: LogLevel, data: Any, logger: str | None = None) -> None:
-        """Send the caller a message, any JSON value, if it wants those of this level; it never waits."""
+        """Send a log message, any JSON value, if the caller wants messages of this level. Never blocks."""
         self.caller.log(level, data, logger)
 
     async def ask(self, model: type[ModelT], message: str, *, key: str | None = None) -> ModelT:
-        """Have the user fill in a form: a flat model of texts, numbers, booleans and choices.
+        """Ask the user to fill in a form: a flat model of strings, numbers, booleans and choices.
 
-        In the stateless revision the code runs again from its start when the answer is there, so that what stands
-        before an `ask` must bear being repeated. `key` names the question where its place in the code may change.
+        In the stateless revision, the code runs again from the start when the answer has arrived. So everything before
+        `ask` must be safe to repeat. Set `key` to identify the question if its position in the code can change.
 
         Raises:
-            Declined: if the user does not answer; it may pass, then the model is told.
+            Declined: if the user does not answer. If the code does not catch it, the model reads it.
             MissingCapability: if the client cannot ask its user.
         """
         return await self.caller.ask(self, form_question(model, message), partial(read_form, model), key)
 
     async def ask_url(self, url: str, message: str, *, key: str | None = None, reference: str | None = None) -> None:
-        """Have the user open a page, for what must not pass through the client, such as secrets.
+        """Ask the user to open a page, for input that must not pass through the client, such as secrets.
 
-        It returns when the user agreed to open the page, which does not mean that anything was done there. A
-        `reference` of your own lets `url_completed` tell the client when something was.
+        Returns when the user has agreed to open the page, not when the user has finished there. Pass a `reference` to
+        report that later with `url_completed`.
 
         Raises:
-            Declined: if the user does not want to.
-            MissingCapability: if the client cannot show pages.
+            Declined: if the user does not agree.
+            MissingCapability: if the client cannot open pages.
         """
         await self.caller.ask(self, url_question(url, message, reference), read_url, key)
 
     def url_completed(self, reference: str) -> None:
-        """Tell a client whose revision has a word for it that the user is done with a page."""
+        """Notify the client that the user has finished with a page, if the revision supports that."""
         self.caller.url_completed(reference)
 
     async def sample(
@@ -216,44 +216,44 @@ class ToolContext(msgspec.Struct, eq=False):
         key: str | None = None,
         **options: Unpack[SamplingOptions],
     ) -> Sample:
-        """Have the client's model write something.
+        """Ask the client's model to generate a message.
 
         Raises:
             Declined: if the user or the client refuses.
-            MissingCapability: if the client lends no model.
+            MissingCapability: if the client does not support sampling.
         """
         return await self.caller.ask(self, sampling_question(messages, **options), read_sample, key)
 
     async def roots(self, *, key: str | None = None) -> tuple[Root, ...]:
-        """Ask which directories the user works in; a hint, not a permission.
+        """Ask for the directories that the user works in. They are a hint, not a permission.
 
         Raises:
-            MissingCapability: if the client has no roots.
+            MissingCapability: if the client does not support roots.
         """
         return await self.caller.ask(self, roots_question(), read_roots, key)
 
     @property
     def can_ask(self) -> bool:
-        """Whether the client can have its user fill in a form."""
+        """Whether the client can ask its user to fill in a form."""
         return self.caller.declares({"elicitation": {"form": {}}})
 
     @property
     def can_ask_url(self) -> bool:
-        """Whether the client can have its user open a page."""
+        """Whether the client can ask its user to open a page."""
         return self.caller.declares({"elicitation": {"url": {}}})
 
     @property
     def can_sample(self) -> bool:
-        """Whether the client lends its model."""
+        """Whether the client supports sampling."""
         return self.caller.declares({"sampling": {}})
 
     @property
     def can_list_roots(self) -> bool:
-        """Whether the client tells its roots."""
+        """Whether the client supports roots."""
         return self.caller.declares({"roots": {}})
 
     def client_extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """Give the client's settings of an extension, None if it does not have it."""
+        """Return the client's settings for an extension; None if it does not support it."""
         return self.caller.extension(identifier)
 
     @overload
@@ -265,13 +265,13 @@ class ToolContext(msgspec.Struct, eq=False):
     @overload
     async def enter(self, factory: Callable[[], ValueT]) -> ValueT: ...
     async def enter(self, factory: Scoped) -> Any:
-        """Give what a factory makes for this call, the same at every time; a context manager is entered.
+        """Return the object that a factory creates for this call, the same one every time.
 
-        It is finalised after the call was answered, however the call ended; the way it ended is what the context
-        manager's exit is told.
+        A context manager is entered. It exits after the call has been answered, with the exception that ended the
+        call, if any.
 
         Raises:
-            ToolCancelled: if the call was stopped before the thing was there.
+            ToolCancelled: if the call was stopped before the object was ready.
         """
         if self.scope is None:
             self.scope = CallScope()
@@ -282,19 +282,19 @@ class ToolContext(msgspec.Struct, eq=False):
     @overload
     def open(self, factory: Callable[[], ValueT]) -> ValueT: ...
     def open(self, factory: Scoped) -> Any:
-        """Do the same as `enter` for code that cannot wait, such as a plain function's in a worker thread.
+        """Like `enter`, for code that cannot await, such as a plain function in a worker thread.
 
         Raises:
-            ToolCancelled: if the call was stopped before the thing was there.
-            TypeError: if the thing has to be awaited.
+            ToolCancelled: if the call was stopped before the object was ready.
+            TypeError: if the object must be awaited.
         """
         if self.scope is None:
             self.scope = CallScope()
         return self.scope.open(factory, self)
 
     def hang_up(self) -> None:
-        """Free the caller's connection while a long call goes on; the caller comes back for the answer.
+        """Close the caller's connection during a long call. The caller reconnects to receive the result.
 
-        It does something for clients over HTTP whose revision lets them come back, and nothing for all others.
+        Affects only clients over HTTP whose revision allows that.
         """
         self.caller.hang_up()

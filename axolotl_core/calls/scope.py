@@ -1,4 +1,4 @@
-"""What lives as long as one call: made when its code first asks for it, finalised after the answer."""
+"""Objects that live as long as a call: created on first use, closed after the reply."""
 
 import inspect
 from collections.abc import Callable, Iterator
@@ -13,150 +13,148 @@ if TYPE_CHECKING:
     from axolotl_core.calls.context import ToolContext
 
 Scoped: TypeAlias = Callable[[], Any]
-"""Makes something for one call, such as a `provider` of a container; what is a context manager is entered."""
+"""Creates an object for one call, such as a `provider` of a container. A context manager is entered."""
 
-_making_for: Final[ContextVar["ToolContext"]] = ContextVar("axolotl_making_for")
+_current_call: Final[ContextVar["ToolContext"]] = ContextVar("axolotl_current_call")
 
 
 def current_call() -> "ToolContext":
-    """Give the call for which something is being made; for providers that need its principal or its cancellation.
+    """Return the call that an object is being created for, for providers that need its principal or cancellation.
 
     Raises:
-        LookupError: outside of that.
+        LookupError: if no object is being created.
     """
-    return _making_for.get()
+    return _current_call.get()
 
 
 class Entered(NamedTuple):
-    """Something that was entered; when it is left, it is told the error that the call ended with, if it did."""
+    """A context manager that was entered."""
 
     manager: Any
-    waits: bool
-    """Whether leaving it has to be awaited; leaving what does not wait may block."""
+    is_async: bool
+    """Whether `leave` returns an awaitable. If it does not, it may block."""
 
     def leave(self, error: BaseException | None) -> Any:
-        """Leave it; the answer is to be awaited where it waits."""
-        exit = self.manager.__aexit__ if self.waits else self.manager.__exit__
+        """Exit the context manager, with the exception that ended the call."""
+        exit = self.manager.__aexit__ if self.is_async else self.manager.__exit__
         return exit(type(error) if error else None, error, error.__traceback__ if error else None)
 
 
-class _Late(NamedTuple):
-    """Why something that was made is not needed: somebody else has made it meanwhile, or the call was stopped."""
+class _Superseded(NamedTuple):
+    """Why an object is not needed: another thread created it first, or the call was stopped."""
 
     value: Any = None
     error: ToolCancelled | None = None
 
-    def given(self) -> Any:
-        """Give what counts instead."""
+    def unwrap(self) -> Any:
         if self.error is not None:
             raise self.error
         return self.value
 
 
 class CallScope:
-    """All that was made for one call, each thing once.
+    """The objects of one call, each created once.
 
-    A thread may still make something while the scope is closed, because its call has ended without it. Whatever comes
-    too late is left again by who made it.
+    A thread may still be creating an object when the scope is closed, because its call has already ended. It then
+    closes the object itself.
     """
 
     def __init__(self) -> None:
-        self._made: dict[Any, Any] = {}
+        self._objects: dict[Any, Any] = {}
         self._entered: list[Entered] = []
         self._lock = Lock()
         self._closed = False
 
     async def enter(self, factory: Scoped, context: "ToolContext") -> Any:
-        """Give what a factory makes for this call.
+        """Return the object that a factory creates for this call.
 
         Raises:
-            ToolCancelled: if the call was stopped before it was there.
+            ToolCancelled: if the call was stopped before the object was ready.
         """
         if self._has(factory, context):
-            return self._made[factory]
+            return self._objects[factory]
         entered = None
-        with _making(context):
+        with _creating(context):
             value: Any = factory()
             if inspect.isawaitable(value):
                 value = await value
             if hasattr(value, "__aenter__"):
-                entered = Entered(value, waits=True)
+                entered = Entered(value, is_async=True)
                 value = await value.__aenter__()
             elif hasattr(value, "__enter__"):
-                entered = Entered(value, waits=False)
+                entered = Entered(value, is_async=False)
                 value = value.__enter__()
-        late = self._keep(factory, value, entered, context)
-        if late is None:
+        superseded = self._keep(factory, value, entered, context)
+        if superseded is None:
             return value
         if entered is not None:
-            left = entered.leave(late.error)
-            if entered.waits:
+            left = entered.leave(superseded.error)
+            if entered.is_async:
                 await left
-        return late.given()
+        return superseded.unwrap()
 
     def open(self, factory: Scoped, context: "ToolContext") -> Any:
-        """Give what a factory makes for this call, where the code cannot wait.
+        """Like `enter`, for code that cannot await.
 
         Raises:
-            ToolCancelled: if the call was stopped before it was there.
-            TypeError: if what the factory makes has to be awaited.
+            ToolCancelled: if the call was stopped before the object was ready.
+            TypeError: if the object must be awaited.
         """
         if self._has(factory, context):
-            return self._made[factory]
+            return self._objects[factory]
         entered = None
-        with _making(context):
+        with _creating(context):
             value: Any = factory()
-            _refuse_awaitable(value)
+            _reject_awaitable(value)
             if hasattr(value, "__enter__"):
-                entered = Entered(value, waits=False)
+                entered = Entered(value, is_async=False)
                 value = value.__enter__()
-        late = self._keep(factory, value, entered, context)
-        if late is None:
+        superseded = self._keep(factory, value, entered, context)
+        if superseded is None:
             return value
         if entered is not None:
-            entered.leave(late.error)
-        return late.given()
+            entered.leave(superseded.error)
+        return superseded.unwrap()
 
     def close(self) -> tuple[Entered, ...]:
-        """Take nothing more; answers what is to be left, the last that was made first."""
+        """Close the scope, and return what must be left, the latest first."""
         with self._lock:
             self._closed = True
             last, self._entered = self._entered, []
         return tuple(reversed(last))
 
     def _has(self, factory: Any, context: "ToolContext") -> bool:
-        if self._closed or (context.cancelled and factory not in self._made):
+        if self._closed or (context.cancelled and factory not in self._objects):
             raise _stopped()
-        return factory in self._made
+        return factory in self._objects
 
-    def _keep(self, factory: Any, value: Any, entered: Entered | None, context: "ToolContext") -> _Late | None:
-        """Keep what was made, unless it comes too late."""
+    def _keep(self, factory: Any, value: Any, entered: Entered | None, context: "ToolContext") -> _Superseded | None:
         with self._lock:
             if self._closed or context.cancelled:
-                return _Late(error=_stopped())
-            if factory in self._made:
-                return _Late(self._made[factory])
-            self._made[factory] = value
+                return _Superseded(error=_stopped())
+            if factory in self._objects:
+                return _Superseded(self._objects[factory])
+            self._objects[factory] = value
             if entered is not None:
                 self._entered.append(entered)
             return None
 
 
 @contextmanager
-def _making(context: "ToolContext") -> Iterator[None]:
-    token = _making_for.set(context)
+def _creating(context: "ToolContext") -> Iterator[None]:
+    token = _current_call.set(context)
     try:
         yield
     finally:
-        _making_for.reset(token)
+        _current_call.reset(token)
 
 
-def _refuse_awaitable(value: Any) -> None:
+def _reject_awaitable(value: Any) -> None:
     if inspect.isawaitable(value) or (hasattr(value, "__aenter__") and not hasattr(value, "__enter__")):
         if inspect.iscoroutine(value):
             value.close()
-        raise TypeError(f"{type(value).__name__} has to be awaited: write await context.enter(...) in an async def")
+        raise TypeError(f"{type(value).__name__} must be awaited: write await context.enter(...) in an async def")
 
 
 def _stopped() -> ToolCancelled:
-    return ToolCancelled("The call was stopped: nothing can be made for it any more")
+    return ToolCancelled("The call was stopped; nothing can be created for it anymore")

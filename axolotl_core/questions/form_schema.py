@@ -1,4 +1,4 @@
-"""The schema of a form: a pydantic model, flattened to what the protocol lets a server ask a user."""
+"""Form schemas, generated from pydantic models within the limits of the protocol."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pydantic_core import CoreSchema
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.schema import JsonSchema, schema_of
 
-_REMEMBERED: Final = 1024
+_CACHE_SIZE: Final = 1024
 _FORMATS: Final = frozenset({"date", "date-time", "email", "uri"})
 _LIMITS: Final[Mapping[str, tuple[str, ...]]] = {
     "string": ("minLength", "maxLength"),
@@ -32,11 +32,11 @@ _SIMPLE_TYPES: Final = "str, int, float, bool, date, datetime, AnyUrl, or a Lite
 
 
 class Titles:
-    """What a form shows for the choices of a field, in their order.
+    """The titles of the choices of a form field, in order.
 
-    `Annotated[Literal["s", "m"], Titles("Small", "Medium")]`; the same goes for an Enum of strings, and for a list of
-    either, of which the user may choose several. `legacy=True` writes the titles of a single choice as `enumNames`,
-    which is what clients looked for before there was another way; clients of that age get it anyway.
+    `Annotated[Literal["s", "m"], Titles("Small", "Medium")]`, or with an Enum of strings, or with a list of either for
+    a multiple choice. `legacy=True` writes the titles of a single choice as `enumNames`, as in older revisions. Clients
+    of those revisions get `enumNames` in any case.
     """
 
     def __init__(self, *titles: str, legacy: bool = False) -> None:
@@ -44,14 +44,14 @@ class Titles:
         self._legacy = legacy
 
     def __get_pydantic_json_schema__(self, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchema:
-        return self._titled(handler(core_schema), handler.resolve_ref_schema)
+        return self._with_titles(handler(core_schema), handler.resolve_ref_schema)
 
-    def _titled(self, reference: JsonSchema, resolve: Callable[[JsonSchema], JsonSchema]) -> JsonSchema:
+    def _with_titles(self, reference: JsonSchema, resolve: Callable[[JsonSchema], JsonSchema]) -> JsonSchema:
         schema = resolve(reference)
         if "$ref" in reference:
             schema = {key: value for key, value in schema.items() if key != "title"}  # the name of the Enum
         if "anyOf" in schema:
-            members = [one if one == _NULL else self._titled(one, resolve) for one in schema["anyOf"]]
+            members = [one if one == _NULL else self._with_titles(one, resolve) for one in schema["anyOf"]]
             return {**schema, "anyOf": members}
         if "items" in schema:
             choices = _choices_of(resolve(schema["items"]))
@@ -66,47 +66,47 @@ class Titles:
         if len(choices) != len(self._titles):
             given = ", ".join(map(repr, self._titles))
             raise ConfigurationError(
-                f"Titles({given}) do not fit the choices {list(choices)!r}: "
-                "give one title for each choice of a Literal or Enum of strings"
+                f"Titles({given}) do not match the choices {list(choices)!r}: "
+                "pass one title per choice of a Literal or Enum of strings"
             )
         return [{"const": choice, "title": title} for choice, title in zip(choices, self._titles, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class FormSchema:
-    """A model as a form; what a form cannot say, such as a pattern, is checked when the answer is read."""
+    """A model as a form. Constraints that a form cannot express, such as patterns, apply when the answer is read."""
 
     schema: JsonSchema
-    """The `requestedSchema` in the latest form; it is shared."""
+    """The `requestedSchema`, as in the latest revision. It is cached."""
     blank: Mapping[str, None]
-    """What stands for fields that may be left out although the model has no default for them."""
+    """None for each field that can be left blank, but has no default in the model."""
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def form_of(model: type[BaseModel]) -> FormSchema:
-    """Flatten a model, once.
+    """Convert a model to a form.
 
     Raises:
-        ConfigurationError: if a field is more than a form can ask; the text says what to use instead.
+        ConfigurationError: if a form cannot ask for a field. The text says what to use instead.
     """
     try:
         schema = schema_of(model, "validation")
     except ConfigurationError as error:
         raise ConfigurationError(f"{model.__name__}: {error}") from None
     if "properties" not in schema:
-        raise ConfigurationError(f"{model.__name__} is no form: use a BaseModel with fields of simple types")
+        raise ConfigurationError(f"{model.__name__} is not a form: use a BaseModel with fields of simple types")
     definitions = schema.get("$defs", {})
     fields = {name: _Field(f"{model.__name__}.{name}", one, definitions) for name, one in schema["properties"].items()}
-    demanded = schema.get("required", ())
-    required = [name for name in demanded if not fields[name].nullable]
+    without_default = schema.get("required", ())
+    required = [name for name in without_default if not fields[name].nullable]
     flat: JsonSchema = {"type": "object", "properties": {name: field.flat() for name, field in fields.items()}}
     if required:
         flat["required"] = required
-    return FormSchema(flat, dict.fromkeys(name for name in demanded if fields[name].nullable))
+    return FormSchema(flat, dict.fromkeys(name for name in without_default if fields[name].nullable))
 
 
 class _Field:
-    """One field on its way into the form: references and nulls are gone."""
+    """A field of a model, without references and nulls."""
 
     def __init__(self, place: str, schema: JsonSchema, definitions: JsonSchema) -> None:
         self._place = place
@@ -117,7 +117,7 @@ class _Field:
             self._drop_null()
 
     def flat(self) -> JsonSchema:
-        """Give the field's schema in the words of the protocol."""
+        """Return the schema of the field within the limits of the protocol."""
         schema = self._schema
         if not schema.keys().isdisjoint(("const", "enum", "oneOf")):
             return self._with_labels({"type": "string", **self._choice(schema)})
@@ -158,7 +158,7 @@ class _Field:
         pairs = items.get("anyOf", items.get("oneOf"))
         choices = _choices_of(items if pairs is None else {"oneOf": pairs})
         if not choices or not all(isinstance(choice, str) for choice in choices):
-            self._refuse("a form has no lists but of choices: use list[Literal[...]] or a list of an Enum of strings")
+            self._refuse("the only lists in a form are lists of choices: use list[Literal[...]] or a list of an Enum")
         if "enumNames" in items:
             pairs = [{"const": one, "title": title} for one, title in zip(choices, items["enumNames"], strict=True)]
         return {"type": "string", "enum": choices} if pairs is None else {"anyOf": pairs}
@@ -180,7 +180,7 @@ class _Field:
 
 
 def _choices_of(schema: JsonSchema) -> list[Any]:
-    """List the values of a Literal or an Enum; none where it is something else."""
+    """List the values of a Literal or Enum; empty for other types."""
     if "oneOf" in schema:
         return [one.get("const") for one in schema["oneOf"]]
     return [schema["const"]] if "const" in schema else list(schema.get("enum", ()))

@@ -1,4 +1,4 @@
-"""Asking the client's model."""
+"""Sampling: requests to the client's model, their messages, content blocks and tools."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -15,31 +15,23 @@ from axolotl_core.schema import JsonSchema, schema_of
 
 
 class ISamplingTool(Protocol):
-    """A tool as a model needs to know it; every `ITool` is one."""
+    """The description of a tool for a model. Every `ITool` has it."""
 
     @property
-    def name(self) -> str:
-        """Its name."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def title(self) -> str | None:
-        """Its name for people."""
-        ...
+    def title(self) -> str | None: ...
 
     @property
-    def description(self) -> str:
-        """What it does."""
-        ...
+    def description(self) -> str: ...
 
     @property
-    def input_schema(self) -> JsonSchema:
-        """The JSON Schema of its arguments, an object."""
-        ...
+    def input_schema(self) -> JsonSchema: ...
 
 
 class SamplingTool(msgspec.Struct, frozen=True):
-    """A tool for a model, described by hand; whoever asked the model runs it."""
+    """A tool that the model can request. The code that called `sample` runs it."""
 
     name: str
     input_schema: JsonSchema
@@ -48,23 +40,23 @@ class SamplingTool(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, name: str, arguments: type[BaseModel], description: str = "") -> "SamplingTool":
-        """Describe a tool by the model of its arguments."""
+        """Describe a tool by the pydantic model of its arguments."""
         return cls(name, schema_of(arguments, "validation"), description)
 
 
-def written_tools(tools: Sequence[ISamplingTool]) -> list[Mapping[str, Any]]:
-    """Write tools as the protocol describes them.
+def serialize_tools(tools: Sequence[ISamplingTool]) -> list[Mapping[str, Any]]:
+    """Serialize tools.
 
     Raises:
-        ValueError: if two share a name, or one takes something else than an object.
+        ValueError: if two have the same name, or an input schema is not an object.
     """
     names = [tool.name for tool in tools]
     if len(set(names)) != len(names):
         raise ValueError(f"Two tools have the same name: {names}")
-    return [_written_tool(tool) for tool in tools]
+    return [_serialize_tool(tool) for tool in tools]
 
 
-def _written_tool(tool: ISamplingTool) -> Mapping[str, Any]:
+def _serialize_tool(tool: ISamplingTool) -> Mapping[str, Any]:
     if tool.input_schema.get("type") != "object":
         raise ValueError(f'The input schema of the tool {tool.name!r} must have "type": "object"')
     written: dict[str, Any] = {"name": tool.name, "inputSchema": tool.input_schema}
@@ -79,7 +71,7 @@ Role: TypeAlias = Literal["user", "assistant"]
 
 
 class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool_use"):
-    """The model wants a tool to be run, by whoever asked it."""
+    """A request of the model to run a tool. The code that called `sample` runs it."""
 
     id: str
     name: str
@@ -88,27 +80,27 @@ class ToolUse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", t
 
 
 class ToolOutcome(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", tag_field="type", tag="tool_result"):
-    """What came of a tool that the model wanted to be run."""
+    """The result of a tool that the model requested."""
 
     tool_use_id: str
     content: str | Sequence[ContentBlock]
-    """What the model is told; plain text stands for a block of it."""
+    """What the model reads. A string is a text block."""
     structured: Any = msgspec.field(default=UNSET, name="structuredContent")
-    """Any JSON value or pydantic model; `UNSET` leaves it out."""
+    """A JSON value or a pydantic model. `UNSET` leaves it out."""
     is_error: bool = False
     meta: Mapping[str, Any] | None = msgspec.field(default=None, name="_meta")
 
 
 SampleBlock: TypeAlias = TextContent | ImageContent | AudioContent | ToolUse
-"""What a model answers."""
+"""Content that a model generates."""
 SamplingBlock: TypeAlias = SampleBlock | ToolOutcome
-"""What a model is told."""
+"""Content that a model reads."""
 
 _BLOCKS: Final = (TextContent, ImageContent, AudioContent, ToolUse, ToolOutcome)
 
 
 class SamplingMessage(msgspec.Struct, frozen=True):
-    """One turn of the conversation; plain text stands for a block of it."""
+    """One message of the conversation. A string is a text block."""
 
     role: Role
     content: str | SamplingBlock | Sequence[SamplingBlock]
@@ -123,16 +115,16 @@ class SamplingMessage(msgspec.Struct, frozen=True):
         return (content,) if isinstance(content, msgspec.Struct) else tuple(content)
 
 
-def written_messages(messages: Sequence[SamplingMessage]) -> list[Mapping[str, Any]]:
-    """Write checked messages in the latest form; a single block stands alone, as every revision reads it."""
-    return [_written_message(message) for message in messages]
+def serialize_messages(messages: Sequence[SamplingMessage]) -> list[Mapping[str, Any]]:
+    """Serialize messages. A single block is not put into a list, because older revisions do not allow lists."""
+    return [_serialize_message(message) for message in messages]
 
 
 def check_conversation(messages: Sequence[SamplingMessage]) -> None:
-    """Compare messages with the protocol's rules.
+    """Check messages against the rules of the protocol.
 
     Raises:
-        ValueError: if one has a wrong role or block, or if a tool use and its outcome do not follow each other.
+        ValueError: if one has an invalid role or block, or if tool uses and outcomes do not match.
     """
     if not messages:
         raise ValueError("A sample needs at least one message")
@@ -147,9 +139,9 @@ def check_conversation(messages: Sequence[SamplingMessage]) -> None:
             )
         open_uses = [block.id for block in message.blocks if isinstance(block, ToolUse)]
         if len(set(open_uses)) != len(open_uses):
-            raise ValueError(f"{place} has two tool uses of the same id: {open_uses}")
+            raise ValueError(f"{place} has two tool uses with the same ID: {open_uses}")
     if open_uses:
-        raise ValueError(f"The last message leaves tool uses without an outcome: {open_uses}")
+        raise ValueError(f"The last message has tool uses without an outcome: {open_uses}")
 
 
 def _check_blocks(place: str, message: SamplingMessage) -> None:
@@ -162,28 +154,28 @@ def _check_blocks(place: str, message: SamplingMessage) -> None:
         _check_block(place, block, message.role)
     outcomes = sum(isinstance(block, ToolOutcome) for block in blocks)
     if 0 < outcomes < len(blocks):
-        raise ValueError(f"{place} mixes tool outcomes with other content: put that into a message of its own")
+        raise ValueError(f"{place} mixes tool outcomes with other content: use separate messages")
 
 
 def _check_block(place: str, block: SamplingBlock, role: Role) -> None:
     if not isinstance(block, _BLOCKS):
-        raise ValueError(f"{place} holds {type(block).__name__}: a model is told text, images, audio and tool outcomes")
+        raise ValueError(f"{place} contains {type(block).__name__}: use text, images, audio and tool outcomes")
     if isinstance(block, ToolUse) and role != "assistant":
-        raise ValueError(f"{place} holds a ToolUse: only the assistant uses tools")
+        raise ValueError(f"{place} contains a ToolUse: only the assistant uses tools")
     if isinstance(block, ToolOutcome):
         if role != "user":
-            raise ValueError(f"{place} holds a ToolOutcome: only the user tells what came of a tool")
+            raise ValueError(f"{place} contains a ToolOutcome: only the user reports outcomes")
         if not isinstance(block.content, str) and not all(isinstance(one, BLOCKS) for one in block.content):
-            raise ValueError(f"{place} holds a ToolOutcome whose content is no text and no list of content blocks")
+            raise ValueError(f"{place} contains a ToolOutcome whose content is neither a string nor content blocks")
 
 
-def _written_message(message: SamplingMessage) -> Mapping[str, Any]:
-    blocks = [_written_block(block) for block in message.blocks]
+def _serialize_message(message: SamplingMessage) -> Mapping[str, Any]:
+    blocks = [_serialize_block(block) for block in message.blocks]
     written: dict[str, Any] = {"role": message.role, "content": blocks[0] if len(blocks) == 1 else blocks}
     return written if message.meta is None else {**written, "_meta": message.meta}
 
 
-def _written_block(block: SamplingBlock) -> SamplingBlock:
+def _serialize_block(block: SamplingBlock) -> SamplingBlock:
     if isinstance(block, ToolOutcome) and isinstance(block.content, str):
         return msgspec.structs.replace(block, content=[TextContent(block.content)])
     return block
@@ -197,24 +189,24 @@ _CHOICES: Final = ("auto", "required", "none")
 
 
 class ModelPreferences(msgspec.Struct, frozen=True, kw_only=True):
-    """Which model would suit; the client decides. Priorities go from 0 to 1."""
+    """Preferences for the choice of the model, which the client makes. Priorities are 0 to 1."""
 
     hints: Sequence[str] = ()
-    """Names or parts of names of models, the best first."""
+    """Names of models, or parts of names, the best first."""
     cost_priority: float | None = None
     speed_priority: float | None = None
     intelligence_priority: float | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.hints, str):
-            raise ValueError("hints must be a list of names, not one text")
+            raise ValueError("hints must be a list of names, not a string")
         for priority in (self.cost_priority, self.speed_priority, self.intelligence_priority):
             if priority is not None and not 0 <= priority <= 1:
-                raise ValueError(f"A priority of a model goes from 0 to 1, not {priority!r}")
+                raise ValueError(f"A priority must be between 0 and 1, not {priority!r}")
 
 
 class SamplingOptions(TypedDict, total=False):
-    """What may be said about a sample beside the conversation."""
+    """The options of `sample`."""
 
     max_tokens: Required[int]
     system_prompt: str | None
@@ -228,27 +220,27 @@ class SamplingOptions(TypedDict, total=False):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What the model answered."""
+    """The message that the model generated."""
 
     role: Role
     content: tuple[SampleBlock, ...]
     model: str
     stop_reason: str | None = None
-    """Why it stopped, e.g. endTurn, stopSequence, maxTokens or toolUse."""
+    """Why the model stopped, such as endTurn, stopSequence, maxTokens or toolUse."""
 
     @property
     def text(self) -> str:
-        """The text of the answer; several blocks of it stand on lines of their own."""
+        """The text, with one line per text block."""
         return "\n".join(block.text for block in self.content if isinstance(block, TextContent))
 
     @property
     def tool_uses(self) -> tuple[ToolUse, ...]:
-        """The tools that the model wants to be run."""
+        """The tools that the model requests."""
         return tuple(block for block in self.content if isinstance(block, ToolUse))
 
     @property
     def message(self) -> SamplingMessage:
-        """The answer as a turn of the conversation that goes on."""
+        """The answer as a message, to continue the conversation."""
         return SamplingMessage(self.role, self.content)
 
 
@@ -272,40 +264,40 @@ def sampling_question(
     tools: Sequence[ISamplingTool] = (),
     tool_choice: ToolChoice | None = None,
 ) -> Question:
-    """Ask the client's model to go on with a conversation; plain text stands for one message of the user.
+    """Ask the client's model to continue a conversation. A string is a message of the user.
 
     Raises:
-        ValueError: if the protocol does not allow it so.
+        ValueError: if the request breaks a rule of the protocol.
     """
     conversation = [SamplingMessage("user", messages)] if isinstance(messages, str) else list(messages)
     check_conversation(conversation)
     if isinstance(stop_sequences, str):
-        raise ValueError("stop_sequences must be a list of texts, not one text")
+        raise ValueError("stop_sequences must be a list of strings, not a string")
     _check_options(max_tokens, temperature, include_context, tools, tool_choice)
     params = {
-        "messages": written_messages(conversation),
+        "messages": serialize_messages(conversation),
         "maxTokens": max_tokens,
         "systemPrompt": system_prompt,
         "temperature": temperature,
         "stopSequences": list(stop_sequences) or None,
-        "modelPreferences": _written_preferences(model_preferences),
+        "modelPreferences": _serialize_preferences(model_preferences),
         "includeContext": include_context,
         "metadata": metadata,
-        "tools": written_tools(tools) or None,
+        "tools": serialize_tools(tools) or None,
         "toolChoice": tool_choice and {"mode": tool_choice},
     }
     return Question(
         method="sampling/createMessage",
-        params=_plain({key: value for key, value in params.items() if value is not None}),
+        params=_to_json({key: value for key, value in params.items() if value is not None}),
         requires={"sampling": _required(conversation, tools, include_context)},
     )
 
 
 def read_sample(response: Any) -> Sample:
-    """Read a model's answer from a client's bare result.
+    """Parse the answer of a model.
 
     Raises:
-        InvalidAnswer: if it is none.
+        InvalidAnswer: if it is malformed.
     """
     try:
         created = msgspec.convert(response, _CreatedMessage)
@@ -323,7 +315,7 @@ def _check_options(
     tool_choice: str | None,
 ) -> None:
     if type(max_tokens) is not int or max_tokens < 1:
-        raise ValueError("max_tokens must be a whole number of at least 1")
+        raise ValueError("max_tokens must be an integer of at least 1")
     if temperature is not None and not isfinite(temperature):
         raise ValueError("temperature must be a finite number")
     if include_context not in (None, *_CONTEXTS):
@@ -331,7 +323,7 @@ def _check_options(
     if tool_choice not in (None, *_CHOICES):
         raise ValueError(f"tool_choice must be one of {', '.join(_CHOICES)}")
     if tool_choice is not None and not tools:
-        raise ValueError("tool_choice needs tools to choose from")
+        raise ValueError("tool_choice needs tools")
 
 
 def _required(
@@ -344,7 +336,7 @@ def _required(
     return required
 
 
-def _written_preferences(preferences: ModelPreferences | None) -> Mapping[str, Any] | None:
+def _serialize_preferences(preferences: ModelPreferences | None) -> Mapping[str, Any] | None:
     if preferences is None:
         return None
     written = {
@@ -356,7 +348,7 @@ def _written_preferences(preferences: ModelPreferences | None) -> Mapping[str, A
     return {key: value for key, value in written.items() if value is not None}
 
 
-def _plain(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Write blocks and models as plain JSON, bytes as base64."""
+def _to_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Convert blocks and models to plain JSON, and bytes to base64."""
     plain: dict[str, Any] = to_jsonable_python(msgspec.to_builtins(params, enc_hook=to_jsonable_python))
     return plain

@@ -46,7 +46,7 @@ class CacheHint(msgspec.Struct, frozen=True):
             raise ValueError(f"CacheHint: ttl_seconds is {self.ttl_seconds:g}; it must not be negative")
 
 
-class _ResourceBase(IFeature):
+class _AnyResource(IFeature):
     """The common attributes of resources and resource templates."""
 
     mime_type: str | None = None
@@ -55,7 +55,7 @@ class _ResourceBase(IFeature):
     """How long clients may cache the contents; None for the server's settings."""
 
 
-class IResource(_ResourceBase):
+class IResource(_AnyResource):
     """A resource with a fixed URI: `class Settings(IResource)` with a `uri`, a name and `read`."""
 
     uri: str
@@ -80,7 +80,7 @@ class IResource(_ResourceBase):
         return contents_of(await self.read(context), context.uri, self.mime_type)
 
 
-class IResourceTemplate(_ResourceBase, ICompletable, Generic[VariablesT]):
+class IResourceTemplate(_AnyResource, ICompletable, Generic[VariablesT]):
     """Resources with similar URIs: `class Profile(IResourceTemplate[ProfileVariables])` with a `uri_template`.
 
     The variables of the RFC 6570 template are a pydantic model. They arrive as strings and are converted.
@@ -163,7 +163,7 @@ def _check_fixed(resource: IResource) -> None:
         raise ConfigurationError(f"{kind} has the URI {uri!r}: for a URI with variables, subclass IResourceTemplate")
 
 
-def _check_mime_type(resource: _ResourceBase, uri: str) -> None:
+def _check_mime_type(resource: _AnyResource, uri: str) -> None:
     if uri.startswith(APP_SCHEME) and resource.mime_type not in (None, APP_MIME_TYPE):
         raise ConfigurationError(f"{uri}: the MIME type of a ui:// resource is {APP_MIME_TYPE}")
 

@@ -24,7 +24,7 @@ from axolotl_core.errors import (
 )
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
-from axolotl_core.questions.question import only_asks
+from axolotl_core.questions.question import needs_input
 from axolotl_server.calls.binding import Binding
 from axolotl_server.execution.threads import Zombies
 from axolotl_server.lifecycle.closing import ScopeCloser
@@ -308,7 +308,7 @@ class FeatureMethod(ABC):
             return self.tell_protocol_error(error, request)
         if isinstance(error, asyncio.CancelledError) and task.cancelling():
             raise error
-        if only_asks(error):
+        if needs_input(error):
             try:
                 return request.era.input_required(request, call)
             except Exception as problem:

@@ -178,7 +178,7 @@ class _CallRuntime:
     def leave(self, one: Entered, error: BaseException | None) -> None:
         """Leave what the call has entered."""
         left = self._variables.run(one.leave, error)
-        if one.waits:
+        if one.is_async:
             self.finish(left)
 
 

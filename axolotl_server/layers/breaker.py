@@ -10,7 +10,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import Overloaded, ProtocolError, Refused, ToolError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
-from axolotl_core.questions.question import only_asks
+from axolotl_core.questions.question import needs_input
 
 if TYPE_CHECKING:
     from axolotl_server.layers.circuit import CircuitBreaker
@@ -85,7 +85,7 @@ def _failed(error: BaseException, call: ToolCall) -> bool | None:
     """Tell what an end says about the upstream; None where it says nothing."""
     if call.cancelled:
         return _stopped(call)
-    if isinstance(error, Refused | ProtocolError) or only_asks(error):
+    if isinstance(error, Refused | ProtocolError) or needs_input(error):
         return None
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()

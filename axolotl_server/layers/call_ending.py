@@ -23,7 +23,7 @@ from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.access import decision_behind
 from axolotl_core.policies.audit import Outcome
-from axolotl_core.questions.question import only_asks
+from axolotl_core.questions.question import needs_input
 
 _LONGEST_WORD: Final = 200
 
@@ -66,7 +66,7 @@ def ending_of(error: BaseException) -> Ending:
         return Ending("error", type(error).__name__)
     if isinstance(error, asyncio.CancelledError):
         return Ending("cancelled")
-    if only_asks(error):
+    if needs_input(error):
         return Ending("input_required")
     kind = type(error)
     return Ending("failed", f"{kind.__module__}.{kind.__qualname__}"[:_LONGEST_WORD])

@@ -56,7 +56,7 @@ class ScopeCloser:
         await asyncio.sleep(0)  # the answer goes first
         for one in entered:
             try:
-                await (one.leave(error) if one.waits else self._leave_in_thread(one, error))
+                await (one.leave(error) if one.is_async else self._leave_in_thread(one, error))
             except BaseException as problem:  # too late for the caller, and no reason to keep the others open
                 if _is_cancellation(problem):
                     raise

@@ -75,7 +75,7 @@ def test_an_identifier_stands_below_a_domain(identifier: str) -> None:
 )
 def test_another_form_is_refused(identifier: Any) -> None:
     """The text has the identifier and a form to follow."""
-    with pytest.raises(ConfigurationError, match=r"Extension has the identifier .*; use one such as com\.example/rec"):
+    with pytest.raises(ConfigurationError, match=r"Extension has the identifier .*: use one such as com\.example/rec"):
         check_extension(Extension(identifier))
 
 

@@ -25,7 +25,7 @@ from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import Invoke, ToolCall
 from axolotl_core.policies.tool_rules import CannotAskForApproval, Idempotency
 from axolotl_core.protocol.wire import canonical_json
-from axolotl_core.questions.question import only_asks
+from axolotl_core.questions.question import needs_input
 from axolotl_server.layers.idempotency.shared_run import SharedOutcome, SharedRun
 from axolotl_server.layers.idempotency.stored_results import (
     ResultClaim,
@@ -194,7 +194,7 @@ def _concerned(error: BaseException, run: SharedRun) -> ToolCall | None:
     """Say for whom a failure is: a question, and a client that cannot be asked, is a matter of one caller alone."""
     if run.stopped:
         return run.nobody
-    if only_asks(error) or isinstance(error, ProtocolError | CannotAskForApproval):
+    if needs_input(error) or isinstance(error, ProtocolError | CannotAskForApproval):
         return run.asked
     return None
 

@@ -219,7 +219,7 @@ async def test_an_answer_of_another_shape_is_no_answer() -> None:
 )
 async def test_nobody_can_be_asked(asking: Asking, required: Mapping[str, Any]) -> None:
     """A context made by hand has nobody behind it, and says what a client would have to declare."""
-    with pytest.raises(MissingCapability, match="Nobody is there to be asked") as refused:
+    with pytest.raises(MissingCapability, match="There is no caller to ask") as refused:
         await asking(ToolContext())
     assert refused.value.data == {"requiredCapabilities": required}
 

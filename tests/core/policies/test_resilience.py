@@ -8,7 +8,7 @@ import pytest
 from axolotl_core import ConfigurationError, ITool, NoArguments, ToolAnnotations, ToolContext, ToolError
 from axolotl_core.errors import InputRequired, InvalidParams, Overloaded
 from axolotl_core.policies.tool_rules import Breaker, Retry, retry_hazards
-from axolotl_core.questions.question import only_asks
+from axolotl_core.questions.question import needs_input
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_nothing_is_said_of_tools_without_retry() -> None:
 
 def test_questions_alone() -> None:
     """Code that was left for want of answers did not fail, also where a task group asked several things."""
-    assert only_asks(InputRequired())
-    assert only_asks(BaseExceptionGroup("", [InputRequired(), BaseExceptionGroup("", [InputRequired()])]))
-    assert not only_asks(BaseExceptionGroup("", [InputRequired(), ValueError()]))
-    assert not only_asks(ValueError())
+    assert needs_input(InputRequired())
+    assert needs_input(BaseExceptionGroup("", [InputRequired(), BaseExceptionGroup("", [InputRequired()])]))
+    assert not needs_input(BaseExceptionGroup("", [InputRequired(), ValueError()]))
+    assert not needs_input(ValueError())

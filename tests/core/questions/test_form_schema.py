@@ -252,13 +252,13 @@ def test_what_no_form_can_ask_is_refused(annotation: Any, advice: str) -> None:
 @pytest.mark.parametrize("annotation", [Annotated[Colour, Titles("Red")], Annotated[str, Titles("Red", "Blue")]])
 def test_titles_must_fit_the_choices(annotation: Any) -> None:
     """One title for each choice: anything else names the titles and what they stand at."""
-    with pytest.raises(ConfigurationError, match=r"Answer: Titles\('Red'.* do not fit the choices \["):
+    with pytest.raises(ConfigurationError, match=r"Answer: Titles\('Red'.* do not match the choices \["):
         field_of(annotation)
 
 
 def test_a_root_is_no_form() -> None:
     """A model that is not made of fields is refused."""
-    with pytest.raises(ConfigurationError, match="is no form"):
+    with pytest.raises(ConfigurationError, match="is not a form"):
         form_of(RootModel[int])
 
 

@@ -137,7 +137,7 @@ def test_a_conversation_goes_on_with_the_answer() -> None:
         pytest.param({"stop_sequences": "end"}, "stop_sequences", id="letters"),
         pytest.param({"include_context": "all"}, "include_context must be one of none", id="context"),
         pytest.param({"tools": [Add()], "tool_choice": "any"}, "tool_choice must be one of auto", id="choice"),
-        pytest.param({"tool_choice": "auto"}, "needs tools to choose from", id="nothing-to-choose"),
+        pytest.param({"tool_choice": "auto"}, "tool_choice needs tools", id="nothing-to-choose"),
         pytest.param({"tools": [Add(), Add()]}, "same name", id="same-name"),
         pytest.param({"tools": [SamplingTool("x", {"type": "string"})]}, '"type": "object"', id="no-object"),
     ],
@@ -151,7 +151,7 @@ def test_wrong_options_are_refused(options: Any, problem: str) -> None:
 @pytest.mark.parametrize("options", [{"cost_priority": 1.1}, {"speed_priority": -0.1}, {"hints": "sonnet"}])
 def test_wrong_preferences_are_refused(options: Any) -> None:
     """Priorities go from 0 to 1, and hints are a list."""
-    with pytest.raises(ValueError, match=r"from 0 to 1|list of names"):
+    with pytest.raises(ValueError, match=r"between 0 and 1|list of names"):
         ModelPreferences(**options)
 
 

@@ -67,13 +67,13 @@ def test_outcomes_of_tools_have_the_form_of_the_protocol() -> None:
         pytest.param([SamplingMessage("user", [])], r"messages\[0\] has no content", id="empty"),
         pytest.param(
             [SamplingMessage("user", EmbeddedResource(TextResource("a:b", "c")))],  # type: ignore[arg-type]
-            r"messages\[0\] holds EmbeddedResource",
+            r"messages\[0\] contains EmbeddedResource",
             id="resource",
         ),
         pytest.param([SamplingMessage("user", USE)], "only the assistant uses tools", id="use-of-the-user"),
         pytest.param(
             [SamplingMessage("assistant", ToolOutcome("1", "3"))],
-            "only the user tells what came of a tool",
+            "only the user reports outcomes",
             id="outcome-of-the-assistant",
         ),
         pytest.param(
@@ -83,7 +83,7 @@ def test_outcomes_of_tools_have_the_form_of_the_protocol() -> None:
         ),
         pytest.param(
             [SamplingMessage("assistant", USE), SamplingMessage("user", ToolOutcome("1", [TextResource("a:b", "c")]))],  # type: ignore[list-item]
-            r"messages\[1\] holds a ToolOutcome whose content is no text",
+            r"messages\[1\] contains a ToolOutcome whose content is neither",
             id="no-block",
         ),
         pytest.param(
@@ -104,8 +104,8 @@ def test_outcomes_of_tools_have_the_form_of_the_protocol() -> None:
             r"messages\[1\] must answer",
             id="answered-twice",
         ),
-        pytest.param([SamplingMessage("assistant", [USE, USE])], "two tool uses of the same id", id="same-id"),
-        pytest.param([SamplingMessage("assistant", USE)], "leaves tool uses without an outcome", id="open-end"),
+        pytest.param([SamplingMessage("assistant", [USE, USE])], "two tool uses with the same ID", id="same-id"),
+        pytest.param([SamplingMessage("assistant", USE)], "has tool uses without an outcome", id="open-end"),
     ],
 )
 def test_a_conversation_must_be_one(messages: Any, problem: str) -> None:
