@@ -1,7 +1,8 @@
 """The default handler: every message of every transport passes here, and every error leaves here."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from axolotl_core.protocol.messages import Head, diagnose, explain_shape, read_h
 from axolotl_core.protocol.wire import encode
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, IEra
-from axolotl_server.messages.connection import Connection, IExchange, IStoppable
+from axolotl_server.messages.connection import Connection, IExchange, IObserver, IStoppable
 from axolotl_server.messages.params import CancelledParams, read_params
 from axolotl_server.messages.replies import RESULT, error_reply, hide_internal
 from axolotl_server.messages.request import Request
@@ -77,8 +78,11 @@ _SHOWN_OF_AN_ERROR = 500
 class DefaultHandler:
     """Routes messages to the methods of their era; the one boundary between exceptions and the wire."""
 
-    def __init__(self, eras: Eras, inflight: InFlight, subscriptions: Subscriptions) -> None:
+    def __init__(
+        self, eras: Eras, inflight: InFlight, subscriptions: Subscriptions, observers: Sequence[IObserver] = ()
+    ) -> None:
         self._eras = eras
+        self._observers = observers
         self.inflight = inflight
         self.subscriptions = subscriptions
 
@@ -94,6 +98,7 @@ class DefaultHandler:
             self._notice(head, data, exchange)
             return None
         era, connection, meta = self._eras.opening, None, head.params.meta
+        request = method = None
         try:
             if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
                 era = self._eras.stateless  # the usual request over HTTP leaves nothing to choose
@@ -107,16 +112,24 @@ class DefaultHandler:
             result = await method(request)
             return None if result is None else RESULT % (encode(head.id), result)
         except ProtocolError as error:
+            if method is None and request is not None:
+                self._report_refusal(request, error)
             return error_reply(error, head.id, era, exchange)
         except Exception as error:
             return error_reply(hide_internal(error, head.method), head.id, era, exchange)
 
     def connect(self, connection: Connection) -> None:
         """Tell a connection of changes from now on."""
+        if connection.opened_at is None:
+            connection.opened_at = perf_counter()
         self.subscriptions.connect(connection)
 
     def disconnect(self, connection: Connection, reason: CancelReason = CancelReason.DISCONNECT) -> None:
         """Forget a connection and stop what runs for it."""
+        if connection.opened_at is not None:
+            for observer in self._observers:
+                observer.connection_closed(connection)
+            connection.opened_at = None
         self.subscriptions.disconnect(connection)
         for running in tuple(connection.calls.values()):
             running.stop(reason)
@@ -134,6 +147,13 @@ class DefaultHandler:
         call = connection.calls.get(read_params(data, CancelledParams).request_id)
         if call is not None:
             call.stop(CancelReason.CLIENT)
+
+    def _report_refusal(self, request: Request, error: ProtocolError) -> None:
+        """Report a request that reaches no method; the others are reported in front of their methods."""
+        name = request.head.method if request.head.method in request.era.methods else None
+        for observer in self._observers:
+            observer.request_begun(request, name)
+            observer.request_answered(request, None, error)
 
     def _notice(self, head: Head, data: bytes, exchange: IExchange) -> None:
         """Act on a notification; whatever is wrong with one is nobody's business but ours."""

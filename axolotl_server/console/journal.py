@@ -1,22 +1,20 @@
 """What sees every request: around the methods of all revisions, and around the code of every feature."""
 
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache
 from itertools import count
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET
 
-from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import Implementation
 from axolotl_server.audit.redaction import redactor
-from axolotl_server.eras.era import Method, Methods
-from axolotl_server.layers.call_ending import DONE, Ending, ending_of, ending_of_stop
+from axolotl_server.layers.call_ending import DONE, Ending, ending_of
+from axolotl_server.messages.connection import IObserver
 from axolotl_server.messages.request import Request
 
 
@@ -73,13 +71,13 @@ class Entry:
         "reference",
     )
 
-    def __init__(self, number: int, request: Request, method: str) -> None:
+    def __init__(self, number: int, request: Request) -> None:
         principal = request.exchange.principal
         self._clock = time.perf_counter()
         self._first = CallRecord(
             number=number,
             began=time.time(),
-            method=method,
+            method=_short(request.head.method),
             revision=request.era.revision.name,
             subject=_short(principal.subject),
             tenant=None if principal.tenant is None else _short(principal.tenant),
@@ -140,9 +138,9 @@ class Journal:
         """Give the requests that are being answered."""
         return (entry.record() for entry in tuple(self._running.values()))
 
-    def begin(self, request: Request, method: str) -> Entry:
+    def begin(self, request: Request) -> Entry:
         """Note a request that came; `announce` tells of it."""
-        entry = Entry(self._next_number(), request, method)
+        entry = Entry(self._next_number(), request)
         self._running[entry.number] = entry
         return entry
 
@@ -195,107 +193,68 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
 
 
-_NAMED: Final = ("tools/call", "prompts/get")
-_TELLING: Final = re.compile(rb'"isError":true|"resultType":"task"')
-"""Results without it are neither errors nor tasks; with it, one has to look."""
-
-
-class _Verdict(msgspec.Struct, rename="camel"):
-    is_error: bool = False
-    result_type: str = "complete"
-
-
-class CallObserver(ILayer):
-    """Keeps the journal: the methods tell when a request begins and ends, the layer how the code of a feature did."""
+class CallObserver(IObserver):
+    """Writes the journal: requests begin and end in it, and calls tell how their code ended."""
 
     def __init__(self, journal: Journal, *, show_arguments: bool = False) -> None:
         self._journal = journal
         self._show_arguments = show_arguments
-        self._entries: dict[Request, Entry] = {}
+        self._requests: dict[Request, Entry] = {}
+        self._tasks: dict[ToolCall, Entry] = {}
+        """The entries of calls that run as tasks."""
 
-    def observe(self, methods: Methods) -> Methods:
-        """Stand around methods."""
-        return {name: self._around(name, method) for name, method in methods.items()}
+    def request_begun(self, request: Request, method: str | None) -> None:
+        entry = self._requests[request] = self._journal.begin(request)
+        name = request.head.params.name
+        if method in ("tools/call", "prompts/get") and name is not UNSET:
+            entry.name = name
+        request.exchange.loop.call_soon(self._journal.announce, entry)
 
-    def _around(self, name: str, method: Method) -> Method:
-        journal, entries = self._journal, self._entries
+    def request_answered(self, request: Request, result: bytes | None, error: BaseException | None) -> None:
+        entry = self._requests.pop(request)
+        if request.head.method == "initialize":
+            entry.client = client_in_handshake(request)
+        self._journal.end(entry, _ending_of(entry, request, result, error), None if result is None else len(result))
 
-        async def observed(request: Request) -> bytes | None:
-            entry = entries[request] = journal.begin(request, name)
-            if name in _NAMED and request.head.params.name is not UNSET:
-                entry.name = request.head.params.name
-            request.exchange.loop.call_soon(journal.announce, entry)
-            try:
-                result = await method(request)
-            except BaseException as error:
-                journal.end(entry, _seen(entry) or ending_of(error))
-                raise
-            finally:
-                del entries[request]
-                if name == "initialize":
-                    entry.client = client_in_handshake(request)
-            journal.end(entry, _ending(entry, result), None if result is None else len(result))
-            return result
+    def call_begun(self, call: ToolCall) -> None:
+        request = call.caller
+        assert isinstance(request, Request)
+        entry = self._requests.get(request)
+        if entry is None:
+            entry = self._tasks[call] = self._journal.begin(request)
+        entry.kind, entry.name = call.spec.kind, call.spec.name
 
-        return observed
-
-    def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Stand around the code of a feature."""
-        journal, entries = self._journal, self._entries
-        redact = redactor(spec) if self._show_arguments else None
-
-        async def observed(call: ToolCall) -> Any:
-            request = call.caller
-            assert isinstance(request, Request)
-            known = entries.get(request)
-            entry = journal.begin(request, request.head.method) if known is None else known  # the run of a task
-            entry.kind, entry.name = spec.kind, spec.name
-            call.when_abandoned(partial(_abandon, journal, entry, call))
-            try:
-                output = await call_next(call)
-                entry.ending = _stop(call) or DONE
-                return output
-            except BaseException as error:
-                entry.ending = _stop(call) or ending_of(error)
-                raise
-            finally:
-                entry.queued_seconds, entry.reference = call.queued_seconds or None, call.reference
-                if redact is not None and call.arguments is not None:
-                    entry.arguments = _members(redact(call.raw))
-                if known is None:
-                    journal.end(entry, entry.ending or DONE)
-
-        return observed
+    def call_ended(self, call: ToolCall, ending: Ending) -> None:
+        request, task = call.caller, self._tasks.pop(call, None)
+        assert isinstance(request, Request)
+        entry = self._requests[request] if task is None else task
+        entry.ending, entry.queued_seconds, entry.reference = ending, call.queued_seconds or None, call.reference
+        if self._show_arguments and call.arguments is not None:
+            entry.arguments = _redacted(call)
+        if task is not None or call.abandoned:
+            self._journal.end(entry, ending)
 
 
-def _members(arguments: msgspec.Raw | None) -> msgspec.Raw | None:
-    """Leave out what names no argument at all."""
+_redactor_of: Final = lru_cache(maxsize=1000)(redactor)
+
+
+def _redacted(call: ToolCall) -> msgspec.Raw | None:
+    """Redact the arguments of a call; None if there are none."""
+    redact = _redactor_of(call.spec)
+    arguments = None if redact is None else redact(call.raw)
     return arguments if arguments is not None and bytes(arguments).startswith(b'{"') else None
 
 
-def _stop(call: ToolCall) -> Ending | None:
-    return None if call.cancel_reason is None else ending_of_stop(call.cancel_reason)
-
-
-def _abandon(journal: Journal, entry: Entry, call: ToolCall) -> None:
-    reason = call.cancel_reason
-    journal.end(entry, Ending("abandoned", None if reason is None else reason.value))
-
-
-def _seen(entry: Entry) -> Ending | None:
-    """Give what the layers saw go wrong."""
-    return None if entry.ending is DONE else entry.ending
-
-
-def _ending(entry: Entry, result: bytes | None) -> Ending:
-    """Judge by what the layers saw, and where they saw nothing wrong by the answer itself."""
+def _ending_of(entry: Entry, request: Request, result: bytes | None, error: BaseException | None) -> Ending:
+    """Prefer what went wrong in the call, then what the answer says."""
+    if entry.ending is not None and entry.ending is not DONE:
+        return entry.ending
+    if error is not None:
+        return ending_of(error)
     if result is None:
-        return _seen(entry) or Ending("cancelled")
-    return _seen(entry) or (_read(result) if _TELLING.search(result) else DONE)
-
-
-def _read(result: bytes) -> Ending:
-    verdict = msgspec.json.decode(result, type=_Verdict)
-    if verdict.is_error:
+        return Ending("cancelled")
+    if request.is_error:
         return Ending("error")
-    return Ending("ok", "task") if verdict.result_type == "task" else DONE
+    # A tool is answered without a call only if the call runs as a task.
+    is_task = entry.ending is None and request.head.method == "tools/call"
+    return Ending("ok", "task") if is_task else DONE

@@ -18,8 +18,8 @@ from axolotl_server.asgi.event_stream import EventStream, until_client_leaves
 from axolotl_server.asgi.http import HttpRefusal, IAuthenticator, Receive, Route, Scope, Send, ServeRoute, send_json
 from axolotl_server.calls.binding import Binding
 from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
-from axolotl_server.console.journal import CallObserver
 from axolotl_server.host import ServerHost
+from axolotl_server.layers.call_ending import ObserverLayer
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from axolotl_server.quotas import quota_rules
 from axolotl_server.sessions.session import Session
@@ -169,7 +169,7 @@ def _effects(
             {
                 "toolset": spec.toolset,
                 "limits": asdict(spec.limits),
-                "layers": [type(layer).__name__ for layer in binding.layers if not isinstance(layer, CallObserver)],
+                "layers": [type(layer).__name__ for layer in binding.layers if not isinstance(layer, ObserverLayer)],
                 "cost": spec.feature.cost,
                 "quotas": [f"{rule.name}: {rule.limit}" for rule in rules if rule.concerns(spec)],
                 "scopes": sorted(spec.feature.scopes),

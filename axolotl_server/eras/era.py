@@ -1,7 +1,7 @@
 """Which generation a message belongs to, decided for each message."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from msgspec import UNSET
@@ -90,11 +90,6 @@ class Eras:
         self.opening = self._by_name[LATEST_HANDSHAKE_REVISION.name]
         """Stands in for a connection's era before its handshake."""
         self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
-
-    @property
-    def all(self) -> Iterable[IEra]:
-        """Every one of them."""
-        return self._by_name.values()
 
     def negotiate(self, requested: str) -> IEra:
         """Answer a handshake: with the revision asked for, or with the latest that a handshake can reach."""

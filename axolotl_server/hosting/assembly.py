@@ -22,6 +22,7 @@ from axolotl_server.hosting.layer_stack import layer_stack
 from axolotl_server.hosting.method_tables import make_eras
 from axolotl_server.hosting.roles import Roles
 from axolotl_server.layers.deadline import DeadlineTable
+from axolotl_server.messages.connection import IObserver
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.questions.sealing import StateSealer
 from axolotl_server.settings.server import ServerSettings
@@ -131,7 +132,14 @@ class ServerAssembly:
             return None
         from axolotl_server.observation.observation import make_observation
 
-        return make_observation(self.settings)
+        return make_observation(self.settings, lambda: self.feature_methods)
+
+    @cached_property
+    def observers(self) -> tuple[IObserver, ...]:
+        """The console and the telemetry, where they are enabled."""
+        console, observation = self.console, self.observation
+        found = (None if console is None else console.observer, None if observation is None else observation.observer)
+        return tuple(observer for observer in found if observer is not None)
 
     @cached_property
     def layers(self) -> tuple[ILayer, ...]:
@@ -241,9 +249,4 @@ class ServerAssembly:
     @cached_property
     def handler(self) -> DefaultHandler:
         """Handles every message."""
-        parts, observation = (self.eras, self.inflight, self.subscriptions), self.observation
-        if observation is None or observation.observer is None:
-            return DefaultHandler(*parts)
-        from axolotl_server.observation.observer import ObservedHandler
-
-        return ObservedHandler(*parts, numbers=observation.numbers)
+        return DefaultHandler(self.eras, self.inflight, self.subscriptions, self.observers)

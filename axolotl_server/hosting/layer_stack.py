@@ -26,9 +26,8 @@ if TYPE_CHECKING:
 def layer_stack(assembly: "ServerAssembly") -> tuple[ILayer, ...]:
     """Make the layers that the settings and roles ask for, the outermost first."""
     settings, audit, observation = assembly.settings, assembly.audit, assembly.observation
-    # Observation and audit are outside of the encoding, because a result that cannot be sent is a failure. Even the
-    # audit can refuse a call, which observation reports. The audit records what everything further in refuses.
-    # The console shows what a call returns, so it is inside of the encoding.
+    # Observers and audit are outside of the encoding, because a result that cannot be sent is a failure. Even the
+    # audit can refuse a call, which observers report. The audit records what everything further in refuses.
     # Authorization: a denied caller learns nothing else, not even whether the arguments are valid.
     # Quota: before validation, because invalid calls cost time too.
     # Validation: an invalid call takes no slot and starts no deadline.
@@ -41,10 +40,10 @@ def layer_stack(assembly: "ServerAssembly") -> tuple[ILayer, ...]:
     # Start record: written when only the code is left to run, so that a refused call does not look interrupted.
     # Retries repeat only the user's layers and the code.
     stack: list[ILayer | None] = [
+        _observers(assembly),
         *(() if observation is None else observation.layers),
         None if audit is None else audit.layer,
         ENCODING,
-        None if assembly.console is None else assembly.console.observer,
         None if assembly.authorization is None else AuthorizationLayer(assembly.authorization),
         _quota(assembly),
         ValidationLayer(),
@@ -58,6 +57,14 @@ def layer_stack(assembly: "ServerAssembly") -> tuple[ILayer, ...]:
         *assembly.roles.layers,
     ]
     return tuple(layer for layer in stack if layer is not None)
+
+
+def _observers(assembly: "ServerAssembly") -> ILayer | None:
+    if not assembly.observers:
+        return None
+    from axolotl_server.layers.call_ending import ObserverLayer
+
+    return ObserverLayer(assembly.observers)
 
 
 def _quota(assembly: "ServerAssembly") -> ILayer | None:

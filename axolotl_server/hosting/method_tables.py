@@ -1,6 +1,6 @@
 """The revisions of the protocol with their tables of methods."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from axolotl_core.protocol.versions import HANDSHAKE_REVISIONS, STATELESS_REVISIONS
@@ -8,6 +8,8 @@ from axolotl_core.resources.resource import CacheHint
 from axolotl_server.eras.era import Eras, Method, Methods
 from axolotl_server.eras.handshake import HandshakeEra
 from axolotl_server.eras.stateless import StatelessEra
+from axolotl_server.messages.connection import IObserver
+from axolotl_server.messages.request import Request
 from axolotl_server.methods.extensions import ExtensionMethods
 from axolotl_server.methods.lifecycle import (
     Discovery,
@@ -64,17 +66,33 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
         ]
     )
     handshake.eras = eras
-    if assembly.observation is not None:
-        assembly.observation.observe_admission(eras.all)
     return eras
 
 
 def _protected(methods: Methods, assembly: "ServerAssembly") -> Methods:
     """Put the guard in front of methods, and the observers in front of the guard: they see what it refuses."""
-    guard, console, observation = assembly.guard, assembly.console, assembly.observation
+    guard, observers = assembly.guard, assembly.observers
     guarded = methods if guard is None else guard.protect(methods)
-    guarded = guarded if console is None else console.observer.observe(guarded)
-    return guarded if observation is None else observation.observe(guarded, assembly.feature_methods)
+    if not observers:
+        return guarded
+    return {name: _observed(name, method, observers) for name, method in guarded.items()}
+
+
+def _observed(name: str, method: Method, observers: Sequence[IObserver]) -> Method:
+    async def observed(request: Request) -> bytes | None:
+        for observer in observers:
+            observer.request_begun(request, name)
+        try:
+            result = await method(request)
+        except BaseException as error:
+            for observer in observers:
+                observer.request_answered(request, None, error)
+            raise
+        for observer in observers:
+            observer.request_answered(request, result, None)
+        return result
+
+    return observed
 
 
 def _tasks(assembly: "ServerAssembly") -> "tuple[Methods, DirectedTasks]":

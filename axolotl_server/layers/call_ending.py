@@ -1,9 +1,9 @@
 """How each call ended, told once to whoever counts it, and before the caller is answered."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import (
@@ -24,6 +24,9 @@ from axolotl_core.layers import ILayer, Invoke, ToolCall
 from axolotl_core.policies.access import decision_behind
 from axolotl_core.policies.audit import Outcome
 from axolotl_core.questions.question import needs_input
+
+if TYPE_CHECKING:
+    from axolotl_server.messages.connection import IObserver
 
 _LONGEST_WORD: Final = 200
 
@@ -109,55 +112,50 @@ class CurrentCallLayer(ILayer):
         return known
 
 
-class IOutcomes(Protocol):
-    """What wants to know how calls ended."""
+class _OpenCall:
+    """A call whose ending is not reported yet; afterwards it drops its reference to the call, which refers to it."""
 
-    def ended(self, call: ToolCall, ending: Ending) -> None:
-        """Take note of the end of a call."""
-        ...
+    __slots__ = ("_call", "_observers")
 
-
-class _Visit:
-    """One call, until its end is told; then this leads to the call no more, which leads here."""
-
-    __slots__ = ("_call", "_outcomes")
-
-    def __init__(self, call: ToolCall, outcomes: IOutcomes) -> None:
+    def __init__(self, call: ToolCall, observers: "Sequence[IObserver]") -> None:
         self._call: ToolCall | None = call
-        self._outcomes = outcomes
+        self._observers = observers
 
     def end(self, ending: Ending) -> None:
         call, self._call = self._call, None
         if call is not None:
-            self._outcomes.ended(call, ending)
+            for observer in self._observers:
+                observer.call_ended(call, ending)
 
     def abandon(self) -> None:
-        """Tell that the caller is answered although the code goes on."""
+        """Report that the caller is answered although the code still runs."""
         reason = None if self._call is None else self._call.cancel_reason
         self.end(Ending("abandoned", None if reason is None else reason.value))
 
 
-class OutcomeLayer(ILayer):
-    """Reports the ending of each call, refused ones included."""
+class ObserverLayer(ILayer):
+    """Reports every call to the observers, refused calls included."""
 
-    def __init__(self, outcomes: IOutcomes) -> None:
-        self._outcomes = outcomes
+    def __init__(self, observers: "Sequence[IObserver]") -> None:
+        self._observers = observers
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Tell of every call, of whatever kind."""
-        outcomes = self._outcomes
+        """Report when a call begins and, once, how it ended."""
+        observers = self._observers
 
-        async def noted(call: ToolCall) -> Any:
-            visit = _Visit(call, outcomes)
-            call.when_abandoned(visit.abandon)
+        async def observed(call: ToolCall) -> Any:
+            for observer in observers:
+                observer.call_begun(call)
+            open_call = _OpenCall(call, observers)
+            call.when_abandoned(open_call.abandon)
             try:
                 output = await call_next(call)
             except BaseException as error:
                 stop = call.cancel_reason
-                visit.end(ending_of(error) if stop is None else ending_of_stop(stop))
+                open_call.end(ending_of(error) if stop is None else ending_of_stop(stop))
                 raise
             stop = call.cancel_reason
-            visit.end(DONE if stop is None else ending_of_stop(stop))
+            open_call.end(DONE if stop is None else ending_of_stop(stop))
             return output
 
-        return noted
+        return observed

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest, ProtocolError
-from axolotl_core.layers import ITask
+from axolotl_core.layers import ITask, ToolCall
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
+    from axolotl_server.layers.call_ending import Ending
+    from axolotl_server.messages.request import Request
 
 
 class IStoppable(Protocol):
@@ -38,6 +40,7 @@ class Connection:
         "initialized",
         "log_level",
         "next_id",
+        "opened_at",
         "pending",
         "send",
         "subscriptions",
@@ -46,6 +49,8 @@ class Connection:
     def __init__(self, send: Callable[[bytes], object]) -> None:
         self.send = send
         """Writes a message that answers no request."""
+        self.opened_at: float | None = None
+        """When it was opened, by `time.perf_counter`; None if it is not open."""
         self.era: IEra | None = None
         """The generation agreed upon in the handshake, None before it."""
         self.initialized = False
@@ -135,3 +140,22 @@ class IExchange(Protocol):
     def challenge(self, scopes: Iterable[str]) -> ProtocolError | None:
         """Give the error that asks a client to come back with these scopes, None if the transport has none."""
         return None
+
+
+class IObserver:
+    """Notices requests, calls and connections; every method does nothing unless it is overridden."""
+
+    def request_begun(self, request: "Request", method: str | None) -> None:
+        """Notice a request before its method runs; the method is None if the server has no such method."""
+
+    def request_answered(self, request: "Request", result: bytes | None, error: BaseException | None) -> None:
+        """Notice the result of a request, or the error; neither means that the client no longer wants an answer."""
+
+    def call_begun(self, call: ToolCall) -> None:
+        """Notice a call before its layers run; the call of a task begins after its request was answered."""
+
+    def call_ended(self, call: ToolCall, ending: "Ending") -> None:
+        """Notice how a call ended; an abandoned one ends here although its code still runs."""
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Notice the end of a connection."""

@@ -3,17 +3,16 @@
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.layers import ILayer
-from axolotl_server.eras.era import IEra, Methods
-from axolotl_server.layers.call_ending import CurrentCallLayer, OutcomeLayer
+from axolotl_server.layers.call_ending import CurrentCallLayer
 from axolotl_server.lifecycle.daemon_thread import run_in_daemon_thread
 from axolotl_server.observation.metrics import MetricValues
-from axolotl_server.observation.observer import OperationObserver
+from axolotl_server.observation.observer import OperationObserver, Targets
 from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -55,16 +54,6 @@ class Observation:
     flush_seconds: float = 0.0
     endings: list[Callable[[], object]] = field(default_factory=list)
 
-    def observe(self, methods: Methods, feature_methods: "Mapping[str, FeatureMethod]") -> Methods:
-        """Stand in front of methods, where operations are observed."""
-        return methods if self.observer is None else self.observer.observe(methods, feature_methods)
-
-    def observe_admission(self, eras: Iterable[IEra]) -> None:
-        """Note the requests, too, that come to no method."""
-        for era in eras:
-            if self.observer is not None:
-                self.observer.observe_admission(era)
-
     def watch_refusals(self, refused: Mapping[int, int]) -> None:
         """Count the HTTP requests that an application refuses, by status."""
         self.numbers.watch(
@@ -79,7 +68,9 @@ class Observation:
             end()
 
 
-def make_observation(settings: ServerSettings) -> Observation:
+def make_observation(
+    settings: ServerSettings, feature_methods: "Callable[[], Mapping[str, FeatureMethod]]"
+) -> Observation:
     """Make what is asked for.
 
     Raises:
@@ -98,9 +89,9 @@ def make_observation(settings: ServerSettings) -> Observation:
             _send(settings, numbers, flushes, endings)
     except ImportError as error:
         raise _missing("telemetry", "OpenTelemetry", "otel") from error
-    observer = OperationObserver(numbers, spans)
+    observer = OperationObserver(numbers, Targets(feature_methods), spans)
     return Observation(
-        layers=[OutcomeLayer(observer), *layers],
+        layers=layers,
         numbers=numbers,
         observer=observer,
         page=page,

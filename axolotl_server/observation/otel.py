@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from importlib.metadata import entry_points
-from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
@@ -110,15 +109,11 @@ class OperationSpan:
         self._said = said
         """The attributes that it began with."""
 
-    def __enter__(self) -> None:
-        """Let spans that are begun in the block be children of this one."""
-        self._token = contexts.attach(set_span_in_context(self._span))
+        self._token = contexts.attach(set_span_in_context(span))  # spans that begin now are its children
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if kind is not GeneratorExit:  # else thrown away, in a context that knows no token
-            contexts.detach(self._token)
+    def detach(self) -> None:
+        """Make the span that was current before current again."""
+        contexts.detach(self._token)
 
     def end(self, operation: Operation, attributes: Mapping[str, str]) -> None:
         """Say how the operation ended, with the labels that its duration has."""

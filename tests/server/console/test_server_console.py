@@ -11,12 +11,15 @@ from dependency_injector import containers, providers
 
 from axolotl_core import ConfigurationError, ToolContext, ToolError, tool
 from axolotl_core.policies.audit import Sensitive
-from axolotl_server import ServerHost
+from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.http.assembly import make_app
+from axolotl_server.methods.lifecycle import TASKS_EXTENSION
+from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call, message, mirrored
 from tests.support.servers.console_server import PAGE, ConsoleServer, ask_directly, serving_console
 from tests.support.servers.serving import until
+from tests.support.tools import container_of
 
 DATA = ("/console/state", "/console/events")
 FILES = ("/console", "/console/console.js", "/console/console.css", "/console/icon.svg")
@@ -279,12 +282,77 @@ async def test_other_requests() -> None:
         for method, name in (("tools/list", None), ("tools/call", "no_such_tool")):
             params = {"_meta": meta, **({} if name is None else {"name": name})}
             await client.post(f"{server.url}/mcp", content=message(method, params), headers=mirrored(method, name))
+        for method, header in (("tools/list", "prompts/list"), ("tools/nothing", "tools/nothing")):
+            body = message(method, {"_meta": meta})
+            await client.post(f"{server.url}/mcp", content=body, headers=mirrored(header, None))
         async with server.listening(client) as reader:
             told = (await reader.take()).message["calls"]
-    assert [(one["method"], one.get("name"), one["outcome"]) for one in told] == [
-        ("tools/list", None, "ok"),
-        ("tools/call", "no_such_tool", "error"),
+    assert [(one["method"], one.get("name"), one["outcome"], one.get("reason")) for one in told] == [
+        ("tools/list", None, "ok", None),
+        ("tools/call", "no_such_tool", "error", "ToolNotFound"),
+        ("tools/list", None, "error", "HeaderMismatch"),
+        ("tools/nothing", None, "error", "MethodNotFound"),
     ]
+
+
+async def test_tasks() -> None:
+    """The request for a task and the run of it are two entries."""
+    release = asyncio.Event()
+
+    @tool(task_support="required")
+    async def work() -> str:
+        """Work until released."""
+        await release.wait()
+        raise ToolError("not today")
+
+    knows_tasks: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
+    async with ServerHost(container_of(work), flags={"console": {"enabled": True}}) as host:
+        assert host.console is not None
+        journal = host.console.journal
+        client = InProcessClient(host.handler, capabilities=knows_tasks)
+        calling = asyncio.ensure_future(client.call("work"))
+        await until(lambda: any(one.kind == "tool" for one in journal.running()))
+        asked = journal.recent[0]
+        assert (asked.method, asked.name, asked.outcome, asked.reason) == ("tools/call", "work", "ok", "task")
+        release.set()
+        assert (await calling).is_error
+        [run] = [one for one in journal.recent if one.kind is not None]
+        assert (run.name, run.outcome) == ("work", "error")
+        assert list(journal.running()) == []
+
+
+async def test_code_that_does_not_end() -> None:
+    """A call whose caller was answered without its code has ended, and stays so when its code ends."""
+    stuck = Stuck()
+    flags = {"console": {"enabled": True}, "limits": {"cancel_grace_seconds": 0.01}}
+    async with ServerHost(container_of(stuck), flags=flags) as host:
+        assert host.console is not None
+        assert (await InProcessClient(host.handler).call(stuck.name)).is_error
+        [ended] = host.console.journal.recent
+        assert (ended.outcome, ended.reason) == ("abandoned", "timeout")
+        assert list(host.console.journal.running()) == []
+        stuck.release.set()
+        await stuck.ended.wait()
+    assert host.console.journal.recent == (ended,)
+
+
+async def test_beside_telemetry() -> None:
+    """The console and the metrics both notice every call."""
+    flags = {"console": {"enabled": True}, "metrics": {"enabled": True}}
+    async with ServerHost(Container(), flags=flags) as host:
+        assert host.console is not None
+        assert host.observation is not None
+        client = InProcessClient(host.handler)
+        await client.call("greet", {"name": "Ada"})
+        await client.call("complain")
+        assert [(one.name, one.outcome) for one in host.console.journal.recent] == [
+            ("greet", "ok"),
+            ("complain", "error"),
+        ]
+        assert dict(host.observation.numbers.read("axolotl.calls")) == {
+            ("tool", "greet", "ok"): 1,
+            ("tool", "complain", "error"): 1,
+        }
 
 
 async def test_problems_are_told() -> None:
