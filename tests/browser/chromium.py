@@ -1,4 +1,4 @@
-"""Headless Chromium, spoken to through a pair of pipes: no driver, no socket, no library."""
+"""Headless Chromium, controlled through a pair of pipes without other libraries."""
 
 import asyncio
 import base64
@@ -38,13 +38,13 @@ _KEYS: Final[Mapping[str, tuple[str, int, str]]] = {
 
 
 def find_chromium() -> str | None:
-    """Find the browser: what `CHROMIUM` names, else one of the usual names."""
+    """Return the browser that `CHROMIUM` names, or one with a usual name."""
     named = os.environ.get("CHROMIUM")
     return named or next(filter(None, map(shutil.which, _NAMES)), None)
 
 
 class Browser:
-    """A browser process with a profile of its own."""
+    """A browser process with its own profile."""
 
     def __init__(self, program: str, directory: Path) -> None:
         self._program = program
@@ -54,7 +54,7 @@ class Browser:
         self._sessions: dict[str, Page] = {}
 
     async def start(self) -> None:
-        """Start the process and take hold of its pipes."""
+        """Start the process and connect to its pipes."""
         ours_in, ours_out = self._spawn()
         loop = asyncio.get_running_loop()
         self._reader = asyncio.StreamReader(limit=2**26)
@@ -75,7 +75,7 @@ class Browser:
         return ours_in, ours_out
 
     async def new_page(self) -> "Page":
-        """Open an empty page in a window of its own, which shares nothing with others."""
+        """Open an empty page in an isolated browser context."""
         context = await self.say("Target.createBrowserContext")
         where = {"url": "about:blank", "browserContextId": context["browserContextId"]}
         target = await self.say("Target.createTarget", **where)
@@ -86,7 +86,7 @@ class Browser:
         return page
 
     async def say(self, method: str, session: str | None = None, /, **params: Any) -> Any:
-        """Give a command and wait for its result."""
+        """Send a command and wait for its result."""
         number = next(self._ids)
         answered = self._answers[number] = asyncio.get_running_loop().create_future()
         message = {"id": number, "method": method, "params": params}
@@ -97,7 +97,7 @@ class Browser:
             return await answered
 
     async def close(self) -> None:
-        """End the process and all that it started."""
+        """End the process and all of its children."""
         self._reading.cancel()
         self._writer.close()
         os.killpg(self._pid, signal.SIGKILL)
@@ -122,21 +122,21 @@ class Browser:
 
 
 class Page:
-    """One page, used as a person would: by looking and by the keyboard."""
+    """A page that tests use like a person: by reading and with the keyboard."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser = browser
         self._session = session
         self._loaded = asyncio.Event()
         self.complaints: list[str] = []
-        """Errors of the page's scripts, and what its security policy forbade."""
+        """Script errors and violations of the security policy."""
 
     async def say(self, method: str, **params: Any) -> Any:
-        """Give a command for this page."""
+        """Send a command for this page."""
         return await self._browser.say(method, self._session, **params)
 
     def hear(self, method: str, params: Mapping[str, Any]) -> None:
-        """Take note of what happens."""
+        """Record an event."""
         if method == "Page.loadEventFired":
             self._loaded.set()
         elif method == "Runtime.exceptionThrown":
@@ -153,14 +153,14 @@ class Page:
             await self._loaded.wait()
 
     async def evaluate(self, expression: str) -> Any:
-        """Evaluate an expression in the page, a promise to its end."""
+        """Evaluate an expression in the page and await promises."""
         answer = await self.say("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in answer:
             raise AssertionError(answer["exceptionDetails"]["exception"]["description"])
         return answer["result"].get("value")
 
     async def until(self, expression: str) -> Any:
-        """Wait until an expression is true, looking with every frame; gives its value."""
+        """Wait until an expression is true, checking once per frame, and return its value."""
         look = f"""new Promise((resolve) => {{
             const look = () => {{ const value = ({expression}); value ? resolve(value) : setTimeout(look, 15); }};
             look();
@@ -172,13 +172,13 @@ class Page:
             raise AssertionError(f"never true: {expression}\n{shown}\n{self.complaints}") from None
 
     async def text(self, selector: str) -> str:
-        """Read what an element shows."""
+        """Return the text of an element."""
         found = await self.evaluate(f"document.querySelector({json.dumps(selector)})?.innerText ?? ''")
         assert isinstance(found, str)
         return found
 
     async def press(self, key: str, *, shift: bool = False) -> None:
-        """Press a key and let go of it."""
+        """Press and release a key."""
         code, number, text = _KEYS[key]
         common = {
             "key": " " if key == "Space" else key,
@@ -190,15 +190,15 @@ class Page:
         await self.say("Input.dispatchKeyEvent", type="keyUp", **common)
 
     async def write(self, text: str) -> None:
-        """Type a text into what has the focus."""
+        """Type a text into the focused element."""
         await self.say("Input.insertText", text=text)
 
     async def focused(self) -> str:
-        """Say what has the focus, by the words that somebody hears who does not see it."""
+        """Return the accessible name of the focused element."""
         return str(await self.evaluate(_FOCUSED))
 
     async def tab_to(self, words: str, *, most: int = 80) -> None:
-        """Press Tab until something with these words has the focus."""
+        """Press Tab until an element with this name has the focus."""
         passed = []
         for _ in range(most):
             await self.press("Tab")
@@ -208,7 +208,7 @@ class Page:
         raise AssertionError(f"{words!r} cannot be reached with Tab; there are {passed}")
 
     async def look_like(self, *, width: int, height: int = 900, dark: bool = False) -> None:
-        """Give the window a size and the user a taste."""
+        """Set the size of the window and the preferred color scheme."""
         await self.say(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False
         )
@@ -216,7 +216,7 @@ class Page:
         await self.say("Emulation.setEmulatedMedia", features=[scheme])
 
     async def screenshot(self, *, whole: bool = False) -> bytes:
-        """Take a picture of the page, as PNG."""
+        """Take a screenshot as PNG."""
         taken = await self.say("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         return base64.b64decode(taken["data"])
 

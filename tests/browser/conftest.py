@@ -1,4 +1,4 @@
-"""A browser for all tests of a module, and a server with a console."""
+"""A browser per module, and a server with a console."""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +12,7 @@ from tests.support.servers.console_server import ConsoleServer, serving_console
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Browser]:
-    """Start the browser, or skip what needs one."""
+    """A browser; tests are skipped if there is none."""
     program = find_chromium()
     if program is None:
         pytest.skip("there is no Chromium: install it, or name it in CHROMIUM")
@@ -24,20 +24,20 @@ async def browser(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bro
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def kitchen() -> AsyncIterator[ConsoleServer]:
-    """Serve the sample."""
+    """The sample server."""
     async with serving_console(Container()) as server:
         yield server
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def tab(browser: Browser) -> Page:
-    """Share one page: a new one takes longer than a test."""
+    """A page that tests share, because opening one takes longer than a test."""
     return await browser.new_page()
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(tab: Page, kitchen: ConsoleServer) -> Page:
-    """Open the console afresh and wait until it shows what the server offers."""
+    """The console, reloaded and ready."""
     tab.complaints.clear()
     await tab.look_like(width=1400)
     await tab.goto(f"{kitchen.url}/console")

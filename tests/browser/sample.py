@@ -1,4 +1,4 @@
-"""A server with everything that the console has to show."""
+"""A server with everything that the console can show."""
 
 import asyncio
 import zlib
@@ -235,7 +235,7 @@ def page(number: int) -> str:
 
 
 def _png(width: int, height: int) -> bytes:
-    """Draw a small picture without a library."""
+    """Create a small PNG without a library."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         body = kind + data
@@ -249,8 +249,6 @@ def _png(width: int, height: int) -> bytes:
 
 
 class Container(containers.DeclarativeContainer):
-    """All of it."""
-
     settings = providers.Object({"server": {"name": "kitchen", "version": "7"}})
     tools = providers.List(
         *map(

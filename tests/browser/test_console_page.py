@@ -1,4 +1,4 @@
-"""The console in a real browser, used by its keyboard alone."""
+"""The console in a real browser, used only with the keyboard."""
 
 import json
 from hashlib import sha256
@@ -24,7 +24,7 @@ async def added() -> str:
 
 
 async def choose(page: Page, name: str) -> None:
-    """Find a feature by typing and open it with Enter; the focus is in its form then."""
+    """Find a feature by typing and open it with Enter, which moves the focus to its form."""
     await page.evaluate("document.activeElement.blur()")
     await page.tab_to("Find")
     await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
@@ -36,18 +36,18 @@ async def choose(page: Page, name: str) -> None:
 
 
 async def outcome(page: Page, word: str) -> str:
-    """Wait until the latest call has ended in a certain way, and read its result."""
+    """Wait until the latest call has a certain outcome, and return its result."""
     await page.until(f"document.querySelector('.panel .status').innerText.startsWith({json.dumps(word)})")
     return await page.text(".panel .result")
 
 
 async def structured(page: Page) -> Any:
-    """Read the structured content of the result."""
+    """Return the structured content of the result."""
     return json.loads(await page.text(".panel .result pre.code"))
 
 
 async def test_a_call_by_keyboard(page: Page) -> None:
-    """Somebody who uses no mouse finds a tool, fills in its form, calls it and has the result read out."""
+    """A tool can be found, filled in and called with the keyboard, and its result is announced to screen readers."""
     await choose(page, "greet")
     assert "name" in await page.focused()
     await page.write("Ada")
@@ -64,7 +64,7 @@ async def test_a_call_by_keyboard(page: Page) -> None:
 
 
 async def test_the_call_is_listed(page: Page, kitchen: ConsoleServer) -> None:
-    """A call of another client appears in the list of calls with its outcome, and in the chart of its tool."""
+    """A call of another client appears in the call list with its outcome, and in the chart of its tool."""
     before = await page.evaluate("document.querySelectorAll('#calls tr[data-kind=tool]').length")
     async with httpx2.AsyncClient() as other:
         await other.post(f"{kitchen.url}/mcp", content=call("complain"), headers=mirrored(name="complain"))
@@ -77,7 +77,7 @@ async def test_the_call_is_listed(page: Page, kitchen: ConsoleServer) -> None:
 
 
 async def test_errors(page: Page) -> None:
-    """What a tool says went wrong is shown as that, and so is a failure that the server hides."""
+    """Tool errors and hidden failures are shown as errors."""
     await choose(page, "complain")
     await page.press("Enter")
     assert "This is not my day." in await outcome(page, "error")
@@ -88,8 +88,8 @@ async def test_errors(page: Page) -> None:
     assert "the secret" not in shown
 
 
-async def test_wrong_input_is_told_at_its_field(page: Page) -> None:
-    """A number that is none is refused before it is sent; the field says why and has the focus."""
+async def test_invalid_input_is_marked(page: Page) -> None:
+    """An invalid number is rejected before sending; its field shows the reason and gets the focus."""
     await choose(page, "order")
     await page.write("four")
     await page.press("Enter")
@@ -104,7 +104,7 @@ async def test_wrong_input_is_told_at_its_field(page: Page) -> None:
 
 
 async def test_every_kind_of_field(page: Page) -> None:
-    """Numbers, choices, dates, unions, objects, lists and maps are filled in by keyboard and arrive as they should."""
+    """Numbers, choices, dates, unions, objects, lists and maps can be entered with the keyboard."""
     await choose(page, "order")
     await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
     await page.write("4")
@@ -139,8 +139,8 @@ async def test_every_kind_of_field(page: Page) -> None:
     }
 
 
-async def test_schemas_that_hold_themselves(page: Page) -> None:
-    """A part with parts of its own kind is filled in as deep as one wants."""
+async def test_recursive_schemas(page: Page) -> None:
+    """Recursive objects can be entered to any depth."""
     await choose(page, "grow")
     await page.write("root")
     await page.tab_to("Add child", most=3)
@@ -152,7 +152,7 @@ async def test_schemas_that_hold_themselves(page: Page) -> None:
 
 
 async def test_json_instead(page: Page) -> None:
-    """Arguments can be written as JSON, go back into the form, and numbers stay exact on both ways."""
+    """Arguments can be entered as JSON and converted back to the form, and numbers stay exact."""
     await choose(page, "greet")
     await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
     await page.write("Bob")
@@ -171,7 +171,7 @@ async def test_json_instead(page: Page) -> None:
 
 
 async def test_a_question(page: Page) -> None:
-    """A tool that asks gets a form, which takes the focus; the answer goes back and the call ends."""
+    """A question opens a form, which gets the focus; after the answer, the call ends."""
     await choose(page, "book")
     await page.write("AX 7")
     await page.press("Enter")
@@ -186,7 +186,7 @@ async def test_a_question(page: Page) -> None:
 
 
 async def test_a_question_declined(page: Page) -> None:
-    """Who does not want to answer says so."""
+    """A question can be declined."""
     await choose(page, "book")
     await page.press("Enter")
     await page.until("document.querySelector('.question')")
@@ -196,7 +196,7 @@ async def test_a_question_declined(page: Page) -> None:
 
 
 async def test_progress_and_cancel(page: Page) -> None:
-    """Progress and log messages are shown while a call runs, and Escape cancels it."""
+    """Progress and log messages are shown during a call, and Escape cancels it."""
     await choose(page, "wait")
     await page.press("Enter")
     await page.until("document.querySelector('.panel .log')?.innerText.includes('waiting for you')")
@@ -208,7 +208,7 @@ async def test_progress_and_cancel(page: Page) -> None:
 
 
 async def test_pictures(page: Page) -> None:
-    """A picture is shown as one."""
+    """Images are displayed."""
     await choose(page, "paint")
     await page.press("Enter")
     assert "An axolotl in the mist." in await outcome(page, "ok")
@@ -217,7 +217,7 @@ async def test_pictures(page: Page) -> None:
 
 
 async def test_prompts_and_resources(page: Page) -> None:
-    """Prompts and resources are tried in the same way."""
+    """Prompts and resources can be tried in the same way."""
     await choose(page, "review")
     await page.write("Python")
     await page.press("Enter")
@@ -232,8 +232,8 @@ async def test_prompts_and_resources(page: Page) -> None:
     assert "This is page 2." in await outcome(page, "ok")
 
 
-async def test_hostile_words_stay_words(page: Page) -> None:
-    """Names, descriptions, choices and results that look like HTML are shown as they are and do nothing."""
+async def test_html_is_escaped(page: Page) -> None:
+    """Names, descriptions, choices and results that contain HTML are shown as text."""
     await choose(page, "hostile")
     await page.tab_to("Call")
     await page.press("Enter")
@@ -246,7 +246,7 @@ async def test_hostile_words_stay_words(page: Page) -> None:
 
 
 async def test_names_that_objects_inherit(page: Page) -> None:
-    """Tools and arguments with the names of members that every object has are like any other."""
+    """Tools and arguments can have names of built-in object members."""
     await choose(page, "constructor")
     await page.write("a")
     await page.tab_to("send __proto__", most=1)
@@ -260,13 +260,13 @@ async def test_names_that_objects_inherit(page: Page) -> None:
 
 
 async def test_a_schema_without_end(page: Page) -> None:
-    """A schema that leads into itself everywhere gets a form of a bearable size."""
+    """The form of an infinitely recursive schema has a limited size."""
     await choose(page, "maze")
     assert await page.evaluate("document.querySelectorAll('.panel *').length") < 20_000
 
 
 async def test_html_cannot_be_written(page: Page) -> None:
-    """The page's policy forbids to make HTML of text at all, and scripts that are not its own."""
+    """The security policy of the page forbids HTML injection and foreign scripts."""
     forbidden = (
         "(() => { try { document.body.innerHTML = '<b>'; return 'written'; } catch (error) { return error.name; } })()"
     )
@@ -277,7 +277,7 @@ async def test_html_cannot_be_written(page: Page) -> None:
 
 
 async def test_limits_are_shown(page: Page) -> None:
-    """The effective limits and the layers of a tool can be read."""
+    """The effective limits and the layers of a tool are shown."""
     await choose(page, "order")
     await page.evaluate("document.querySelector('.effects').open = true")
     shown = await page.text(".effects")
@@ -286,7 +286,7 @@ async def test_limits_are_shown(page: Page) -> None:
 
 
 async def test_focus_is_seen(page: Page) -> None:
-    """Whatever has the focus has a ring around it, and every control has a name."""
+    """The focused element has a visible outline, and every control has a name."""
     await choose(page, "order")
     seen = set[str]()
     for _ in range(60):
@@ -304,7 +304,7 @@ async def test_focus_is_seen(page: Page) -> None:
 @pytest.mark.parametrize("width", [360, 800, 1400])
 @pytest.mark.parametrize("dark", [False, True])
 async def test_fits_every_width(page: Page, width: int, dark: bool) -> None:
-    """From a telephone's width on nothing sticks out to the side, and text has contrast, in light and in dark."""
+    """The page fits narrow screens and has enough contrast, in light and dark mode."""
     await page.look_like(width=width, dark=dark)
     for name in ("order", "hostile"):
         await choose(page, name)
@@ -313,13 +313,13 @@ async def test_fits_every_width(page: Page, width: int, dark: bool) -> None:
 
 
 class Larger(Container):
-    """The sample with one tool more."""
+    """The sample with one more tool."""
 
     tools = providers.List(*map(providers.Object, (greet, wait, added)))
 
 
 async def test_a_restart(browser: Browser) -> None:
-    """A page outlives the server: it comes back to the next one, shows what that offers, and keeps what was typed."""
+    """After a restart of the server, the page reconnects, shows the new features, and keeps the entered values."""
     page = await browser.new_page()
     async with serving_console(Container()) as before:
         await page.goto(f"{before.url}/console")
@@ -342,7 +342,7 @@ async def test_a_restart(browser: Browser) -> None:
 
 
 async def test_a_token_is_asked_for(browser: Browser) -> None:
-    """Where callers must say who they are, the page asks for a token and uses it for everything."""
+    """If authentication is required, the page asks for a token and uses it for all requests."""
     key = "let-me-in-for-tests"
     digest = f"sha256:{sha256(key.encode()).hexdigest()}"
     settings = {"auth": {"api_keys": {"ann": {"hash": digest}}}}

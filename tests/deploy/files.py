@@ -1,4 +1,4 @@
-"""The files for containers, taken apart."""
+"""Parsers for the deployment files."""
 
 import fnmatch
 import json
@@ -24,7 +24,7 @@ class Instruction:
 
     @property
     def words(self) -> list[str]:
-        """The command of an instruction in its exec form, behind options and the word CMD."""
+        """The command of an instruction in its exec form, without options and the word CMD."""
         listed = re.search(r"\[.*\]$", self.text)
         assert listed is not None, f"{self.name} is not in the exec form, so that a shell would get the signals"
         words = json.loads(listed[0])
@@ -33,12 +33,12 @@ class Instruction:
 
     @property
     def options(self) -> dict[str, str]:
-        """What stands before the command, as `--timeout=5s`."""
+        """The options before the command, such as `--timeout=5s`."""
         return dict(re.findall(r"--([a-z-]+)=(\S+)", self.text.partition("[")[0]))
 
 
 def stages_of(path: Path) -> list[list[Instruction]]:
-    """Read a Dockerfile; each stage begins with its FROM."""
+    """Parse a Dockerfile; each stage begins with its FROM."""
     text = re.sub(r"^\s*#.*\n", "", path.read_text(), flags=re.MULTILINE).replace("\\\n", " ")
     stages: list[list[Instruction]] = []
     for line in filter(None, map(str.strip, text.splitlines())):
@@ -51,18 +51,18 @@ def stages_of(path: Path) -> list[list[Instruction]]:
 
 
 def find(stage: list[Instruction], name: str) -> Instruction:
-    """Give the only instruction of that name."""
+    """Return the only instruction with that name."""
     (found,) = (one for one in stage if one.name == name)
     return found
 
 
 def variables_of(stage: list[Instruction]) -> dict[str, str]:
-    """Give all variables that a stage sets."""
+    """Return all variables that a stage sets."""
     return dict(pair for one in stage if one.name == "ENV" for pair in re.findall(r"(\w+)=(\S+)", one.text))
 
 
 def reaches_the_builder(path: str) -> bool:
-    """Tell whether `.dockerignore` lets a file through; the last line that matches decides."""
+    """Return whether `.dockerignore` includes a file; the last matching line decides."""
     through = True
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -81,24 +81,24 @@ def _leading_parts(path: str) -> Iterator[str]:
 
 
 def documents(name: str) -> list[dict[str, Any]]:
-    """Read the documents of a YAML file."""
+    """Parse the documents of a YAML file."""
     return [one for one in yaml.safe_load_all((DEPLOY / name).read_text()) if one is not None]
 
 
 def resource(kind: str) -> dict[str, Any]:
-    """Give the only Kubernetes resource of a kind."""
+    """Return the only Kubernetes resource of a kind."""
     (found,) = (one for one in documents("kubernetes.yaml") if one["kind"] == kind)
     return found
 
 
 def compose() -> dict[str, Any]:
-    """Read the compose file."""
+    """Parse the compose file."""
     (found,) = documents("compose.yaml")
     return found
 
 
 def compose_variables(**given: str) -> dict[str, str]:
-    """Give the variables of the server in the compose file, with those of the shell put in."""
+    """Return the server's variables in the compose file, after substituting those of the shell."""
     variables: Mapping[str, Any] = compose()["services"]["server"]["environment"]
     assert all(isinstance(value, str) for value in variables.values()), "YAML would make something else of a value"
     return {
@@ -107,7 +107,7 @@ def compose_variables(**given: str) -> dict[str, str]:
 
 
 def project_version() -> str:
-    """Give the version of the project."""
+    """Return the version of the project."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert isinstance(version, str)
     return version

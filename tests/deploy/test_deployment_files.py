@@ -1,4 +1,4 @@
-"""The files for containers say the same as the settings, the commands and each other. Nothing is built here."""
+"""The deployment files agree with the settings, the commands and each other, without building anything."""
 
 import re
 import tomllib
@@ -38,7 +38,7 @@ STATE_KEY = "0123456789abcdef0123456789abcdef"
 
 @pytest.fixture(autouse=True)
 def pristine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Hide the settings of whoever runs the tests."""
+    """Remove settings of the developer's environment."""
     import os
 
     for name in os.environ:
@@ -48,7 +48,7 @@ def pristine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def settings_of(variables: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> ServerSettings:
-    """Load settings as the server does that is started with such variables in the image."""
+    """Load settings like a server that is started with these variables in the image."""
     ours = {name: value for name, value in variables.items() if name.startswith("AXOLOTL_")}
     for name, value in {**image_variables(), **ours}.items():
         monkeypatch.setenv(name, value)
@@ -57,13 +57,13 @@ def settings_of(variables: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -
 
 
 def image_variables() -> dict[str, str]:
-    """Give the settings that the image has."""
+    """Return the settings in the image."""
     variables = variables_of(stages_of(ROOT / "Dockerfile")[-1])
     return {name: value for name, value in variables.items() if name.startswith("AXOLOTL_")}
 
 
 def check_command(words: Sequence[str]) -> str:
-    """Make sure that words behind `axolotl` are understood, without doing what they say."""
+    """Check that the arguments of `axolotl` are valid, without running the command."""
     group: Any = get_command(app)
     name, command, rest = group.resolve_command(group.make_context("axolotl", list(words)), list(words))
     command.make_context(name, rest).close()
@@ -71,12 +71,12 @@ def check_command(words: Sequence[str]) -> str:
 
 
 def seconds(text: str) -> float:
-    """Read a duration as containers write it."""
+    """Parse a duration in the format of containers."""
     return float(text.removesuffix("s"))
 
 
 def ladder_seconds(settings: ServerSettings) -> float:
-    """Give the time that a server may take to end, as docs/operate/health.md says."""
+    """Return the maximum time of a graceful shutdown, as in docs/operate/health.md."""
     http = settings.http
     return http.drain_delay_seconds + http.drain_seconds + settings.limits.close_seconds
 
@@ -87,7 +87,7 @@ class TestImage:
     build, image = stages_of(ROOT / "Dockerfile")
 
     def test_commands(self) -> None:
-        """The image serves over HTTP, behind an init process that hands signals on; its health check is a command."""
+        """The image serves over HTTP behind an init process that forwards signals, and has a health check."""
         init, *entry = find(self.image, "ENTRYPOINT").words
         assert (init, entry) == ("tini", ["--", "axolotl"])
         assert check_command(find(self.image, "CMD").words) == "serve"
@@ -99,7 +99,7 @@ class TestImage:
         assert find(self.image, "STOPSIGNAL").text == "SIGTERM"
 
     def test_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The image listens everywhere at the port that it exposes, and does not start without authentication."""
+        """The image listens on all interfaces at its exposed port, and does not start without authentication."""
         settings = settings_of({}, monkeypatch)
         assert settings.http.host == "0.0.0.0"
         assert str(settings.http.port) == find(self.image, "EXPOSE").text
@@ -107,7 +107,7 @@ class TestImage:
         assert not settings.console.enabled
 
     def test_user(self) -> None:
-        """The server runs as a user that is not root, named by its number; it owns nothing."""
+        """The server runs as a numeric non-root user that owns no files."""
         user, group = find(self.image, "USER").text.split(":")
         assert int(user) > 0
         assert int(group) > 0
@@ -118,7 +118,7 @@ class TestImage:
         assert "RUN" not in last[last.index("USER") :]
 
     def test_what_is_copied(self) -> None:
-        """Everything that is copied is there and reaches the builder: all packages, and what installs them."""
+        """All copied files exist and reach the builder: all packages and the files to install them."""
         copied = [word for one in self.build if one.name == "COPY" for word in one.text.split()[:-1]]
         assert {path.name for path in ROOT.glob("axolotl_*")} <= set(copied)
         for path in copied:
@@ -127,12 +127,12 @@ class TestImage:
 
     @pytest.mark.parametrize("path", [".env", ".git/config", ".venv/bin/python", "tests/conftest.py", "deploy/.env"])
     def test_what_stays_outside(self, path: str) -> None:
-        """Secrets, environments and tests never reach the builder."""
+        """Secrets, virtual environments and tests do not reach the builder."""
         assert not reaches_the_builder(path)
         assert not reaches_the_builder("axolotl_core/__pycache__/errors.pyc")
 
     def test_hashes(self) -> None:
-        """Everything is installed from the lock, with hashes, and the lock has what the files here need."""
+        """Everything is installed from the lock file with hashes, and the lock includes what these files need."""
         installs = [one.text for one in self.build if one.name == "RUN" and "install" in one.text]
         assert "--require-hashes" in installs[0]
         assert "-r requirements/runtime.lock" in installs[0]
@@ -150,11 +150,11 @@ class TestCompose:
     redis = compose()["services"]["redis"]
 
     def settings(self, monkeypatch: pytest.MonkeyPatch) -> ServerSettings:
-        """Load what the server is told."""
+        """Load the settings of the server."""
         return settings_of(compose_variables(API_KEY_HASH=HASH), monkeypatch)
 
     def test_shared_state(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Workers share sessions, quotas and results in the one Redis, which has to be well before they start."""
+        """Workers share sessions, quotas and results in Redis, which must be healthy before they start."""
         settings = self.settings(monkeypatch)
         assert settings.http.workers > 1
         for section in (settings.sessions, settings.quotas, settings.idempotency):
@@ -164,7 +164,7 @@ class TestCompose:
         assert "noeviction" in self.redis["command"]
 
     def test_reach(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The server is published to this machine alone and wants a key; Redis is published to nobody."""
+        """The server is published only on localhost and requires a key; Redis is not published."""
         settings = self.settings(monkeypatch)
         assert self.server["ports"] == [f"127.0.0.1:{settings.http.port}:{settings.http.port}"]
         assert list(settings.auth.api_keys) == ["local"]
@@ -174,18 +174,18 @@ class TestCompose:
         assert network in self.server["networks"]
 
     def test_no_key_no_start(self) -> None:
-        """Compose itself refuses to go on without the hash of a key, and says how to make one."""
+        """Compose refuses to start without the hash of a key, and explains how to create one."""
         text = self.server["environment"]["AXOLOTL_AUTH__API_KEYS__LOCAL__HASH"]
         assert re.fullmatch(r"\$\{API_KEY_HASH:\?create one with axolotl auth hash-key local\}", text)
         assert check_command(["auth", "hash-key", "local"]) == "auth"
 
     def test_time_to_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """The engine waits longer than the server, and the supervisor of its workers, may take to end."""
+        """The engine waits longer than the server and the supervisor may take to stop."""
         patience = seconds(self.server["stop_grace_period"])
         assert patience > ladder_seconds(self.settings(monkeypatch)) + MARGIN_SECONDS - 1
 
     def test_confinement(self) -> None:
-        """Neither service can write to its image, gain rights, or use any that it does not need."""
+        """Neither service can write to its image, gain privileges, or use capabilities that it does not need."""
         for service in (self.server, self.redis):
             assert service["read_only"] is True
             assert service["cap_drop"] == ["ALL"]
@@ -199,7 +199,7 @@ class TestKubernetes:
     container = pod["containers"][0]
 
     def settings(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, **secrets: str) -> ServerSettings:
-        """Load what the server is told, with its secrets in files."""
+        """Load the settings of the server, with its secrets in files."""
         mounts = {mount["name"]: mount["mountPath"] for mount in self.container["volumeMounts"]}
         for name, value in {**resource("Secret")["stringData"], **secrets}.items():
             (tmp_path / name).write_text(value)
@@ -209,7 +209,7 @@ class TestKubernetes:
         return settings_of(told, monkeypatch)
 
     def test_settings(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """All variables are settings; secrets come from files; replicas share their state and the key that seals it."""
+        """All variables are settings, secrets come from files, and replicas share their state and its sealing key."""
         settings = self.settings(monkeypatch, tmp_path, **{"state-key": STATE_KEY})
         assert [key.get_secret_value() for key in settings.protocol.state_keys] == [STATE_KEY]
         for section in (settings.sessions, settings.quotas, settings.idempotency):
@@ -218,8 +218,8 @@ class TestKubernetes:
         assert settings.auth.issuers
         assert settings.http.workers == 1
 
-    async def test_nothing_starts_as_it_stands(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """Somebody who forgets to replace a secret gets an error, not a server with a known key."""
+    async def test_placeholder_secrets_are_rejected(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """A forgotten secret causes an error instead of a server with a known key."""
         self.settings(monkeypatch, tmp_path)
         with pytest.raises(ConfigurationError, match="state_keys"):
             await ServerHost(Container()).start()
@@ -235,7 +235,7 @@ class TestKubernetes:
         assert self.container["envFrom"] == [{"configMapRef": {"name": resource("ConfigMap")["metadata"]["name"]}}]
 
     def test_probes(self) -> None:
-        """Probes ask the routes that the settings name, at the port where the server listens."""
+        """Probes use the configured routes and the port of the server."""
         health = ServerSettings().health
         asked = {name: self.container[f"{name}Probe"]["httpGet"] for name in ("startup", "liveness", "readiness")}
         assert {name: get["path"] for name, get in asked.items()} == {
@@ -250,14 +250,14 @@ class TestKubernetes:
         assert served["targetPort"] == port["name"]
 
     def test_time_to_end(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        """A pod has more time than the ladder takes, and serves until everybody knows that it ends."""
+        """A pod has more time than a graceful shutdown takes, and serves until all routes to it are removed."""
         settings = self.settings(monkeypatch, tmp_path, **{"state-key": STATE_KEY})
         assert self.pod["terminationGracePeriodSeconds"] > ladder_seconds(settings) + MARGIN_SECONDS
         readiness = self.container["readinessProbe"]
         assert settings.http.drain_delay_seconds >= readiness["periodSeconds"] * readiness["failureThreshold"]
 
     def test_confinement(self) -> None:
-        """The pod fits the restricted profile, and has the user of the image."""
+        """The pod meets the restricted profile and has the user of the image."""
         user, group = map(int, find(stages_of(ROOT / "Dockerfile")[-1], "USER").text.split(":"))
         context = self.pod["securityContext"]
         assert context["runAsNonRoot"] is True
@@ -273,11 +273,11 @@ class TestKubernetes:
         assert self.container["resources"]["requests"].keys() == {"cpu", "memory"}
 
     def test_variables_of_services(self) -> None:
-        """Services of the namespace do not become variables: those of one called axolotl would look like settings."""
+        """Service environment variables are off, because those of a service named axolotl would look like settings."""
         assert self.pod["enableServiceLinks"] is False
 
     def test_parts_fit(self) -> None:
-        """Selectors find the pods, the budget leaves one out, and the command is one."""
+        """Selectors match the pods, the disruption budget allows one missing pod, and the command is valid."""
         labels = resource("Deployment")["spec"]["template"]["metadata"]["labels"]
         assert resource("Deployment")["spec"]["selector"]["matchLabels"] == labels
         assert resource("Service")["spec"]["selector"] == labels
@@ -288,12 +288,12 @@ class TestKubernetes:
 
 
 class TestProxies:
-    """The files for what stands in front."""
+    """The files for reverse proxies."""
 
     nginx = (DEPLOY / "nginx.conf").read_text()
 
     def test_nginx(self) -> None:
-        """nginx passes the endpoint and the metadata on and nothing else, as large and as long as the server lets."""
+        """nginx forwards only the endpoint and the metadata, with the size and time limits of the server."""
         settings = ServerSettings()
         assert re.findall(r"location (?:= )?(\S+) \{\s+proxy_pass", self.nginx) == [
             settings.http.path,
@@ -310,7 +310,7 @@ class TestProxies:
         assert "proxy_set_header Host $host;" in self.nginx
 
     def test_gateway(self) -> None:
-        """The route leads to the Service of the manifest, by the same host and the same paths."""
+        """The route leads to the Service of the manifest, with the same host and paths."""
         (route,) = documents("gateway.yaml")
         service = resource("Service")
         targets = [target for rule in route["spec"]["rules"] for target in rule["backendRefs"]]
@@ -323,7 +323,7 @@ class TestProxies:
 
 
 def test_an_image_on_top() -> None:
-    """The image of a project adds what the project has, and its settings file names the container."""
+    """A derived image adds the files of a project, and its settings file names the container."""
     (stage,) = stages_of(PROJECT / "Dockerfile")
     copied = [one.text.split()[0] for one in stage if one.name == "COPY"]
     assert all((PROJECT / path).exists() for path in copied)
@@ -332,7 +332,7 @@ def test_an_image_on_top() -> None:
 
 
 def test_images_have_names_only() -> None:
-    """Images are named without the host of a registry, and our own by the version of the project."""
+    """Images are named without a registry host, and our own with the version of the project."""
     dockerfiles = (ROOT / "Dockerfile", PROJECT / "Dockerfile")
     bases = [find(stage, "FROM").text.split()[0] for path in dockerfiles for stage in stages_of(path)]
     composed = [service["image"] for service in compose()["services"].values()]

@@ -1,4 +1,4 @@
-"""What the files for containers start, started without a container."""
+"""The commands of the deployment files, run without containers."""
 
 import re
 import signal
@@ -30,7 +30,7 @@ class Started:
 
 @pytest.fixture
 def started() -> Iterator[Started]:
-    """Start the image's command with the variables of the image and of the compose file, on the loopback address."""
+    """Start the image's command on the loopback address, with the variables of the image and the compose file."""
     with RedisServer() as redis, Processes() as processes:
         variables = {name: value for name, value in variables_of(IMAGE).items() if name.startswith("AXOLOTL_")}
         variables |= compose_variables(API_KEY_HASH=hash_key(KEY))
@@ -44,12 +44,12 @@ def started() -> Iterator[Started]:
 
 
 def test_the_compose_file_serves(started: Started) -> None:
-    """Two workers share a session, strangers are sent away, the health check is content, and SIGTERM ends it well."""
+    """Two workers share a session, unknown callers are rejected, the health check passes, and SIGTERM stops it."""
     with httpx2.Client(base_url=started.url, headers=HEADERS) as stranger:
         assert stranger.post("/mcp", json={}).status_code == 401
         assert stranger.get("/readyz").status_code == 200
     session: dict[str, str] = {}
-    for number in range(12):  # each over a connection of its own, which any of the workers may take
+    for number in range(12):  # each on a new connection, which any worker may accept
         with httpx2.Client(base_url=started.url, headers={**HEADERS, "authorization": f"Bearer {KEY}"}) as client:
             if not session:
                 reply = client.post("/mcp", json=_initialize())

@@ -1,4 +1,4 @@
-"""python -m tests.docs [PAGE…]: update the code, output and tables that pages take from files and commands."""
+"""The command `python -m tests.docs [PAGE…]`: updates code, output and tables from files and commands."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What the tests of the documentation share."""
+"""Fixtures of the documentation tests."""
 
 import sys
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.docs.pages import EXAMPLES
 
 @pytest.fixture(autouse=True)
 def examples_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let examples import each other by name, as they do where a reader saves them; then forget them."""
+    """Let examples import each other by name, and unload them after the test."""
     before = set(sys.modules)
     monkeypatch.syspath_prepend(EXAMPLES / "project")
     monkeypatch.syspath_prepend(EXAMPLES)

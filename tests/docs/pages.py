@@ -19,7 +19,7 @@ _MARKS: Final = re.compile(r"^# (?:end)?region \w+\n", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block; `source` names the file, and the region in it, that a comment above the fence gives."""
+    """A fenced block; a comment above the fence can name its `source`: a file, or a region of a file."""
 
     page: str
     line: int
@@ -29,7 +29,7 @@ class Block:
 
     @property
     def place(self) -> str:
-        """Where the block stands."""
+        """The page and line of the block."""
         return f"{self.page}:{self.line}"
 
 
@@ -39,7 +39,7 @@ def page_names() -> list[str]:
 
 
 def read_page(name: str) -> str:
-    """Give the text of a page."""
+    """Return the text of a page."""
     return (ROOT / name).read_text(encoding="utf-8")
 
 
@@ -59,10 +59,9 @@ def blocks_in(name: str, text: str) -> Iterator[Block]:
 
 
 def example_text(source: str) -> str:
-    """Read `examples/file.py`, or what stands between the marks of `examples/file.py#region`.
+    """Read `examples/file.py`, or the text between the marks of `examples/file.py#region`.
 
-    Raises:
-        LookupError: if there is no such region.
+    Raises LookupError if there is no such region.
     """
     path, _, region = source.partition("#")
     text = (DOCS / path).read_text(encoding="utf-8")
@@ -75,11 +74,11 @@ def example_text(source: str) -> str:
 
 
 def region_of(text: str, name: str) -> str:
-    """Give what stands between the marks `<!-- name:start -->` and `<!-- name:end -->` of a page."""
+    """Return the text between the marks `<!-- name:start -->` and `<!-- name:end -->` of a page."""
     return text.partition(f"<!-- {name}:start -->\n")[2].partition(f"<!-- {name}:end -->")[0]
 
 
 def with_region(text: str, name: str, content: str) -> str:
-    """Put something else between the marks."""
+    """Replace the text between the marks."""
     start, end = f"<!-- {name}:start -->\n", f"<!-- {name}:end -->"
     return text.replace(start + region_of(text, name) + end, start + content + end)

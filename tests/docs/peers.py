@@ -1,4 +1,4 @@
-"""python -m tests.docs.peers: what Axolotl, the official SDK and FastMCP do and have, as JSON."""
+"""The features of Axolotl, the official SDK and FastMCP, printed as JSON by `python -m tests.docs.peers`."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""Real processes for the documentation's tests."""
+"""Processes for the documentation tests."""
 
 import os
 import re
@@ -20,19 +20,19 @@ _SHOWN_ADDRESS: Final = "127.0.0.1:8000"
 
 
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Give the environment of a reader: the command on the path, no colours, nothing set."""
+    """Return a reader's environment: the command on the path, no colors and no settings."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(("AXOLOTL_", "FORCE_COLOR"))}
     path = f"{Path(sys.executable).parent}{os.pathsep}{own.get('PATH', '')}"
     return {**own, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", **(extra or {})}
 
 
 def tidy(text: str) -> str:
-    """Drop spaces at line ends, and empty lines at both ends."""
+    """Strip trailing spaces, and empty lines at the start and end."""
     return "\n".join(line.rstrip() for line in text.splitlines()).strip("\n")
 
 
 def words_of(line: str) -> tuple[dict[str, str], list[str]]:
-    """Read a command line: the variables that it sets, and the words of the command."""
+    """Parse a command line into environment variables and the words of the command."""
     assigned = _ASSIGNMENTS.match(line)
     assert assigned is not None
     variables = dict(word.split("=", 1) for word in shlex.split(assigned[0]))
@@ -44,7 +44,7 @@ class RunningServer:
 
     url: str
     invitation: str
-    """What it printed, as if it had taken its usual port."""
+    """The printed text, with the usual port instead of the actual one."""
 
     def __init__(self, line: str) -> None:
         self._line = line

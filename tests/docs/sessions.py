@@ -1,4 +1,4 @@
-"""Console sessions of the documentation: commands with what they print."""
+"""Console sessions of the documentation: commands with their output."""
 
 import os
 import re
@@ -17,34 +17,34 @@ _SECONDS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A line after a prompt, and what is shown below it."""
+    """A line after a prompt, and the output below it."""
 
     line: str
     shown: str
 
     @property
     def serves(self) -> bool:
-        """Whether it goes on until it is stopped."""
+        """Whether the command runs until it is stopped."""
         words = self.line.split()
         serves = "axolotl serve" in self.line and "http" in self.line
         return serves or self.line == "make serve" or (words[:2] == ["axolotl", "dev"] and "-h" not in words)
 
 
 def commands_of(block: Block) -> list[Command]:
-    """Cut a session into its commands; a line that ends in a backslash goes on."""
+    """Split a session into commands; a line that ends with a backslash continues."""
     parts = re.split(r"^\$ ", block.text, flags=re.MULTILINE)
     assert not parts[0], f"{block.place}: begins without a prompt"
     return [Command(*_split(part)) for part in parts[1:]]
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Compare; `…` stands for anything in a line, on a line of its own for any number of lines."""
+    """Compare texts; `…` matches anything in a line, and any number of lines on a line of its own."""
     pattern = "".join(_line_pattern(line) for line in tidy(shown).splitlines())
     return re.fullmatch(pattern, f"{printed}\n" if printed else "") is not None
 
 
 def refreshed(block: Block, printed: Sequence[str]) -> str:
-    """Write a session again, with what is printed now wherever the shown text no longer matches."""
+    """Update a session with the present output wherever the shown text does not match."""
     parts = []
     for command, output in zip(commands_of(block), printed, strict=True):
         broken = "Traceback (most recent call last)" in output
@@ -54,10 +54,10 @@ def refreshed(block: Block, printed: Sequence[str]) -> str:
 
 
 class Shell:
-    """Plays sessions: each begins among the examples, and knows as much of a shell as the pages need."""
+    """Plays sessions in the directory of the examples, with the few shell features that the pages need."""
 
     def play(self, block: Block) -> list[str]:
-        """Run a session and give what each command printed."""
+        """Run a session and return the output of each command."""
         self._directory = EXAMPLES
         self._code = 0
         return [tidy(self._run(command)) for command in commands_of(block)]

@@ -1,4 +1,4 @@
-"""The reference of all settings, made from the schema of the settings file."""
+"""The reference of all settings, generated from the schema of the settings file."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -34,14 +34,14 @@ _PAGES: Final = {
     "tools": "[tools](../guide/tools.md)",
     "toolsets": "[tool sets](../guide/containers.md#tool-sets)",
 }
-"""Where there is more about a section."""
+"""The page about each section."""
 
 Field = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One key of the file; `<name>` is a name of somebody's choice, `[]` any of a list."""
+    """One key of the file; `<name>` is a user-defined name, `[]` an item of a list."""
 
     name: str
     kind: str
@@ -50,12 +50,12 @@ class Setting:
 
     @property
     def row(self) -> tuple[str, str, str, str]:
-        """Write it as a row."""
+        """Return a table row."""
         return f"`{self.name}`", self.kind, self.default, self.meaning
 
 
 def settings_reference() -> str:
-    """Write a table for each section, and one for the keys outside any."""
+    """Build a table per section, and one for the keys outside of sections."""
     schema = file_schema()
     parts = ["### Top level\n", table(_COLUMNS, [one.row for one in _own_keys(schema)])]
     for name, field in schema["properties"].items():
@@ -102,7 +102,7 @@ def _settings_in(place: str, field: Field, definitions: Mapping[str, Field]) -> 
 
 
 def _table_in(field: Field) -> tuple[str, str] | None:
-    """Say how the place of a table is written, by itself, by name or as one of a list, and what is in it."""
+    """Return the path of a table, which can be fixed, named or an item of a list, and its schema."""
     if "$ref" in field:
         return "", str(field["$ref"]).removeprefix("#/$defs/")
     if "anyOf" in field:

@@ -100,7 +100,7 @@ class Container(containers.DeclarativeContainer):
 
 @dataclass
 class Client:
-    """Sends requests as a client of one revision does."""
+    """A client of one revision."""
 
     http: httpx2.AsyncClient
     revision: Revision
@@ -109,14 +109,14 @@ class Client:
     ids: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     async def open(self) -> None:
-        """Shake hands, where the revision has a handshake."""
+        """Perform the handshake, if the revision has one."""
         if self.revision.stateless:
             return
         await self.begin()
         await self.post({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     async def begin(self) -> None:
-        """Shake hands, but do not confirm it."""
+        """Perform the handshake without confirming it."""
         params = {
             "protocolVersion": self.revision.name,
             "capabilities": {},
@@ -130,11 +130,10 @@ class Client:
         }
 
     async def call(self, name: str, arguments: Any = None) -> httpx2.Response:
-        """Call a tool."""
         return await self.request("tools/call", {"name": name, "arguments": arguments or {}})
 
     async def request(self, method: str, params: Mapping[str, Any], **changes: Any) -> httpx2.Response:
-        """Send a request as it should be, save for the `changes` of its headers."""
+        """Send a valid request, with `changes` to its headers."""
         headers = dict(self.session)
         if self.revision.stateless:
             own = {PROTOCOL_VERSION_KEY: self.revision.name, CLIENT_CAPABILITIES_KEY: {}}
@@ -147,27 +146,26 @@ class Client:
         return await self.http.post("/mcp", headers=_HEADERS | headers | changed, json=message)
 
     async def post(self, message: Any, **changes: Any) -> httpx2.Response:
-        """Send a message as it is."""
+        """Send a message unchanged."""
         content = message if isinstance(message, bytes) else json.dumps(message).encode()
         changed = {name.replace("_", "-"): value for name, value in changes.items()}
         return await self.http.post("/mcp", headers=_HEADERS | self.session | changed, content=content)
 
     async def get(self, number: str) -> httpx2.Response:
-        """Have the prompt rendered that fails as its number says."""
+        """Get the prompt that fails as its number says."""
         return await self.request("prompts/get", {"name": "letter", "arguments": {"number": number}})
 
     async def read(self, uri: str) -> httpx2.Response:
-        """Read a resource."""
         return await self.request("resources/read", {"uri": uri})
 
     async def complete(self, argument: str) -> httpx2.Response:
-        """Have an argument of the prompt completed."""
+        """Complete an argument of the prompt."""
         reference = {"type": "ref/prompt", "name": "letter"}
         params = {"ref": reference, "argument": {"name": argument, "value": ""}}
         return await self.request("completion/complete", params)
 
     async def log_from(self, level: str) -> httpx2.Response:
-        """Say from which level on log messages are wanted."""
+        """Set the log level."""
         if self.revision.stateless:
             return await self.request("tools/list", {"_meta": {LOG_LEVEL_KEY: level}})
         return await self.request("logging/setLevel", {"level": level})
@@ -268,7 +266,7 @@ SITUATIONS: Final[Mapping[str, Try]] = {
 
 
 async def errors_table() -> str:
-    """Try every situation in every revision; neighbours that say the same share a column."""
+    """Try every situation in every revision; neighboring revisions with equal responses share a column."""
     columns = [await _outcomes(revision) for revision in REVISIONS]
     shown: list[tuple[str, list[str]]] = []
     for revision, outcomes in zip(REVISIONS, columns, strict=True):

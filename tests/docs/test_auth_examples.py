@@ -1,4 +1,4 @@
-"""The examples of the page about authentication are settings that a server takes, and do what the page says."""
+"""The settings and scripts of the page about authentication."""
 
 import subprocess
 import sys
@@ -26,14 +26,14 @@ def settings_in(name: str) -> ServerSettings:
 
 @pytest.mark.parametrize("name", ["issuer.toml", "keys.toml"])
 async def test_settings(name: str) -> None:
-    """A server can be made of them."""
+    """A server accepts the settings."""
     settings = settings_in(name)
     made = make_gate(settings.auth, None)
     await made.close()
 
 
 async def test_settings_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The secret is in the environment, and missed if it is not."""
+    """The secret comes from the environment, and a missing one is an error."""
     with pytest.raises(ConfigurationError, match="go together"):
         settings_in("introspection.toml")
     monkeypatch.setenv("AXOLOTL_AUTH__INTROSPECTION_CLIENT_SECRET", "s3cret")
@@ -43,12 +43,12 @@ async def test_settings_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("script", ["trying", "own_verifier"])
 def test_scripts(script: str) -> None:
-    """The page shows what they print."""
+    """The page shows the output of the scripts."""
     assert is_played(script)
 
 
 def test_the_refusal_to_listen() -> None:
-    """The page shows what a server says that everybody could use."""
+    """The page shows the error of a server that would accept unauthenticated requests from anywhere."""
     page = blocks_in("docs/operate/authentication.md", read_page("docs/operate/authentication.md"))
     [shown] = [block.text for block in page if block.language == "text"]
     line, error = shown.split("\n", 1)

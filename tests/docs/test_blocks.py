@@ -1,4 +1,4 @@
-"""Code on the pages is code that runs: it stands in a file, and the file is tested."""
+"""Code blocks on the pages come from tested files."""
 
 import json
 import re
@@ -17,7 +17,7 @@ def _places(found: list[Block]) -> list[str]:
 
 
 def test_fences_are_understood() -> None:
-    """Every fence is found by the tests, and says what language it holds."""
+    """The tests find every fence, and every fence names its language."""
     for name in page_names():
         fences = re.findall(r"^\s*```", read_page(name), re.MULTILINE)
         assert len(fences) == 2 * sum(block.page == name for block in blocks()), name
@@ -25,7 +25,7 @@ def test_fences_are_understood() -> None:
 
 
 def test_code_has_a_file() -> None:
-    """Nothing that runs, and no settings, stand on a page alone."""
+    """All code and settings on a page come from a file."""
     assert not _places([block for block in blocks() if block.language in _FROM_FILES and block.source is None])
 
 
@@ -33,13 +33,13 @@ def test_code_has_a_file() -> None:
     "block", [pytest.param(block, id=block.place) for block in blocks() if block.source is not None]
 )
 def test_code_is_the_file(block: Block) -> None:
-    """A block equals the file, or the region of a file, that it names; `python -m tests.docs` writes it again."""
+    """A block equals its file or region; `python -m tests.docs` updates it."""
     assert block.source is not None
     assert block.text == example_text(block.source)
 
 
 def test_json_and_toml_are_valid() -> None:
-    """What looks like JSON or TOML is."""
+    """JSON and TOML blocks are valid."""
     for block in blocks("json"):
         json.loads(block.text)
     for block in blocks("toml"):

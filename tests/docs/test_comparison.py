@@ -1,4 +1,4 @@
-"""The comparison on the first page is what the installed versions of all three projects do."""
+"""The comparison on the first page matches the installed versions of all three projects."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the pages show of the command line is what it prints."""
+"""Console sessions on the pages show the real output."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.docs.sessions import Shell, commands_of, matches
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.place) for block in blocks("console")])
 def test_session(block: Block) -> None:
-    """Each command prints what is shown below it; `python -m tests.docs` writes it again."""
+    """Each command prints the shown output; `python -m tests.docs` updates it."""
     for command, printed in zip(commands_of(block), Shell().play(block), strict=True):
         assert matches(command.shown, printed), f"{block.place}: $ {command.line}\n{printed}"
 
@@ -32,5 +32,5 @@ def test_make_serve_is_the_command() -> None:
     ],
 )
 def test_comparison(shown: str, printed: str, same: bool) -> None:
-    """The dots stand for what may differ, and for nothing else."""
+    """Only the dots may differ."""
     assert matches(shown, printed) is same

@@ -1,4 +1,4 @@
-"""The examples of deadlines and of things that live for one call do what their pages say."""
+"""The examples of timeouts and of per-call resources."""
 
 import asyncio
 import importlib
@@ -28,7 +28,7 @@ async def test_deadlines(name: str, arguments: dict[str, Any]) -> None:
 
 
 async def test_limits_of_the_examples() -> None:
-    """The limits are those that the page speaks of."""
+    """The limits are those on the page."""
     async with ServerHost(importlib.import_module("deadlines").Container()) as host:
         limits = {binding.spec.name: binding.spec.limits for binding in host.catalogue.bindings()}
     assert (limits["index_archive"].timeout_seconds, limits["index_archive"].max_timeout_seconds) == (10, 300)
@@ -37,7 +37,7 @@ async def test_limits_of_the_examples() -> None:
 
 
 async def test_quick_calls() -> None:
-    """The same tools are good ones when they have the time they need."""
+    """The same tools succeed when they have enough time."""
     async with connect(importlib.import_module("deadlines").Container()) as client:
         assert (await client.call("write_report", {"pages": 1})).text == "1 pages"
         assert (await client.call("index_archive", {"folders": ["a", "b"]})).structured == 2
@@ -45,7 +45,7 @@ async def test_quick_calls() -> None:
 
 
 class Millennium(IClock):
-    """Stands still."""
+    """A clock that stands still."""
 
     def now(self) -> datetime:
         return datetime(2000, 1, 1, tzinfo=UTC)
@@ -55,7 +55,7 @@ class Millennium(IClock):
 
 
 async def test_transfer() -> None:
-    """A session is made for each call, knows who calls, and hears how the call ended."""
+    """Each call gets its own session, which knows the caller and how the call ended."""
     container = importlib.import_module("transfer").Container()
     container.clock.override(providers.Object(Millennium()))
     database = container.database()
@@ -68,7 +68,7 @@ async def test_transfer() -> None:
 
 
 async def test_a_thousand_transfers() -> None:
-    """Every session is closed, however many there are at once."""
+    """Every session is closed, even with many concurrent calls."""
     container = importlib.import_module("transfer").Container()
     database = container.database()
     async with connect(container) as client:

@@ -81,7 +81,7 @@ _TABLE: Final = re.compile(r"^\| Setting \| Default \|.*\n(?:\|.*\n)+", re.MULTI
 
 
 def _prose(page: str) -> str:
-    """The text of a page on one line, without its code and without generated tables."""
+    """Return the text of a page on one line, without code and generated tables."""
     text = re.sub(r"^```.*?^```$|^<!-- (\w+):start -->.*?^<!-- \1:end -->$", "", read_page(page), flags=re.M | re.S)
     return re.sub(r"\s+", " ", text)
 
@@ -104,7 +104,7 @@ def _default_of(name: str) -> Any:
 
 
 def _value(text: str) -> Any:
-    """Read a default as pages write it: a literal in backticks, a number with its unit, or – for none."""
+    """Parse a default: a literal in backticks, a number with its unit, or – for none."""
     if text.startswith("`"):
         return json.loads(text.strip("`"))
     number, _, unit = text.replace(",", "").partition(" ")
@@ -113,30 +113,30 @@ def _value(text: str) -> Any:
 
 @pytest.mark.parametrize("page", page_names())
 def test_defaults(page: str) -> None:
-    """`section.key` (default 30 s), `Class.attribute` (default 3) and tables of settings give the real defaults."""
+    """`section.key` (default 30 s), `Class.attribute` (default 3) and tables of settings show the real defaults."""
     assert {name: text for name, text in _quoted(page) if _value(text) != _default_of(name)} == {}
 
 
 def test_defaults_are_found() -> None:
-    """The pattern matches what the pages write."""
+    """The pattern finds the defaults on the pages."""
     assert sum(len(list(_quoted(page))) for page in page_names()) > 20
 
 
 @pytest.mark.parametrize("page", page_names())
 def test_numbers_are_marked(page: str) -> None:
-    """A number right after the name of a setting is written as a default, so that the test above sees it."""
+    """A number after the name of a setting is written as a default, so that the test above finds it."""
     assert [name for name, _ in _UNMARKED.findall(_prose(page)) if name in SETTINGS] == []
 
 
 @pytest.mark.parametrize(("page", "figures"), FIGURES.items())
 def test_figures(page: str, figures: list[str]) -> None:
-    """Fixed limits are quoted as they are in the code."""
+    """Fixed limits match the code."""
     assert [figure for figure in figures if figure not in _prose(page)] == []
 
 
 @pytest.mark.parametrize("page", page_names())
 def test_settings_exist(page: str) -> None:
-    """A name in backticks that begins with a section is a setting, or a table of settings."""
+    """A name in backticks that begins with a section is a setting or a table of settings."""
     keys = [name.replace("[]", "").split(".") for name in SETTINGS]
     known = {".".join(one[:count]) for one in keys for count in range(1, len(one) + 1)}
     sections = {one[0] for one in keys if len(one) > 1}

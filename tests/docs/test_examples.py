@@ -1,4 +1,4 @@
-"""Every example is imported and does what the pages say; a test is named after the file it is about."""
+"""The examples on the pages; each test is named after its file."""
 
 import importlib
 import inspect
@@ -25,12 +25,12 @@ def load(name: str) -> Any:
 
 
 def own_meta(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Leave out what the server adds to every `_meta`."""
+    """Drop the entries that the server adds to every `_meta`."""
     return {key: value for key, value in meta.items() if not key.startswith("io.modelcontextprotocol/")}
 
 
 def test_every_example_has_a_test() -> None:
-    """No file is shown that nobody runs."""
+    """Every example file has a test."""
     names = {file.stem for file in EXAMPLES.glob("*.py")} | {"project"}
     tests = "".join(file.read_text(encoding="utf-8") for file in Path(__file__).parent.glob("test_*examples.py"))
     tested = set(re.findall(r"^(?:async def |def )?test_(\w+)", tests, re.MULTILINE))
@@ -38,14 +38,14 @@ def test_every_example_has_a_test() -> None:
 
 
 async def test_greeter() -> None:
-    """The first server greets, in any case of the tool's name."""
+    """The first server greets, and its tool name is case-insensitive."""
     async with connect(load("greeter").Container()) as client:
         assert (await client.call("GREET", {"name": "Ada"})).text == "Hello, Ada!"
 
 
 @pytest.mark.parametrize("name", ["test_booking", "test_greeter", "test_handbook", "test_reviews", "test_shop"])
 async def test_tests(name: str) -> None:
-    """The tests that the pages show pass."""
+    """The tests on the pages pass."""
     tests = [value for key, value in vars(load(name)).items() if key.startswith("test_")]
     assert tests
     for test in tests:
@@ -53,7 +53,7 @@ async def test_tests(name: str) -> None:
         await test()
 
 
-test_test_booking = None  # run by test_tests, as those below
+test_test_booking = None  # run by test_tests, like those below
 test_test_greeter = None
 test_test_handbook = None
 test_test_reviews = None
@@ -86,7 +86,7 @@ async def test_functions() -> None:
 
 
 async def test_streams() -> None:
-    """Pieces of text are joined, other items listed, and each item is progress."""
+    """Text is joined, other items become a list, and each item is reported as progress."""
     heard: list[Mapping[str, Any]] = []
     async with connect(load("streams").Container()) as client:
         assert (await client.call("recite", {"topic": "moon"})).text == "Oh moon,\nhow you shine!\n"
@@ -95,7 +95,7 @@ async def test_streams() -> None:
 
 
 async def test_raw_schema() -> None:
-    """A raw schema is checked as it stands."""
+    """Arguments are validated against a raw schema."""
     async with connect(load("raw_schema").Container()) as client:
         assert (await client.call("describe_table", {"table": "orders"})).structured == {"table": "orders", "rows": 100}
         answer = await client.call("describe_table", {"table": "Orders; --", "limit": 0})
@@ -106,7 +106,7 @@ async def test_raw_schema() -> None:
 
 
 async def test_outputs() -> None:
-    """Every kind of output becomes what the table says."""
+    """Every kind of output has the documented result."""
     async with connect(load("outputs").Container()) as client:
         schemas = {tool["name"]: tool.get("outputSchema", {}).get("type") for tool in await client.list_tools()}
         answers = {name: await client.call(name) for name in schemas}
@@ -129,7 +129,7 @@ async def test_outputs() -> None:
 
 
 async def test_described() -> None:
-    """What a tool says of itself is listed."""
+    """The attributes of a tool are listed."""
     async with connect(load("described").Container()) as client:
         [tool] = await client.list_tools()
         assert (await client.call("close_account", {"tenant": "acme", "number": 7})).content == []
@@ -160,13 +160,13 @@ async def test_described() -> None:
     ],
 )
 async def test_strictness(tool: str, arguments: Mapping[str, Any], expected: str) -> None:
-    """Arguments are taken as they are, unless a tool says otherwise."""
+    """Arguments are strict by default, and a tool can relax this."""
     async with connect(load("strictness").Container()) as client:
         assert (await client.call(tool, arguments)).text == expected
 
 
 async def test_failing(caplog: pytest.LogCaptureFixture) -> None:
-    """A ToolError is told, anything else is logged and hidden."""
+    """The text of a ToolError is sent, other errors are logged and hidden."""
     async with connect(load("failing").Container()) as client:
         told = await client.call("track_order", {"number": 8})
         later = await client.call("print_label", {"number": 7})
@@ -181,7 +181,7 @@ async def test_failing(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_long_work() -> None:
-    """Progress is reported, the deadline kept, and a callback hears of the end."""
+    """Progress is reported, the timeout is enforced, and a callback is called at the end."""
     module = load("long_work")
     heard: list[Mapping[str, Any]] = []
     async with connect(module.Container()) as client:
@@ -197,7 +197,7 @@ async def test_long_work() -> None:
 
 
 async def test_shop() -> None:
-    """Resources are started for the tools and stopped after them."""
+    """Resources are started before the tools and stopped after them."""
     container = load("shop").Container()
     async with connect(container) as client:
         journal = container.journal()
@@ -215,20 +215,20 @@ async def test_shop() -> None:
     ],
 )
 async def test_toolsets(container: str, chosen: list[str], expected: list[str]) -> None:
-    """Tool sets are chosen by name; tools outside of any set are always there."""
+    """Tool sets are selected by name; tools outside of sets are always available."""
     async with connect(getattr(load("toolsets"), container)(), toolsets=chosen) as client:
         assert [tool["name"] for tool in await client.list_tools()] == expected
 
 
 async def test_project() -> None:
-    """A scan finds the classes and functions of a package, and gives them their services."""
+    """A scan finds the classes and functions of a package and injects their services."""
     async with connect(load("warehouse.container").Container()) as client:
         assert [tool["name"] for tool in await client.list_tools()] == ["count_article", "opening_hours"]
         assert (await client.call("count_article", {"article": "bolt"})).structured == 12
 
 
 async def test_timing_layer(caplog: pytest.LogCaptureFixture) -> None:
-    """The layer logs the calls of those tools that it concerns."""
+    """The layer logs only calls of the tools that it wraps."""
     caplog.set_level("INFO", "acme.timing")
     async with connect(load("timing_layer").Container()) as client:
         await client.call("greet", {"name": "Ada"})
@@ -239,7 +239,7 @@ async def test_timing_layer(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_configured() -> None:
-    """The role settings is heard."""
+    """The role `settings` is used."""
     async with ServerHost(load("configured").Container()) as host:
         assert host.settings.server.name == "acme-greeter"
         assert host.settings.limits.timeout_seconds == 10
@@ -247,7 +247,7 @@ async def test_configured() -> None:
 
 
 def test_own_process() -> None:
-    """The ASGI application answers under a server of one's own."""
+    """The ASGI application works in any ASGI server."""
     program = "import asyncio, own_process; asyncio.run(own_process.main(0))"
     with subprocess.Popen(
         [sys.executable, "-c", program], cwd=EXAMPLES, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
@@ -264,7 +264,7 @@ def test_own_process() -> None:
 
 
 async def test_changing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tools come and go while the server runs."""
+    """Tools can be added and removed while the server runs."""
     module = load("changing")
     await module.main()
     assert capsys.readouterr().out == "['greet']\n['wave']\n"
@@ -277,7 +277,7 @@ async def test_changing(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 async def test_untidy() -> None:
-    """The container that `check` is shown with cannot be served, and all of its faults are told."""
+    """The container of the `check` example cannot be served, and all of its problems are reported."""
     with pytest.raises(ConfigurationError) as caught:
         async with ServerHost(load("untidy").Container()):
             pass
@@ -285,7 +285,7 @@ async def test_untidy() -> None:
 
 
 async def test_named() -> None:
-    """Names keep the server's rule, and a caller is told what is wrong with one."""
+    """Tool names follow the server's rule, and an invalid name gets an explanation."""
     async with connect(load("named").Container()) as client:
         assert (await client.call("orders.find", {"number": 7})).text == "order 7"
         with pytest.raises(RemoteError, match="must have the form namespace") as caught:
@@ -294,7 +294,7 @@ async def test_named() -> None:
 
 
 async def test_learning() -> None:
-    """A tool may change the registry that it is served from."""
+    """A tool can change the registry of its server."""
     async with connect(load("learning").Container()) as client:
         assert (await client.call("learn", {"name": "moo", "text": "Moo!"})).text == "created"
         assert (await client.call("moo")).text == "Moo!"

@@ -1,4 +1,4 @@
-"""The examples of the page about the life of a server do what it says."""
+"""The examples of the page about health checks and shutdown."""
 
 import importlib
 from typing import Any
@@ -8,7 +8,7 @@ from axolotl_server.health import make_health
 
 
 async def test_healthy() -> None:
-    """The database decides whether the server is ready, and the prices whether it has started."""
+    """Readiness depends on the database, and startup on the prices."""
     container: Any = importlib.import_module("healthy").Container()
     async with ServerHost(container, flags={"health": {"cache_seconds": 0}}) as host:
         health, database = make_health(host), container.database()

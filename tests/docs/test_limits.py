@@ -1,4 +1,4 @@
-"""The examples of the page about limits do what it says."""
+"""The examples of the page about limits."""
 
 import importlib
 import json
@@ -27,7 +27,7 @@ def _on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @asynccontextmanager
 async def limited_by(name: str) -> AsyncIterator[InProcessClient]:
-    """Serve the example under one of its rules, while the clock stands still."""
+    """Serve the example with one of its rules and a fixed clock."""
     said = tomllib.loads((DIRECTORY / "axolotl.toml").read_text(encoding="utf-8"))
     rules = quota_rules(QuotaSettings.model_validate(said["quotas"]))
     assert [rule.name for rule in rules] == list(said["quotas"]["rules"])
@@ -39,7 +39,7 @@ async def limited_by(name: str) -> AsyncIterator[InProcessClient]:
 
 
 async def test_reports() -> None:
-    """A day has five reports of a month, a hundred of a day, and any number of looks at the status."""
+    """Per day, five monthly reports, a hundred daily reports and unlimited status requests are allowed."""
     async with limited_by("reports") as client:
         months = [await client.call("report.month", {"month": "May"}) for _ in range(6)]
         days = [await client.call("report.day", {"day": "1 May"}) for _ in range(101)]
@@ -49,7 +49,7 @@ async def test_reports() -> None:
 
 
 async def test_the_refusal_on_the_page() -> None:
-    """The page shows what a caller beyond the rate is told."""
+    """The page shows the response to a caller that exceeds the rate."""
     page = blocks_in("docs/operate/limits.md", read_page("docs/operate/limits.md"))
     [shown] = [json.loads(block.text) for block in page if block.language == "json"]
     async with limited_by("per-user") as client:

@@ -1,4 +1,4 @@
-"""Links inside of the repository lead somewhere."""
+"""Links within the repository."""
 
 import re
 
@@ -21,7 +21,7 @@ def _anchors(text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_links(name: str) -> None:
-    """Every relative link names a file that is there, and a heading in it."""
+    """Every relative link names an existing file and heading."""
     for link in _links(read_page(name)):
         if re.match(r"[a-z]+:", link):
             assert link.startswith("https://"), f"{name}: {link}"
@@ -34,7 +34,7 @@ def test_links(name: str) -> None:
 
 
 def test_paths_in_prose() -> None:
-    """A path of the source tree that a page names in backticks is there."""
+    """A path of the source tree in backticks exists."""
     for name in PAGES:
         for path in re.findall(r"`((?:axolotl_\w+|benchmarks|docs|tests)/[\w/.-]+)`", read_page(name)):
             assert (ROOT / path).exists(), f"{name}: {path}"

@@ -1,4 +1,4 @@
-"""The examples about layers, records and what belongs to a call do what the pages say."""
+"""The examples of layers, audit records and per-call resources."""
 
 import asyncio
 import importlib
@@ -21,22 +21,22 @@ def load(name: str) -> Any:
 
 
 def is_played(script: str) -> bool:
-    """Tell whether a page shows what a script prints; the sessions of all pages are played by tests of their own."""
+    """Return whether a page shows the output of a script, which test_console.py checks."""
     return any(f"$ python {script}.py\n" in block.text for block in blocks("console"))
 
 
 def test_audited() -> None:
-    """A page shows the records of three calls."""
+    """A page shows the audit records of three calls."""
     assert is_played("audited")
 
 
 def test_own_sink() -> None:
-    """A page shows what a sink of one's own is told."""
+    """A page shows the records of a custom sink."""
     assert is_played("own_sink")
 
 
 async def test_own_layers(caplog: pytest.LogCaptureFixture) -> None:
-    """The outermost layer of the two sees an output, an error, a question and a refusal as what they are."""
+    """The outer layer sees a result, an error, a question and a rejection."""
     caplog.set_level(logging.INFO, "acme.calls")
     container = load("own_layers").Container()
     async with connect(container, answer=lambda question: {"name": "brass"}) as client:
@@ -52,7 +52,7 @@ async def test_own_layers(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_own_layers_and_a_thread() -> None:
-    """A license is held as long as a thread works, though its caller has long been answered."""
+    """A license is held while a thread works, even after its caller was answered."""
     gate = threading.Event()
 
     @tool(tags=frozenset({"cad"}), timeout_seconds=0.05)
@@ -71,7 +71,7 @@ async def test_own_layers_and_a_thread() -> None:
 
 
 async def test_own_layers_and_code_that_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    """A call that is left behind is noted once, before its caller is answered."""
+    """An abandoned call is recorded once, before its caller is answered."""
     caplog.set_level(logging.INFO, "acme.calls")
     ended = asyncio.Event()
 

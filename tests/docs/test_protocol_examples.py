@@ -1,4 +1,4 @@
-"""The examples of prompts, resources, questions, notifications and extensions do what their pages say."""
+"""The examples of prompts, resources, questions, notifications and extensions."""
 
 import importlib
 import json
@@ -20,12 +20,12 @@ def load(name: str) -> Any:
 
 
 def is_played(script: str) -> bool:
-    """Tell whether a page shows what a script prints; the sessions of all pages are played by tests of their own."""
+    """Return whether a page shows the output of a script, which test_console.py checks."""
     return any(f"$ python {script}.py\n" in block.text for block in blocks("console"))
 
 
 async def test_reviews() -> None:
-    """The first prompt lists its arguments as the docstring describes them."""
+    """The first prompt lists its arguments with the descriptions of its docstring."""
     async with connect(load("reviews").Container()) as client:
         [listed] = await client.list_prompts()
     assert listed["arguments"] == [
@@ -44,7 +44,7 @@ async def test_reviews() -> None:
     ],
 )
 async def test_prompts(name: str, arguments: dict[str, str], expected: str) -> None:
-    """Arguments arrive as text, and are converted."""
+    """Arguments are strings and are converted."""
     async with connect(load("prompts").Container()) as client:
         assert (await client.get_prompt(name, arguments)).text.startswith(expected)
 
@@ -60,7 +60,7 @@ async def test_prompts(name: str, arguments: dict[str, str], expected: str) -> N
     ],
 )
 async def test_prompts_that_fail(name: str, arguments: dict[str, str], code: int, expected: str) -> None:
-    """What is wrong with a prompt is an error of the protocol."""
+    """Prompt failures are protocol errors."""
     async with connect(load("prompts").Container()) as client:
         with pytest.raises(RemoteError, match=expected) as caught:
             await client.get_prompt(name, arguments)
@@ -68,7 +68,7 @@ async def test_prompts_that_fail(name: str, arguments: dict[str, str], code: int
 
 
 async def test_messages_of_prompts() -> None:
-    """A prompt may give several messages, and a description."""
+    """A prompt can return several messages and a description."""
     async with connect(load("prompts").Container()) as client:
         talk = await client.get_prompt("discuss", {"topic": "tea"})
         summary = await client.get_prompt("summarize", {"text": "tea"})
@@ -81,7 +81,7 @@ async def test_messages_of_prompts() -> None:
 
 
 async def test_handbook() -> None:
-    """What has variables is listed as a template."""
+    """A resource with variables is listed as a template."""
     async with connect(load("handbook").Container()) as client:
         assert [one["uri"] for one in await client.list_resources()] == ["handbook://contents"]
         templates = await client.list_resource_templates()
@@ -101,7 +101,7 @@ async def test_handbook() -> None:
     ],
 )
 async def test_resources(uri: str, mime_type: str, expected: str) -> None:
-    """Everything can be read, with the type that the page says."""
+    """All resources can be read, with the documented types."""
     async with connect(load("resources").Container()) as client:
         answer = await client.read_resource(uri)
     assert answer.text.startswith(expected)
@@ -110,7 +110,7 @@ async def test_resources(uri: str, mime_type: str, expected: str) -> None:
 
 
 async def test_forms_of_resources() -> None:
-    """Bytes are blobs, and several contents have URIs of their own."""
+    """Bytes are blobs, and several contents have their own URIs."""
     async with connect(load("resources").Container()) as client:
         assert (await client.read_resource("pixel://red")).blobs == [b"GIF89a"]
         album = await client.read_resource("album://all")
@@ -122,14 +122,14 @@ async def test_forms_of_resources() -> None:
     ["db://x/y/columns", "tree://a/../b", "tree://%2e%2e/b", "tree:///etc", "search://pages?z=1", "License://text"],
 )
 async def test_resources_that_are_not_there(uri: str) -> None:
-    """A URI that leads nowhere, or out of its place, is not found."""
+    """A URI that does not exist, or leaves its base, is not found."""
     async with connect(load("resources").Container()) as client:
         with pytest.raises(RemoteError, match="Resource not found"):
             await client.read_resource(uri)
 
 
 async def test_completions() -> None:
-    """What is not there to be completed is said."""
+    """Completing something unknown is an error."""
     assert is_played("completions")
     async with connect(load("completions").Container()) as client:
         assert (await client.complete("city", prompt="visit")).values == []
@@ -138,7 +138,7 @@ async def test_completions() -> None:
 
 
 async def test_booking() -> None:
-    """A client that cannot ask is told what it lacks."""
+    """A client without elicitation gets an error that names the missing capability."""
     async with connect(load("booking").Container()) as client:
         with pytest.raises(RemoteError, match="capability elicitation") as caught:
             await client.call("book", {"flight": "AX 7"})
@@ -152,7 +152,7 @@ def test_booking_client() -> None:
 
 
 def test_buying() -> None:
-    """What stands before a question runs again, what stands behind it does not."""
+    """Code before a question runs again, code after it does not."""
     assert is_played("buying")
 
 
@@ -173,20 +173,20 @@ def replies(*given: Answer) -> Any:
     ],
 )
 async def test_asking(tool: str, given: Sequence[Answer], expected: str) -> None:
-    """Each kind of question is asked, and answered."""
+    """Each kind of question is asked and answered."""
     arguments = {"colour": "red"} if tool == "name_cat" else {}
     async with connect(load("asking").Container(), answer=replies(*given)) as client:
         assert (await client.call(tool, arguments)).text == expected
 
 
 async def test_asking_nobody() -> None:
-    """A tool may be content without an answer."""
+    """A tool can work without an answer."""
     async with connect(load("asking").Container()) as client:
         assert (await client.call("rate")).text == "no rating: your client cannot ask you"
 
 
 async def test_asking_with_a_form() -> None:
-    """The form says what it wants, and the answer is read as it was meant."""
+    """The form describes its fields, and the answer is validated."""
     asked: list[Inquiry] = []
 
     def fill_in(inquiry: Inquiry) -> Answer:
@@ -209,7 +209,7 @@ async def test_asking_with_a_form() -> None:
 
 
 async def test_asking_at_once() -> None:
-    """Three questions are one round, and look as the page shows them."""
+    """Three questions form one round, as shown on the page."""
     capabilities: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
     shown = next(block.text for block in blocks("json") if "inputRequests" in block.text)
     async with connect(load("asking").Container(), capabilities=capabilities) as client:
@@ -219,7 +219,7 @@ async def test_asking_at_once() -> None:
 
 
 async def test_asking_with_tools() -> None:
-    """The model has a tool run and goes on with what came of it."""
+    """The model calls a tool and continues with its result."""
     use = Sample("assistant", (ToolUse("1", "population", {"city": "Graz"}),), "m", "toolUse")
     answer = Sample("assistant", (TextContent("Graz has 300 000."),), "m")
     heard: list[Inquiry] = []
@@ -235,7 +235,7 @@ async def test_asking_with_tools() -> None:
 
 
 async def test_asking_by_a_prompt() -> None:
-    """A prompt asks like a tool."""
+    """A prompt can ask like a tool."""
     async with connect(load("asking").Container(), answer=replies({"name": "Ada"})) as client:
         assert (await client.get_prompt("write_letter")).text == "Write a letter, signed by Ada."
 
@@ -251,17 +251,17 @@ async def test_countdown() -> None:
 
 
 def test_board() -> None:
-    """Who watches a resource is told that it changed."""
+    """A subscriber is notified when a resource changes."""
     assert is_played("board")
 
 
 def test_tariffs() -> None:
-    """Every answer says how long it may be kept."""
+    """Every result has cache hints."""
     assert is_played("tariffs")
 
 
 def test_receipts() -> None:
-    """An extension is announced, and its method answers those who have it."""
+    """An extension is declared, and its method answers clients that support it."""
     assert is_played("receipts")
 
 

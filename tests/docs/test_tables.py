@@ -1,4 +1,4 @@
-"""Tables that repeat the code say what it says; `python -m tests.docs` writes them again."""
+"""Tables that are generated from the code; `python -m tests.docs` updates them."""
 
 import re
 from dataclasses import fields
@@ -20,17 +20,17 @@ from tests.docs.tables import described_features, feature_names, revisions_table
 
 
 def test_settings() -> None:
-    """The page lists every setting with its type and default, and says what it means, as the code does."""
+    """The page lists every setting with its type, default and meaning."""
     assert region_of(read_page("docs/operate/settings.md"), "settings") == settings_reference()
 
 
 def test_settings_have_a_meaning() -> None:
-    """Below each field of a section there is a sentence about it."""
+    """Every setting has a description."""
     assert [one.name for one in all_settings() if not one.meaning] == []
 
 
 def test_attributes() -> None:
-    """The page about tools explains everything that a tool may say of itself."""
+    """The page about tools explains every attribute of a tool."""
     page = read_page("docs/guide/tools.md").partition("### Attributes")[2].partition("\n## ")[0]
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
@@ -39,7 +39,7 @@ def test_attributes() -> None:
 
 
 def test_roles() -> None:
-    """The page about containers explains every role that is looked for."""
+    """The page about containers explains every role."""
     page = read_page("docs/guide/containers.md").partition("## Roles")[2].partition("\n## ")[0]
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
@@ -49,7 +49,7 @@ def test_roles() -> None:
 
 
 def test_revisions() -> None:
-    """The page about the protocol shows what each revision can express, and no other page shows something else."""
+    """The page about the protocol shows the features of each revision, and no other page contradicts it."""
     assert described_features() == feature_names()
     shown = {name: region_of(read_page(name), "revisions") for name in page_names()}
     assert shown["docs/reference/protocol.md"]
@@ -57,7 +57,7 @@ def test_revisions() -> None:
 
 
 async def test_methods() -> None:
-    """The table of methods is what a server with everything answers."""
+    """The table of methods matches the responses of a complete server."""
     assert region_of(read_page("docs/reference/protocol.md"), "methods") == await methods_table()
 
 
@@ -70,12 +70,12 @@ def test_list_of_revisions() -> None:
 
 
 async def test_errors() -> None:
-    """The table of errors is what the server answers."""
+    """The table of errors matches the responses of the server."""
     assert region_of(read_page("docs/reference/errors.md"), "errors") == await errors_table()
 
 
 def test_reasons() -> None:
-    """The page about errors explains every reason that the server gives."""
+    """The page about errors explains every reason that the server sends."""
     code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "axolotl_server").rglob("*.py"))
     code += (ROOT / "axolotl_core" / "errors.py").read_text(encoding="utf-8")
     given = set(re.findall(r'"reason": "([a-z_]+)"', code))
@@ -85,7 +85,7 @@ def test_reasons() -> None:
 
 
 def test_exception_classes() -> None:
-    """The tree of exceptions has the real base classes and codes, and all public classes."""
+    """The tree of exceptions has all public classes, with their real base classes and codes."""
     [tree] = [block.text for block in blocks("text") if block.text.startswith("AxolotlError\n")]
     ancestors: list[type] = []
     drawn = set()
@@ -113,7 +113,7 @@ def test_commands() -> None:
 
 
 def test_benchmarks() -> None:
-    """Every benchmark is explained."""
+    """The page about performance explains every benchmark."""
     page = read_page("docs/reference/performance.md").partition("## Methodology")[2]
     explained = re.findall(r"^\| ([a-z0-9 ]+) \|", page, re.MULTILINE)
     assert explained == [scenario.name for scenario in SCENARIOS]

@@ -1,4 +1,4 @@
-"""The examples about tasks do what the page says; a test is named after the file it is about."""
+"""The examples of tasks; each test is named after its file."""
 
 import importlib
 import inspect
@@ -15,7 +15,7 @@ def load(name: str) -> Any:
 
 
 async def test_rendering() -> None:
-    """A tool that may run as a task is an ordinary one to clients that know none."""
+    """A tool that can run as a task is a normal tool to clients without tasks."""
     heard: list[float] = []
     async with connect(load("rendering").Container()) as client:
         outcome = await client.call(
@@ -26,13 +26,13 @@ async def test_rendering() -> None:
 
 
 async def test_follow_task(capsys: pytest.CaptureFixture[str]) -> None:
-    """A client of the stateless revision looks at a task until it is over, and answers what it asks."""
+    """A client of revision 2026-07-28 polls a task until it ends, and answers its questions."""
     await load("follow_task").main()
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["task", "input_required", "completed"]
 
 
 async def test_test_rendering() -> None:
-    """The tests that the page shows pass."""
+    """The tests on the page pass."""
     tests = [value for key, value in vars(load("test_rendering")).items() if key.startswith("test_")]
     assert len(tests) == 2
     for test in tests:

@@ -1,4 +1,4 @@
-"""The example of the page about workers does what it says."""
+"""The example of the page about workers."""
 
 import tomllib
 from pathlib import Path
@@ -17,7 +17,7 @@ def settings_of_the_page() -> ServerSettings:
 
 
 def test_the_settings_of_the_page() -> None:
-    """Four workers share sessions, and each has a log and all have a key."""
+    """Four workers share sessions and a key, and each has its own log."""
     settings = settings_of_the_page()
     assert settings.http.workers == 4
     assert settings.sessions.redis_url is not None
@@ -28,13 +28,13 @@ def test_the_settings_of_the_page() -> None:
 
 
 def test_a_key_of_the_settings_is_kept() -> None:
-    """Where the settings have keys, replicas share them, and workers make none."""
+    """If the settings contain keys, replicas share them, and workers do not generate any."""
     settings = ServerSettings.model_validate({"protocol": {"state_keys": ["0123456789abcdef"]}})
     assert for_worker(settings, 1, "another").protocol.state_keys == settings.protocol.state_keys
 
 
 def test_a_log_for_all_is_refused() -> None:
-    """A path without a place for the worker is named, with what to write."""
+    """A log path without a placeholder for the worker is rejected with an explanation."""
     settings = ServerSettings.model_validate({"audit": {"jsonl_path": "a.jsonl", "sqlite_path": "a-{worker}.db"}})
     with pytest.raises(ConfigurationError, match=r"audit\.jsonl_path needs \{worker\} in its name") as told:
         for_worker(settings, 1, "a key")

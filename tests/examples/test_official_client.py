@@ -1,4 +1,4 @@
-"""Every example as a client meets it: the official client, in both eras, over both transports."""
+"""All examples with the official client, in both eras, over both transports."""
 
 import importlib
 import sys
@@ -20,12 +20,12 @@ CALLS: dict[str, tuple[int, str, dict[str, Any], str]] = {
     "keyword_search": (1, "keyword_search", {"keyword": "Every example as", "root_paths": ["tests"]}, "test_official"),
     "three_good_sources": (4, "get_sources", {"query": "learn rust"}, "Rust Learning"),
 }
-"""How many tools each has, one of them with arguments, and what its answer contains."""
+"""The number of tools of each example, a tool with arguments, and a part of its result."""
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[BackgroundServers]:
-    """HTTP servers that live as long as these tests."""
+    """HTTP servers that run for the whole test module."""
     running = BackgroundServers()
     yield running
     running.close()
@@ -35,7 +35,7 @@ def servers() -> Iterator[BackgroundServers]:
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 @pytest.mark.parametrize("example", CALLS)
 async def test_example(example: str, transport: str, mode: Any, servers: BackgroundServers) -> None:
-    """An example is listed and answers, whoever asks and whichever way."""
+    """The client lists the tools of an example and calls one."""
     count, name, arguments, expected = CALLS[example]
     async with Client(_address(example, transport, servers), mode=mode, read_timeout_seconds=20) as client:
         assert len((await client.list_tools()).tools) == count

@@ -1,4 +1,4 @@
-"""The starter set, through the real pipeline."""
+"""The starter example."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ async def calculate(client: InProcessClient, left: float, operation: str, right:
 
 
 async def test_tools(client: InProcessClient) -> None:
-    """Every tool has a title, a description and arguments that are described."""
+    """Every tool has a title, a description and described arguments."""
     tools = await client.list_tools()
     assert [tool["name"] for tool in tools] == [*SMALL_TOOLS, "keyword_search", *SOURCE_TOOLS]
     assert all(tool["description"] for tool in tools)
@@ -42,20 +42,20 @@ async def test_tools(client: InProcessClient) -> None:
 
 
 async def test_systems_are_tool_sets() -> None:
-    """The search and the sources can be chosen by name; the small tools are always there."""
+    """The search and the sources are tool sets; the small tools are always available."""
     async with connect(Container(), toolsets=["sources"]) as client:
         assert [tool["name"] for tool in await client.list_tools()] == [*SMALL_TOOLS, *SOURCE_TOOLS]
 
 
 async def test_a_first_call_is_of_use(client: InProcessClient) -> None:
-    """The search finds this test in the working directory, and the sources know where to learn Rust."""
+    """The search finds this file in the working directory, and the sources include one for Rust."""
     found = await client.call("keyword_search", {"keyword": "a_first_call_is_of_use", "root_paths": ["tests/examples"]})
     assert found.structured["file_count"] == 1
     assert "Rust Learning" in (await client.call("get_sources", {"query": "learn rust"})).text
 
 
 async def test_echo(client: InProcessClient) -> None:
-    """The text comes back."""
+    """`echo` returns its text."""
     outcome = await client.call("echo", {"text": "hello\n𝄞"})
     assert (outcome.text, outcome.structured) == ("hello\n𝄞", None)
 
@@ -65,7 +65,7 @@ async def test_echo(client: InProcessClient) -> None:
     [(1, "add", 2, 3), (1, "subtract", 2, -1), (6, "multiply", 7, 42), (1, "divide", 4, 0.25), (2, "power", 10, 1024)],
 )
 async def test_calculate(client: InProcessClient, left: float, operation: str, right: float, result: float) -> None:
-    """Numbers are combined."""
+    """`calculate` returns the result of an operation."""
     assert (await calculate(client, left, operation, right)).structured == {"result": result}
 
 
@@ -80,7 +80,7 @@ async def test_calculate(client: InProcessClient, left: float, operation: str, r
     ],
 )
 async def test_no_result(client: InProcessClient, left: float, operation: str, right: float, reason: str) -> None:
-    """What has no result is told to the model."""
+    """A calculation without a result is an error for the model."""
     outcome = await calculate(client, left, operation, right)
     assert outcome.is_error
     assert reason in outcome.text
@@ -90,19 +90,19 @@ async def test_no_result(client: InProcessClient, left: float, operation: str, r
     ("timezone", "time"), [("UTC", "2026-07-28T12:00:00Z"), ("Asia/Tokyo", "2026-07-28T21:00:00+09:00")]
 )
 async def test_current_time(client: InProcessClient, timezone: str, time: str) -> None:
-    """The time is that of the zone, on the clock of the container."""
+    """The time is converted to the requested time zone."""
     outcome = await client.call("current_time", {"timezone": timezone})
     assert outcome.structured == {"time": time, "timezone": timezone, "weekday": "Tuesday"}
 
 
 async def test_current_time_without_a_zone(client: InProcessClient) -> None:
-    """Without a zone, the time is told in UTC."""
+    """The default time zone is UTC."""
     assert (await client.call("current_time")).structured["timezone"] == "UTC"
 
 
 @pytest.mark.parametrize("timezone", ["Europe/Vinna", "Europe", "../../etc/passwd", "", "a\0b"])
 async def test_unknown_zone(client: InProcessClient, timezone: str) -> None:
-    """A zone that is not there is told to the model."""
+    """An unknown time zone is an error for the model."""
     outcome = await client.call("current_time", {"timezone": timezone})
     assert outcome.is_error
     assert outcome.text.startswith("There is no time zone")
@@ -115,5 +115,5 @@ async def test_text_statistics(client: InProcessClient) -> None:
 
 
 def test_system_clock() -> None:
-    """The clock of the machine knows its zone."""
+    """The system clock has a time zone."""
     assert SystemClock().now().tzinfo is UTC

@@ -1,4 +1,4 @@
-"""What a type checker knows about things of one call; the assertions are mypy's."""
+"""Type inference for per-call resources, checked by mypy."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -10,7 +10,7 @@ from axolotl_core import ToolContext
 
 
 class Session:
-    """Enters itself."""
+    """A context manager that returns itself."""
 
     async def __aenter__(self) -> "Session":
         return self
@@ -20,7 +20,7 @@ class Session:
 
 
 class Plain:
-    """Is no context manager."""
+    """A class that is not a context manager."""
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ plain_things = providers.Factory(Plain)
 
 
 async def test_a_factory_says_what_it_gives() -> None:
-    """Whatever a factory makes, entering gives what is inside."""
+    """Entering returns the type that the factory produces."""
     context = ToolContext()
     assert_type(await context.enter(Session), Session)
     assert_type(await context.enter(waiting), int)
@@ -53,7 +53,7 @@ async def test_a_factory_says_what_it_gives() -> None:
 
 
 def test_opening_says_it_too() -> None:
-    """Code that cannot wait learns the same."""
+    """Opening from synchronous code has the same type."""
     context = ToolContext()
     assert_type(context.open(plain), str)
     assert_type(context.open(Plain), Plain)

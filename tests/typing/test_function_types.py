@@ -1,4 +1,4 @@
-"""What a type checker knows about @tool; the assertions are mypy's, running the file only proves that it imports."""
+"""Type inference for `@tool`, checked by mypy; running the tests proves only that the file imports."""
 
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, assert_type
@@ -34,44 +34,44 @@ class Desk:
 
 
 def test_a_plain_function_keeps_its_type() -> None:
-    """Calling the tool is typed like calling the function."""
+    """Calling the tool has the type of the function."""
     assert_type(double(2), int)
     assert double(number=2) == 4
 
 
 async def test_an_async_function_keeps_its_type() -> None:
-    """Calling gives the function's coroutine."""
+    """Calling returns the coroutine of the function."""
     pending = fetch("x", retries=2)
     assert assert_type(pending, Coroutine[Any, Any, bytes]) is pending
     assert assert_type(await pending, bytes) == b"xx"
 
 
 def test_options_keep_the_type() -> None:
-    """A decorator with options changes nothing about the types."""
+    """A decorator with options does not change the types."""
     assert_type(thrice(1, ToolContext()), int)
     assert thrice.name == "triple"
 
 
 def test_an_async_generator_keeps_its_type() -> None:
-    """Calling gives the function's iterator."""
+    """Calling returns the iterator of the function."""
     assert_type(count(3), AsyncIterator[int])
 
 
 def test_a_decorated_function_is_a_tool() -> None:
-    """What the decorator gives can be used wherever a tool is wanted."""
+    """A decorated function can be used as a tool."""
     as_tool: ITool[Any, Any] = double
     assert isinstance(as_tool, FunctionTool)
     assert_type(tools_of(Desk()), tuple[FunctionTool[..., Any], ...])
 
 
 def test_bound_methods_keep_what_they_return() -> None:
-    """A tool method called on its object gives the method's result."""
+    """A tool method of an object returns the type of the method."""
     assert_type(Desk().answer("why"), str)
     assert Desk().answer("why") == "why"
 
 
 def test_wrong_calls_are_seen_by_the_checker() -> None:
-    """A call with a wrong type and an unknown option need ignores that strict mypy checks."""
+    """Wrong argument types and unknown options need a `type: ignore`, which strict mypy verifies."""
 
     def probe() -> None:
         double("two")  # type: ignore[arg-type]

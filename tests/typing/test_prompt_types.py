@@ -1,4 +1,4 @@
-"""What a type checker knows about prompts; the assertions are mypy's, running the file only proves that it imports."""
+"""Type inference for prompts, checked by mypy; running the tests proves only that the file imports."""
 
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from typing import Any, Generic, TypeVar, assert_type
@@ -98,7 +98,7 @@ class Desk:
 
 
 async def test_decorated_functions_keep_their_types() -> None:
-    """Calling the prompt is typed like calling the function."""
+    """Calling the prompt has the type of the function."""
     assert_type(review("py", strict=True), str)
     pending = greet(to="Ada")
     assert assert_type(pending, Coroutine[Any, Any, PromptMessage]) is pending
@@ -108,7 +108,7 @@ async def test_decorated_functions_keep_their_types() -> None:
 
 
 async def test_completers_keep_their_types() -> None:
-    """A completer is what it was before it was one, a method as well."""
+    """A completer keeps its type, as a function and as a method."""
     assert_type(languages("p"), list[str])
     assert_type(await people("A", {}), Completion)
     assert_type(Desk().questions("w"), Sequence[str])
@@ -116,7 +116,7 @@ async def test_completers_keep_their_types() -> None:
 
 
 async def test_render_is_typed_by_the_class() -> None:
-    """What `render` gives is what the class says; what `execute` gives is always the same."""
+    """`render` returns the type of the class, and `execute` always returns the same type."""
     assert_type(await Essay().render(Topic(topic="x"), ToolContext()), str)
     assert_type(await TopicDialogue().render(Topic(topic="x"), ToolContext()), list[PromptMessage | str])
     result = await TopicDialogue().execute(Topic(topic="x"), ToolContext())
@@ -125,7 +125,7 @@ async def test_render_is_typed_by_the_class() -> None:
 
 
 def test_every_output_is_one() -> None:
-    """All forms fit the type of what a prompt may give."""
+    """All forms of output match the output type of prompts."""
     outputs: list[PromptOutput] = [
         "text",
         TextContent("block"),
@@ -137,7 +137,7 @@ def test_every_output_is_one() -> None:
 
 
 async def test_an_answer_is_of_the_model_that_was_asked_for() -> None:
-    """`ask` gives the model, not a mapping."""
+    """`ask` returns the model, not a mapping."""
     caller = Caller(elicitation={"action": "accept", "content": {"topic": "cats"}})
     topic = await ToolContext(caller=caller).ask(Topic, "What about?")
     assert_type(topic, Topic)
@@ -145,7 +145,7 @@ async def test_an_answer_is_of_the_model_that_was_asked_for() -> None:
 
 
 def test_registries_hold_any_prompt() -> None:
-    """Prompts of all types go in, and what comes out is checked for None."""
+    """Registries accept prompts of all types, and lookups are checked for None."""
     registry = PromptRegistry([Essay(), TopicDialogue(), review, *prompts_of(Desk())])
     assert_type(registry.try_get("essay"), AnyPrompt | None)
     assert_type(registry.get_all(), tuple[IPrompt[Any], ...])
@@ -155,7 +155,7 @@ def test_registries_hold_any_prompt() -> None:
 
 
 def test_wrong_uses_are_seen_by_the_checker() -> None:
-    """Each needs an ignore that strict mypy checks."""
+    """Each wrong use needs a `type: ignore`, which strict mypy verifies."""
 
     def probe(context: ToolContext) -> None:
         review(5)  # type: ignore[arg-type]

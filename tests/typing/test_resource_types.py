@@ -1,4 +1,4 @@
-"""What a type checker knows about resources; the assertions are mypy's, running it proves little."""
+"""Type inference for resources, checked by mypy; running the tests proves only that the file imports."""
 
 from collections.abc import AsyncIterator, Coroutine
 from typing import Any, Generic, TypeVar, assert_type
@@ -92,7 +92,7 @@ class Shelf:
 
 
 async def test_decorated_functions_keep_their_types() -> None:
-    """Calling the resource is typed like calling the function, whether the URI has variables or not."""
+    """Calling the resource has the type of the function, with and without URI variables."""
     assert_type(config(), dict[str, str])
     pending = posts(1, page=2)
     assert assert_type(pending, Coroutine[Any, Any, list[str]]) is pending
@@ -103,7 +103,7 @@ async def test_decorated_functions_keep_their_types() -> None:
 
 
 async def test_read_is_typed_by_the_class() -> None:
-    """What `read` gives is what the class says; what `execute` gives is always the same."""
+    """`read` returns the type of the class, and `execute` always returns the same type."""
     assert_type(await Settings().read(ToolContext()), dict[str, str])
     assert_type(await Profile().read(UserId(user_id=1), ToolContext()), TextResource)
     assert_type(await StoredUser().read(UserId(user_id=1), ToolContext()), UserId)
@@ -113,7 +113,7 @@ async def test_read_is_typed_by_the_class() -> None:
 
 
 def test_registries_hold_any_resource() -> None:
-    """Resources and templates go in, and what comes out is checked for None."""
+    """Registries accept resources and templates, and lookups are checked for None."""
     registry = ResourceRegistry([Settings(), Profile(), posts, *resources_of(Shelf())])
     assert_type(registry.try_get("config://app"), AnyResource | None)
     assert_type(registry.get_all(), tuple[IResource | IResourceTemplate[Any], ...])
@@ -124,7 +124,7 @@ def test_registries_hold_any_resource() -> None:
 
 
 def test_wrong_uses_are_seen_by_the_checker() -> None:
-    """Each needs an ignore that strict mypy checks."""
+    """Each wrong use needs a `type: ignore`, which strict mypy verifies."""
 
     def probe() -> None:
         posts("five")  # type: ignore[arg-type, unused-coroutine]

@@ -1,4 +1,4 @@
-"""What a type checker knows about ITool; the assertions are mypy's, running the file only proves that it imports."""
+"""Type inference for ITool, checked by mypy; running the tests proves only that the file imports."""
 
 from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar, assert_type
@@ -69,7 +69,7 @@ class WrongOutput(ITool[Pair, Sum]):
 
 
 async def test_execute_is_typed_by_the_type_arguments() -> None:
-    """Input and output of `execute` are those of the class."""
+    """`execute` has the input and output types of the class."""
     answer = await Add().execute(Pair(a=1, b=2), ToolContext())
     assert_type(answer, Sum)
     assert_type(await Blocks().execute(NoArguments(), ToolContext()), ToolResult)
@@ -77,7 +77,7 @@ async def test_execute_is_typed_by_the_type_arguments() -> None:
 
 
 async def test_generic_classes_between_keep_the_types() -> None:
-    """A parameter filled in by a subclass reaches the output."""
+    """A type parameter that a subclass sets reaches the output."""
     page = await IntPaged().execute(Pair(a=1, b=2), ToolContext())
     assert_type(page, Page[int])
     assert_type(page.items, list[int])
@@ -85,19 +85,19 @@ async def test_generic_classes_between_keep_the_types() -> None:
 
 
 def test_stream_tools_yield_their_items() -> None:
-    """The stream is typed by the second type argument."""
+    """The stream has the type of the second type argument."""
     stream = Words().stream(Pair(a=1, b=2), ToolContext())
     assert_type(stream, AsyncIterator[str])
     assert hasattr(stream, "__anext__")
 
 
 def test_wrong_signatures_are_seen_by_the_checker() -> None:
-    """An `execute` that does not fit its type arguments needs an ignore that strict mypy checks."""
+    """An `execute` that does not match its type arguments needs a `type: ignore`, which strict mypy verifies."""
     assert (WrongInput.input_model, WrongOutput.output_model) == (Pair, Sum)
 
 
 def test_registries_hold_any_tool() -> None:
-    """Tools of all types go in, and what comes out is checked for None."""
+    """Registries accept tools of all types, and lookups are checked for None."""
     registry = ToolRegistry([Add(), IntPaged(), Words(), SchemaTool("raw", {}, dict)])
     assert_type(registry.try_get("add"), AnyTool | None)
     assert_type(registry.get_all(), tuple[ITool[Any, Any], ...])

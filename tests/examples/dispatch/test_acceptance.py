@@ -15,7 +15,7 @@ SCHEMA = {"properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, "r
 
 
 def members(reply: Any) -> Any:
-    """Leave out what a stateless result says besides."""
+    """Drop the members that only stateless results have."""
     extra = {"resultType", "_meta", "ttlMs", "cacheScope"}
     return {key: value for key, value in reply["result"].items() if key not in extra}
 
@@ -62,7 +62,7 @@ async def test_registered_tool_is_listed(revision: Revision) -> None:
 
 
 async def test_success(revision: Revision) -> None:
-    """Success: the result of the handler is wrapped as text."""
+    """Success: the result of the handler is returned as text."""
     container = Container()
     container.tool_registry().register_tool("toolName", SCHEMA, add)
     async with in_memory(container, revision) as client:
@@ -71,7 +71,7 @@ async def test_success(revision: Revision) -> None:
 
 
 async def test_error(revision: Revision) -> None:
-    """Error: the handler's message is wrapped as text, with `isError`."""
+    """Error: the message of the handler is returned as text, with `isError`."""
 
     def overdraw(arguments: dict[str, Any]) -> str:
         raise ToolError("There is not enough money.")
@@ -85,7 +85,7 @@ async def test_error(revision: Revision) -> None:
 
 
 async def test_failure(revision: Revision, caplog: pytest.LogCaptureFixture) -> None:
-    """A handler that fails is an `isError` as well, and its words stay in the log."""
+    """An unexpected exception is also a result with `isError`, and its message appears only in the log."""
 
     def crash(arguments: dict[str, Any]) -> str:
         raise RuntimeError("disk 7 is full")
@@ -100,7 +100,7 @@ async def test_failure(revision: Revision, caplog: pytest.LogCaptureFixture) -> 
 
 
 async def test_arguments_are_checked(revision: Revision) -> None:
-    """The schema that a tool was registered with is held against every call."""
+    """Every call is validated against the schema that the tool was registered with."""
     container = Container()
     container.tool_registry().register_tool("add", SCHEMA, add)
     async with in_memory(container, revision) as client:

@@ -1,4 +1,4 @@
-"""Clients hear of tools that come and go, on every transport that has a way to tell them."""
+"""Notifications about added and removed tools, on every transport."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ def nothing(arguments: dict[str, Any]) -> None:
 
 @every_handshake
 async def test_in_memory(revision: Revision) -> None:
-    """Each change is told once, to a client that is ready."""
+    """A ready client gets one notification per change."""
     container = Container()
     async with in_memory(container, revision) as client:
         registry = container.tool_registry()
@@ -41,7 +41,7 @@ async def test_in_memory(revision: Revision) -> None:
 
 @every_handshake
 async def test_on_stdio(revision: Revision, servers: Servers) -> None:
-    """A tool that is defined over stdio is announced there, and can be called."""
+    """A tool that is defined over stdio is announced and can be called."""
     async with servers.over("stdio", "axolotl_examples.dispatch:Workshop", revision) as client:
         await client.call("define_tool", {"name": "greet", "text": "Hello, $name!"})
         if not client.notices:
@@ -54,7 +54,7 @@ async def test_on_stdio(revision: Revision, servers: Servers) -> None:
 
 @asynccontextmanager
 async def listening(server: HttpServer) -> AsyncIterator[AsyncIterator[Any]]:
-    """Begin a session and open its stream."""
+    """Start a session and open its GET stream."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
         begun = await http.post(server.url, content=message("initialize", INITIALIZE), headers=JSON_HEADERS)
         session = {
@@ -70,7 +70,7 @@ async def listening(server: HttpServer) -> AsyncIterator[AsyncIterator[Any]]:
 
 
 async def test_over_http() -> None:
-    """The stream of a GET tells of a tool that was registered while the server runs."""
+    """The GET stream delivers a notification when a tool is registered."""
     container = Container()
     async with serving(container) as server, listening(server) as messages:
         container.tool_registry().register_tool("first", {}, nothing)
@@ -79,7 +79,7 @@ async def test_over_http() -> None:
 
 
 async def test_from_a_thread() -> None:
-    """A tool may be registered from any thread."""
+    """A tool can be registered from any thread."""
     container = Container()
     async with in_memory(container, LATEST_HANDSHAKE_REVISION) as client:
         assert await asyncio.to_thread(container.tool_registry().register_tool, "first", {}, nothing)

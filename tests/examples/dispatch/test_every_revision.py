@@ -1,4 +1,4 @@
-"""Both servers of the example, as `axolotl serve` runs them."""
+"""Both containers of the example, served with `axolotl serve`."""
 
 import asyncio
 import sys
@@ -22,7 +22,7 @@ def server_of(target: str) -> StdioServerParameters:
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
 async def test_empty(revision: Revision, transport: str, servers: Servers) -> None:
-    """The empty server lists nothing and finds nothing."""
+    """The empty server lists no tools and finds none."""
     async with servers.over(transport, EMPTY, revision) as client:
         assert await client.names() == []
         reply = await client.call("toolName")
@@ -31,7 +31,7 @@ async def test_empty(revision: Revision, transport: str, servers: Servers) -> No
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
 async def test_workshop(revision: Revision, transport: str, servers: Servers) -> None:
-    """The workshop makes a tool that can be called, and removes it."""
+    """The workshop creates a tool, which can be called, and removes it."""
     async with servers.over(transport, WORKSHOP, revision) as client:
         await client.call("define_tool", {"name": "greet", "text": "Hello, $name!"})
         assert "greet" in await client.names()
@@ -47,8 +47,8 @@ async def test_official_client() -> None:
         assert (await client.list_tools()).tools == []
 
 
-async def test_official_client_hears_of_changes() -> None:
-    """The official client hears that a tool was defined, and calls it."""
+async def test_official_client_is_notified() -> None:
+    """The official client is notified that a tool was defined, and calls it."""
     heard: asyncio.Queue[str] = asyncio.Queue()
 
     async def listen(message: Any) -> None:

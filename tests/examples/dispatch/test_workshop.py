@@ -1,4 +1,4 @@
-"""Tools that make tools."""
+"""Tools that create tools."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,7 +20,7 @@ async def names(client: InProcessClient) -> list[str]:
 
 
 async def test_define(client: InProcessClient) -> None:
-    """A text with gaps becomes a tool with an argument for each gap."""
+    """A text template becomes a tool with one argument per placeholder."""
     definition = {"name": "greet", "text": "Hello, $title $name! $name?", "description": "Greet someone."}
     answer = await client.call("define_tool", definition)
     assert answer.text == "Tool greet is ready; it takes title, name."
@@ -31,7 +31,7 @@ async def test_define(client: InProcessClient) -> None:
 
 
 async def test_define_without_gaps(client: InProcessClient) -> None:
-    """A text without gaps becomes a tool without arguments."""
+    """A text without placeholders becomes a tool without arguments."""
     answer = await client.call("define_tool", {"name": "price", "text": "It costs $$5."})
     assert answer.text == "Tool price is ready; it takes no arguments."
     assert (await client.call("price")).text == "It costs $5."
@@ -47,7 +47,7 @@ async def test_define_without_gaps(client: InProcessClient) -> None:
     ],
 )
 async def test_refused_definition(client: InProcessClient, definition: Any, reason: str) -> None:
-    """What cannot become a tool is told to the model, and nothing changes."""
+    """An invalid definition is an error for the model and changes nothing."""
     answer = await client.call("define_tool", definition)
     assert answer.is_error
     assert answer.text.startswith(reason)
@@ -55,7 +55,7 @@ async def test_refused_definition(client: InProcessClient, definition: Any, reas
 
 
 async def test_remove(client: InProcessClient) -> None:
-    """A tool that was defined can be removed, and defined anew."""
+    """A defined tool can be removed and defined again."""
     await client.call("define_tool", {"name": "greet", "text": "Hello!"})
     assert (await client.call("remove_tool", {"name": "Greet"})).text == "Tool Greet is gone."
     with pytest.raises(RemoteError, match="Tool not found: greet"):
@@ -66,7 +66,7 @@ async def test_remove(client: InProcessClient) -> None:
 
 @pytest.mark.parametrize("name", ["define_tool", "greet"])
 async def test_refused_removal(client: InProcessClient, name: str) -> None:
-    """Only what was defined can be removed."""
+    """Only defined tools can be removed."""
     answer = await client.call("remove_tool", {"name": name})
     assert (answer.is_error, answer.text) == (True, f"No tool {name!r} was defined here.")
     assert await names(client) == ["define_tool", "remove_tool"]

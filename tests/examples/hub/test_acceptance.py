@@ -22,7 +22,7 @@ HELLO = {"session_name": "my-session", "query": "Hello, world!"}
 
 
 class FailingResponder(IResponder):
-    """Breaks off in the middle of its answer."""
+    """Fails in the middle of its answer."""
 
     async def respond(self, history: Sequence[Turn], query: str) -> AsyncIterator[str]:
         yield "Well, "
@@ -30,7 +30,7 @@ class FailingResponder(IResponder):
 
 
 class Weather:
-    """An activation that has a method of the same name as another."""
+    """An activation with a method that has the same name as another."""
 
     @tool
     async def history(self, place: str) -> str:
@@ -62,7 +62,7 @@ async def test_name_format(revision: Revision, name: str) -> None:
 
 @every_revision
 async def test_routing(revision: Revision) -> None:
-    """Routes to the correct activation, also to one that was mounted while the hub runs."""
+    """Routes to the correct activation, including one that was mounted while the hub runs."""
     container = make_container()
     async with in_memory(container, revision) as client:
         await client.call("conversation.chat", HELLO)
@@ -77,7 +77,7 @@ async def test_routing(revision: Revision) -> None:
 
 @every_revision
 async def test_buffering(revision: Revision) -> None:
-    """Buffers streaming response: text is joined, and nothing is sent before it to who did not ask for it."""
+    """Buffers streaming response: text is joined, and no progress is sent without a request for it."""
     async with in_memory(make_container(), revision) as client:
         reply = await client.ask("tools/call", {"name": "conversation.chat", "arguments": HELLO}, id=3)
         assert client.notices == []
@@ -88,7 +88,7 @@ async def test_buffering(revision: Revision) -> None:
 
 @every_revision
 async def test_buffering_items(revision: Revision) -> None:
-    """Buffers streaming response: items that are no text become a list."""
+    """Buffers streaming response: other items become a list."""
     async with in_memory(make_container(), revision) as client:
         reply = await client.call("hub.methods", {"namespace": "hub"})
     assert text_of(reply) == (
@@ -99,7 +99,7 @@ async def test_buffering_items(revision: Revision) -> None:
 
 @every_revision
 async def test_progress(revision: Revision) -> None:
-    """A client that asks for it hears of every word before the result."""
+    """A client that requests progress gets a notification per word before the result."""
     async with in_memory(make_container(), revision) as client:
         await client.call("conversation.chat", HELLO, token="words")
         assert [notice["params"] for notice in client.notices] == [
@@ -119,7 +119,7 @@ async def test_tool_error(revision: Revision, method: str) -> None:
 
 @every_revision
 async def test_stream_error(revision: Revision) -> None:
-    """A stream that breaks off is an error, whatever it said before, and leaves nothing behind."""
+    """A stream that fails is an error, and its earlier output is dropped."""
     async with in_memory(make_container(responder=FailingResponder()), revision) as client:
         result = (await client.call("conversation.chat", HELLO))["result"]
         history = await client.call("conversation.history", {"session_name": "my-session"})
@@ -138,7 +138,7 @@ async def test_protocol_errors(revision: Revision, params: Any) -> None:
 
 @every_revision
 async def test_unknown_method(revision: Revision) -> None:
-    """A name of the right form that nothing is mounted under is not found, as on any server."""
+    """A valid name without a mounted method is not found."""
     async with in_memory(make_container(), revision) as client:
         error = (await client.call("conversation.sing"))["error"]
     assert error["code"] == (-32602 if revision.stateless else -32601)
@@ -147,7 +147,7 @@ async def test_unknown_method(revision: Revision) -> None:
 
 @every_handshake
 async def test_ready(revision: Revision) -> None:
-    """Requires Ready state: before the handshake is confirmed nothing is called."""
+    """Requires Ready state: nothing can be called before the handshake is confirmed."""
     params = {"name": "conversation.chat", "arguments": HELLO}
     async with in_memory(make_container(), revision, ready=False) as client:
         before = await client.ask("tools/call", params)

@@ -21,7 +21,7 @@ from tests.examples.registration.dialogue import in_memory
 
 
 class PatientResponder(IResponder):
-    """Begins an answer and waits."""
+    """Starts an answer and waits."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()
@@ -58,7 +58,7 @@ async def history(client: InProcessClient, session: str = "my-session") -> Any:
 
 
 async def test_chat(client: InProcessClient) -> None:
-    """A session remembers what was said in it."""
+    """A session remembers its turns."""
     assert await chat(client, "Hello, world!") == "Hello! How can I help?"
     assert await chat(client, "Who are you?") == "Question 2 was: Who are you?"
     assert await history(client) == [
@@ -70,7 +70,7 @@ async def test_chat(client: InProcessClient) -> None:
 
 
 async def test_sessions_are_apart(client: InProcessClient) -> None:
-    """Sessions know nothing of each other, whatever their names look like."""
+    """Sessions are separate, even with similar names."""
     names = ["one", "One", "' OR 1=1 --", "两"]
     for name in names:
         assert await chat(client, f"I am {name}", name) == "Hello! How can I help?"
@@ -78,7 +78,7 @@ async def test_sessions_are_apart(client: InProcessClient) -> None:
 
 
 async def test_forget(client: InProcessClient) -> None:
-    """A session that was forgotten is not there, and begins anew."""
+    """A forgotten session no longer exists and can be started again."""
     await chat(client, "Hello, world!")
     await chat(client, "Stay", "other")
     assert (await client.call("conversation.forget", {"session_name": "my-session"})).text == "Forgot 2 turns."
@@ -88,7 +88,7 @@ async def test_forget(client: InProcessClient) -> None:
 
 
 async def test_many_at_once() -> None:
-    """Questions and answers stay together, however many talk at the same time."""
+    """Questions and answers stay together when many clients chat at the same time."""
     async with ServerHost(make_container()) as host:
         clients = [InProcessClient(host.handler) for _ in range(20)]
         await asyncio.gather(*(chat(client, str(number)) for number, client in enumerate(clients)))
@@ -100,7 +100,7 @@ async def test_many_at_once() -> None:
 
 
 async def test_cancelled_chat() -> None:
-    """A chat that its client cancels ends at once, and was never said."""
+    """A canceled chat ends at once and is not stored."""
     container, responder = make_container(), PatientResponder()
     container.responder.override(providers.Object(responder))
     async with in_memory(container, LATEST_HANDSHAKE_REVISION) as client:
@@ -114,7 +114,7 @@ async def test_cancelled_chat() -> None:
 
 
 async def test_file(tmp_path: Path) -> None:
-    """What was said outlives the server, in the file of the settings."""
+    """Sessions in the configured file survive a restart of the server."""
     file = str(tmp_path / "talk.sqlite3")
     async with connect(make_container(file)) as client:
         await chat(client, "Hello, world!")
@@ -123,7 +123,7 @@ async def test_file(tmp_path: Path) -> None:
 
 
 async def test_resource() -> None:
-    """The database is opened at the start and closed at the stop, and with it its thread."""
+    """The database and its thread are opened at the start and closed at the stop."""
     container = make_container()
     async with ServerHost(container):
         conversations: IConversations = await container.conversations()
@@ -135,7 +135,7 @@ async def test_resource() -> None:
 
 @pytest.mark.parametrize("content", [None, b"This is no database, it is a letter to a friend."])
 async def test_unusable_file(tmp_path: Path, content: bytes | None) -> None:
-    """A database that cannot be opened keeps the server from starting."""
+    """The server does not start if the database cannot be opened."""
     file = tmp_path / "letters" / "talk.sqlite3"
     if content is not None:
         file.parent.mkdir()
@@ -145,7 +145,7 @@ async def test_unusable_file(tmp_path: Path, content: bytes | None) -> None:
 
 
 async def test_transaction() -> None:
-    """What is appended is kept as a whole or not at all."""
+    """Turns are appended completely or not at all."""
     container = make_container()
     async with ServerHost(container):
         conversations: IConversations = await container.conversations()
@@ -165,14 +165,14 @@ async def test_transaction() -> None:
     ],
 )
 async def test_arguments(client: InProcessClient, arguments: Any, problem: str) -> None:
-    """Wrong arguments are told before anyone thinks of an answer."""
+    """Invalid arguments are rejected before the responder runs."""
     answer = await client.call("conversation.chat", arguments)
     assert answer.is_error
     assert answer.text.startswith(f"Invalid arguments: {problem}")
 
 
 def test_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file is named in the environment; without it, conversations stay in memory."""
+    """The environment names the file; by default, conversations are kept in memory."""
     monkeypatch.delenv("HUB_DATABASE", raising=False)
     assert HubSettings().database == ":memory:"
     monkeypatch.setenv("HUB_DATABASE", "talk.sqlite3")

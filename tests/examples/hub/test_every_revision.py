@@ -1,4 +1,4 @@
-"""The hub, as `axolotl serve` runs it."""
+"""The hub, served with `axolotl serve`."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ TARGET = "axolotl_examples.hub:Container"
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
 async def test_served(revision: Revision, transport: str, servers: Servers) -> None:
-    """Every method answers in every revision, on stdio and over HTTP, and progress comes before its result."""
+    """Every method works in every revision, over stdio and HTTP, and progress precedes the result."""
     session = {"session_name": "my-session"}
     async with servers.over(transport, TARGET, revision) as client:
         names = await client.names()
@@ -43,7 +43,7 @@ async def test_served(revision: Revision, transport: str, servers: Servers) -> N
 
 
 async def test_official_client(tmp_path: Path) -> None:
-    """The official client talks over stdio, hears of progress, and finds its session again in the next server."""
+    """The official client chats over stdio, receives progress, and finds its session again after a restart."""
     file = str(tmp_path / "talk.sqlite3")
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "axolotl_cli", "serve", TARGET], cwd=ROOT, env={"HUB_DATABASE": file}

@@ -1,4 +1,4 @@
-"""Activations under their namespaces."""
+"""Activations and their namespaces."""
 
 import pytest
 
@@ -30,12 +30,12 @@ def test_mount() -> None:
 
 @pytest.mark.parametrize("name", ["a.b", "a.b.c", "A.b-c"])
 def test_good_names(name: str) -> None:
-    """A namespace, a dot and a method are a name."""
+    """A valid name has a namespace, a dot and a method."""
     assert NamespacedNames().fault_of(name) is None
 
 
 async def test_mounted_later() -> None:
-    """An activation that is mounted while the hub runs is listed in the directory."""
+    """An activation that is mounted while the hub runs appears in the directory."""
     container = Container()
     async with connect(container) as client:
         container.tool_registry().register_range(mount("greeter", Greeter()))
@@ -46,14 +46,14 @@ async def test_mounted_later() -> None:
 
 
 async def test_unknown_namespace() -> None:
-    """The directory says so if nothing is mounted under a namespace."""
+    """The directory reports an unknown namespace."""
     async with connect(Container()) as client:
         answer = await client.call("hub.methods", {"namespace": "conv"})
     assert (answer.is_error, answer.text) == (True, "Activation 'conv' not found")
 
 
 async def test_tool_without_a_namespace() -> None:
-    """A tool that could never be called is refused, and the hub goes on as it was."""
+    """A tool without a namespace is rejected, and the hub keeps working."""
     container = Container()
     async with ServerHost(container) as host:
         before = container.tool_registry().get_all()

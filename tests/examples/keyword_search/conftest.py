@@ -1,4 +1,4 @@
-"""What the tests of the keyword search share."""
+"""Fixtures of the keyword search tests."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.examples.keyword_search.searching import Searching, searching_in
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Make the directory that may be searched; what lies beside it may not."""
+    """The directory that may be searched; its siblings may not."""
     directory = tmp_path / "allowed"
     directory.mkdir()
     return directory
@@ -18,6 +18,6 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def searching(root: Path) -> AsyncIterator[Searching]:
-    """Serve the real container around that directory."""
+    """A client of the real container, which may search that directory."""
     async with searching_in(root) as started:
         yield started

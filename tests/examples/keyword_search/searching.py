@@ -27,14 +27,14 @@ def plant(root: Path, files: Mapping[str, str | bytes]) -> None:
 
 
 def container_for(*roots: Path, **settings: Any) -> Any:
-    """Make the real container, allowed to read some directories."""
+    """Create the real container with some allowed directories."""
     container: Any = Container()
     container.search_settings.override(SearchSettings(allowed_roots=roots, **settings))
     return container
 
 
 def search_directly(root: Path, context: ToolContext | None = None, **query: Any) -> SearchReport:
-    """Search without a server, in this thread."""
+    """Search in this thread, without a server."""
     settings = SearchSettings(allowed_roots=(root,), progress_seconds=0)
     question = KeywordQuery(**{"keyword": "key", "root_paths": ["."], **query})
     searcher = KeywordSearcher(settings, FileReader(settings.max_file_bytes))
@@ -53,21 +53,21 @@ class Searching:
         plant(self.root, files)
 
     async def report(self, keyword: str = "key", /, **options: Any) -> Any:
-        """Search, by default all that is allowed, and give the report."""
+        """Search, by default everything that is allowed, and return the report."""
         outcome = await self.client.call("keyword_search", {"keyword": keyword, "root_paths": ["."], **options})
         assert not outcome.is_error, outcome.text
         return outcome.structured
 
     async def lines(self, keyword: str = "key", /, **options: Any) -> Lines:
-        """Search and give the matching lines only."""
+        """Search and return the matching lines."""
         return lines_of(await self.report(keyword, **options))
 
     async def files(self, keyword: str = "key", /, **options: Any) -> list[str]:
-        """Search and give the names of the files only."""
+        """Search and return the names of the files."""
         return [found["file"] for found in (await self.report(keyword, **options))["files"]]
 
     async def refusal(self, keyword: str = "key", /, **options: Any) -> str:
-        """Search and give the text of the refusal."""
+        """Search and return the text of the error."""
         outcome = await self.client.call("keyword_search", {"keyword": keyword, "root_paths": ["."], **options})
         assert outcome.is_error, outcome.structured
         return outcome.text
@@ -82,18 +82,17 @@ def lines_of(report: Any) -> Lines:
 
 @asynccontextmanager
 async def searching_in(root: Path, **settings: Any) -> AsyncIterator[Searching]:
-    """Serve the real container around a directory."""
+    """Serve the real container with an allowed directory."""
     async with connect(container_for(root, **settings)) as client:
         yield Searching(client, root)
 
 
 class Listener(Caller):
-    """The caller of a context that is made by hand; it does something whenever progress is reported."""
+    """A caller that runs a function whenever progress is reported."""
 
     def __init__(self, react: Callable[[float], object]) -> None:
         super().__init__()
         self._react = react
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Do it."""
         self._react(progress)

@@ -1,4 +1,4 @@
-"""No path leads out of what may be searched."""
+"""Confinement to the allowed directories."""
 
 import errno
 import functools
@@ -23,7 +23,7 @@ from tests.examples.keyword_search.searching import (
 
 @pytest.fixture(autouse=True)
 def secret(root: Path) -> Path:
-    """Put something beside the allowed directory, under a name that begins alike."""
+    """Create a file outside of the allowed directory, in a sibling whose name has the same prefix."""
     beside = root.parent / "allowed_not"
     plant(beside, {"secret.txt": "key"})
     return beside
@@ -51,7 +51,7 @@ def secret(root: Path) -> Path:
     ],
 )
 async def test_paths_that_lead_out(searching: Searching, root: Path, secret: Path, path: str) -> None:
-    """A path that leads out is refused, whatever it goes through, and the allowed directories are named."""
+    """A path that leads outside is rejected, and the error names the allowed directories."""
     plant(root, {"inside/a.txt": "key"})
     (root / "out").symlink_to(secret)
     (root / "in").symlink_to("inside")
@@ -61,7 +61,7 @@ async def test_paths_that_lead_out(searching: Searching, root: Path, secret: Pat
 
 
 async def test_paths_that_stay_inside(searching: Searching, root: Path) -> None:
-    """A way that returns is as good as the direct one, links among them."""
+    """A path that leads out and back in is accepted, including links."""
     plant(root, {"inside/a.txt": "key"})
     (root / "in").symlink_to("inside")
     for path in ("in", "inside/../in/.", f"../{root.name}/inside", str(root / "in")):
@@ -69,7 +69,7 @@ async def test_paths_that_stay_inside(searching: Searching, root: Path) -> None:
 
 
 async def test_links_below_a_root(searching: Searching, root: Path, secret: Path) -> None:
-    """Links are counted and not followed: not to files, not to directories, not in circles, not to nowhere."""
+    """Links are counted but not followed, whether to files, directories, themselves or nowhere."""
     plant(root, {"a.txt": "key"})
     targets = [str(secret), str(secret / "secret.txt"), ".", "a.txt", "absent", "5"]
     for number, target in enumerate(targets):
@@ -80,7 +80,7 @@ async def test_links_below_a_root(searching: Searching, root: Path, secret: Path
 
 
 async def test_several_allowed_directories(root: Path, secret: Path) -> None:
-    """Relative paths start at the first one; a refusal names them all."""
+    """Relative paths start at the first allowed directory, and an error names all of them."""
     plant(root, {"a.txt": "key"})
     async with connect(container_for(root, secret)) as client:
         searching = Searching(client, root)
@@ -89,7 +89,7 @@ async def test_several_allowed_directories(root: Path, secret: Path) -> None:
 
 
 async def test_allowed_link(root: Path) -> None:
-    """The allowed directory may be given through a link."""
+    """The allowed directory may be a link."""
     plant(root, {"a.txt": "key"})
     link = root.parent / "link"
     link.symlink_to(root)
@@ -98,7 +98,7 @@ async def test_allowed_link(root: Path) -> None:
 
 
 async def test_working_directory(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing is said, the working directory may be searched."""
+    """By default, the working directory may be searched."""
     plant(root, {"a.txt": "key"})
     monkeypatch.chdir(root)
     async with connect(Container()) as client:
@@ -107,7 +107,7 @@ async def test_working_directory(root: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("said", ['["/absent"]', "[]", "/tmp"])
 async def test_wrong_settings(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
-    """A server that is allowed to search nowhere does not start."""
+    """A server without allowed directories does not start."""
     monkeypatch.setenv("KEYWORD_SEARCH_ALLOWED_ROOTS", said)
     with pytest.raises(ConfigurationError, match="allowed_roots"):
         async with connect(Container()):
@@ -116,14 +116,14 @@ async def test_wrong_settings(monkeypatch: pytest.MonkeyPatch, said: str) -> Non
 
 @pytest.fixture(params=["anchored", "by path"])
 def anchoring(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open directories relative to each other, or as systems do that cannot."""
+    """Open directories relative to each other, or with the fallback for other systems."""
     if request.param == "by path":
         monkeypatch.setattr(Directory, "open", functools.partial(Directory.open, anchored=False))
 
 
 @pytest.mark.usefixtures("anchoring")
 def test_a_tree(root: Path) -> None:
-    """Both ways to open directories find the same."""
+    """Both ways to open directories give the same results."""
     plant(root, {"a/b/c.txt": "key", "a/d.txt": "key", "a/.gitignore": "d.txt"})
     assert [found.file for found in search_directly(root, root_paths=["a"]).files] == ["a/b/c.txt"]
     assert [found.file for found in search_directly(root, root_paths=["a/b/c.txt"]).files] == ["a/b/c.txt"]
@@ -131,7 +131,7 @@ def test_a_tree(root: Path) -> None:
 
 @pytest.mark.usefixtures("anchoring")
 def test_a_directory_that_becomes_a_link(root: Path, secret: Path) -> None:
-    """A directory that is swapped for a link after it was listed is reported, not entered."""
+    """A directory that is replaced by a link after it was listed is reported and not searched."""
     plant(root, {"a.txt": "", "b/c.txt": ""})
 
     def swap(progress: float) -> None:
@@ -145,7 +145,7 @@ def test_a_directory_that_becomes_a_link(root: Path, secret: Path) -> None:
 
 @pytest.mark.usefixtures("anchoring")
 def test_a_file_that_becomes_a_link(root: Path, secret: Path) -> None:
-    """A file that is swapped for a link after it was listed is reported, not read."""
+    """A file that is replaced by a link after it was listed is reported and not read."""
     plant(root, {"a.txt": "", "b.txt": ""})
 
     def swap(progress: float) -> None:
@@ -159,7 +159,7 @@ def test_a_file_that_becomes_a_link(root: Path, secret: Path) -> None:
 
 
 def test_a_directory_above_that_becomes_a_link(root: Path, secret: Path) -> None:
-    """What is read stays in the directory that was listed, whatever its path leads to by now."""
+    """A search stays in the directory that it opened, even if the path then leads elsewhere."""
     plant(root, {"a/b/1.txt": "", "a/b/2.txt": "nothing"})
     plant(secret, {"b/2.txt": "key"})
 

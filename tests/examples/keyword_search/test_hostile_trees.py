@@ -1,4 +1,4 @@
-"""Trees that want to harm: what cannot be read is told, and nothing hangs."""
+"""Hostile directory trees: unreadable entries are reported, and nothing hangs."""
 
 import os
 import socket
@@ -15,7 +15,7 @@ from tests.examples.keyword_search.searching import Listener, Searching, plant, 
 
 
 async def test_special_files(searching: Searching, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pipes, sockets and devices are counted, and nobody waits for them, not even where they are the root."""
+    """Pipes, sockets and devices are counted and never block, not even as the root."""
     os.mkfifo(root / "pipe")
     monkeypatch.chdir(root)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -30,7 +30,7 @@ async def test_special_files(searching: Searching, root: Path, monkeypatch: pyte
 
 
 def test_a_file_that_becomes_a_pipe(root: Path) -> None:
-    """What was a file when it was listed may be a pipe when it is opened."""
+    """A file that is replaced by a pipe before it is opened does not block."""
     os.mkfifo(root / "pipe")
     with Directory.open(str(root)) as directory:
         assert FileReader(100).read(directory, "pipe") is SkipReason.SPECIAL
@@ -38,7 +38,7 @@ def test_a_file_that_becomes_a_pipe(root: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 async def test_permissions(searching: Searching, root: Path) -> None:
-    """What may not be read is reported with the reason, and the search goes on."""
+    """Entries without read permission are reported with the reason, and the search continues."""
     plant(root, {"a/locked.txt": "key", "b/c.txt": "key", "d.txt": "key"})
     (root / "a/locked.txt").chmod(0)
     (root / "b").chmod(0)
@@ -50,7 +50,7 @@ async def test_permissions(searching: Searching, root: Path) -> None:
 
 
 async def test_refused_files(searching: Searching, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for those who may read everything: the system refuses one file and one directory."""
+    """The same for root users: the system refuses one file and one directory."""
     searching.plant({"a/locked.txt": "key", "b/c.txt": "key", "d.txt": "key"})
     real = os.open
 
@@ -70,7 +70,7 @@ async def test_refused_files(searching: Searching, monkeypatch: pytest.MonkeyPat
 
 
 async def test_absent_roots(searching: Searching) -> None:
-    """A root that is not there, or cannot be, is reported; the others are searched."""
+    """A root that does not exist is reported, and the others are searched."""
     searching.plant({"a.txt": "key", "b.txt": "key"})
     (searching.root / "circle").symlink_to("circle")
     roots = ["absent", "absent/too", "b.txt/c", "circle", "x" * 300, "a.txt"]
@@ -80,7 +80,7 @@ async def test_absent_roots(searching: Searching) -> None:
 
 
 def test_files_that_vanish(root: Path) -> None:
-    """Files and directories that are deleted while the search runs are reported, and the search goes on."""
+    """Entries that are deleted during the search are reported, and the search continues."""
     plant(root, {"a.txt": "key", "b.txt": "key", "c/d.txt": "key", "e.txt": "key"})
 
     def delete(progress: float) -> None:
@@ -95,7 +95,7 @@ def test_files_that_vanish(root: Path) -> None:
 
 
 def test_files_that_shrink(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that gives less than it promised, at once or at all, is searched as far as it goes."""
+    """A file that is shorter than its reported size is searched to its end."""
     plant(root, {"a.txt": "the key is short"})
     real = os.read
     monkeypatch.setattr(os, "read", lambda descriptor, size: real(descriptor, min(size, 3)))
@@ -105,7 +105,7 @@ def test_files_that_shrink(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_names_that_are_no_text(searching: Searching, root: Path) -> None:
-    """Names of other encodings are searched, matched by patterns, and told with escapes."""
+    """File names in other encodings are searched, match patterns, and are shown with escapes."""
     latin, ignored = (root / os.fsdecode(name) for name in (b"caf\xe9.txt", b"th\xe9.txt"))
     latin.write_text("key")
     ignored.write_text("key")
@@ -115,7 +115,7 @@ async def test_names_that_are_no_text(searching: Searching, root: Path) -> None:
 
 
 async def test_depth(root: Path) -> None:
-    """Directories that are nested too deeply are reported, not entered."""
+    """Directories that are nested too deeply are reported and not searched."""
     async with searching_in(root, max_depth=3) as searching:
         searching.plant({"1/2/3/a.txt": "key", "1/2/3/4/b.txt": "key"})
         report = await searching.report()
@@ -126,7 +126,7 @@ async def test_depth(root: Path) -> None:
 
 
 async def test_many_failures(root: Path) -> None:
-    """All failures are counted, the first are listed."""
+    """All failures are counted, and the first ones are listed."""
     async with searching_in(root, max_depth=1) as searching:
         searching.plant({f"a/{number}/b.txt": "key" for number in range(30)})
         report = await searching.report()
@@ -134,7 +134,7 @@ async def test_many_failures(root: Path) -> None:
 
 
 def test_descriptors(root: Path) -> None:
-    """A search leaves no descriptor open, however it ends."""
+    """A search leaves no file descriptor open, however it ends."""
     plant(root, {"a/b/c.txt": "key\n" * 10, "a/d/e.txt": "key"})
     before = os.listdir("/proc/self/fd")
     search_directly(root)

@@ -1,4 +1,4 @@
-"""Which files are searched: patterns of the caller, and .gitignore files as git reads them."""
+"""Selection of files by patterns and by .gitignore files."""
 
 import os
 import shutil
@@ -34,13 +34,13 @@ TREE = dict.fromkeys(("a.py", "b.txt", "src/c.py", "src/deep/d.py", "src/deep/e.
     ],
 )
 async def test_patterns(searching: Searching, include: list[str], exclude: list[str], found: list[str]) -> None:
-    """Files are chosen by patterns as in .gitignore, relative to the root."""
+    """Patterns use the syntax of .gitignore, relative to the root."""
     searching.plant(TREE)
     assert await searching.files(include=include, exclude=exclude) == found
 
 
 async def test_patterns_below_a_root(searching: Searching) -> None:
-    """Patterns begin where the search begins; a file that is named itself is searched in any case."""
+    """Patterns are relative to each root; a root that is a file is always searched."""
     searching.plant(TREE)
     assert await searching.files(root_paths=["src", "b.txt"], include=["/*.py"]) == ["src/c.py", "b.txt"]
 
@@ -48,12 +48,12 @@ async def test_patterns_below_a_root(searching: Searching) -> None:
 @pytest.mark.parametrize("pattern", ["[", "[z-a]", "a\\", "!", "/", "# note", "**/a/**/b/**/c"])
 @pytest.mark.parametrize("field", ["include", "exclude"])
 async def test_invalid_patterns(searching: Searching, field: str, pattern: str) -> None:
-    """What is no pattern is told to the model, by name."""
+    """An invalid pattern is an error for the model, which quotes it."""
     assert f"{pattern!r} is no pattern" in await searching.refusal(**{field: ["*.py", pattern]})
 
 
 async def test_ignore_files(searching: Searching) -> None:
-    """Ignore files hold for what is below them, the nearest one decides, and .git is never searched."""
+    """Ignore files apply to everything below them, the nearest one decides, and .git is never searched."""
     searching.plant(
         {
             ".gitignore": "*.log\n/build/\n# comment\n[\nlast/**\n",
@@ -77,14 +77,14 @@ async def test_ignore_files(searching: Searching) -> None:
 
 
 async def test_ignore_files_above_the_root(searching: Searching) -> None:
-    """Ignore files between the allowed directory and the root hold too."""
+    """Ignore files between the allowed directory and the root apply too."""
     searching.plant({".gitignore": "*.log", "a/.gitignore": "/b/c.txt", "a/b/c.txt": "key", "a/b/d.log": "key"})
     searching.plant({"a/b/e.txt": "key"})
     assert await searching.files(root_paths=["a/b"]) == ["a/b/e.txt"]
 
 
 async def test_odd_ignore_files(searching: Searching) -> None:
-    """An ignore file that is a directory, a link or no text says nothing."""
+    """An ignore file that is a directory, a link or not text is ignored."""
     searching.plant({"a/.gitignore/x": "", "a/1.txt": "key", "b/.gitignore": b"*\n\0", "b/2.txt": "key", "all": "*"})
     searching.plant({"c/3.txt": "key"})
     (searching.root / "c" / ".gitignore").symlink_to("../all")
@@ -93,7 +93,7 @@ async def test_odd_ignore_files(searching: Searching) -> None:
 
 @pytest.mark.parametrize("pattern", ["*a" * 60 + "b", "*?" * 60 + "b", "*[ab]" * 60 + "c", "**/*a*/**/*a*a*b"])
 def test_patterns_take_no_time(pattern: str) -> None:
-    """A pattern made to keep a regular expression busy does not; it would be hours, so the bound is generous."""
+    """A pattern that would cause catastrophic backtracking is fast; the limit is generous, as it would take hours."""
     rule = parse_pattern(pattern)
     assert rule is not None
     begin = time.perf_counter()
@@ -123,7 +123,7 @@ IGNORE_FILES = st.dictionaries(
 @settings(max_examples=40)
 @given(paths=st.sets(PATHS, min_size=3, max_size=20), ignore_files=IGNORE_FILES)
 def test_git_agrees(paths: set[str], ignore_files: dict[str, str]) -> None:
-    """Of any tree with any ignore files, the files that git would list are searched, and no others."""
+    """For random trees and ignore files, exactly those files are searched that git would list."""
     with TemporaryDirectory() as directory:
         root = Path(directory)
         for path in sorted(paths):

@@ -21,13 +21,13 @@ ARGUMENTS = {"keyword": "key", "root_paths": ["."]}
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    """Start processes that end with the test."""
+    """Processes that end with the test."""
     with Processes() as started:
         yield started
 
 
 def test_stdio(processes: Processes, root: Path) -> None:
-    """Over stdio, the working directory of the process is searched; no process stays behind."""
+    """Over stdio, the working directory of the process is searched, and no process is left over."""
     plant(root, {"a/b.txt": "one\nkey\n"})
     server = processes.start("serve", TARGET, directory=root)
     server.shake_hands()
@@ -41,7 +41,7 @@ def test_stdio(processes: Processes, root: Path) -> None:
 
 
 def test_http(processes: Processes, root: Path) -> None:
-    """Over HTTP, allowed directories come from the environment; a caller that asks for progress gets a stream."""
+    """Over HTTP, the environment sets the allowed directories, and a request for progress gets a stream."""
     plant(root, {"a.txt": "key", "b.txt": "other"})
     server = processes.start(
         *("serve", TARGET, "--transport", "http", "--port", "0"),
@@ -58,7 +58,7 @@ def test_http(processes: Processes, root: Path) -> None:
 
 
 def post(url: str, **meta: Any) -> list[Any]:
-    """Call the tool; the reply is one message, or a stream that ends with it."""
+    """Call the tool; the reply is a single message or a stream that ends with it."""
     version = LATEST_STATELESS_REVISION.name
     meta = {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: {}, **meta}
     params = {"name": "keyword_search", "arguments": ARGUMENTS, "_meta": meta}

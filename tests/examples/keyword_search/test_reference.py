@@ -1,4 +1,4 @@
-"""The search finds what a naive one finds, in any small tree."""
+"""Comparison with a naive search in random small trees."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,7 @@ QUERIES = st.builds(
 
 
 def occurs(query: KeywordQuery, line: str) -> bool:
-    """Compare letter by letter at every place of the line."""
+    """Compare the keyword at every position of the line."""
     length = len(query.keyword)
     return any(
         same(query, line[start : start + length])
@@ -45,7 +45,7 @@ def in_word(letter: str) -> bool:
 
 
 def reference(root: Path, query: KeywordQuery) -> list[tuple[str, int, str, list[str], list[str]]]:
-    """Search the slow way."""
+    """Search naively."""
     found = []
     files = [file.relative_to(root) for file in root.rglob("*") if file.is_file()]
     for file in sorted(files, key=lambda path: path.parts):
@@ -62,7 +62,7 @@ def reference(root: Path, query: KeywordQuery) -> list[tuple[str, int, str, list
 @settings(max_examples=150)
 @given(tree=TREES, query=QUERIES)
 def test_reference(tree: dict[str, bytes], query: KeywordQuery) -> None:
-    """Lines, numbers, neighbours, order and the limit are those of the naive search."""
+    """Lines, numbers, context, order and limit match those of the naive search."""
     with TemporaryDirectory() as directory:
         root = Path(directory)
         taken = {path: content for path, content in tree.items() if not any(f"{path}/" in other for other in tree)}

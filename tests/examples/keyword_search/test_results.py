@@ -1,4 +1,4 @@
-"""What a search finds, and how it tells."""
+"""The results of a search."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from tests.examples.keyword_search.searching import Searching, searching_in
 
 
 async def test_report(searching: Searching) -> None:
-    """A report has the lines with their numbers, and counts for each file and for all."""
+    """A report lists the lines with their numbers, and counts per file and in total."""
     searching.plant({"b.txt": "no\nthe key\nkey and key\n", "a/c.txt": "key", "d.txt": "nothing"})
     assert await searching.report() == {
         "match_count": 3,
@@ -37,7 +37,7 @@ async def test_report(searching: Searching) -> None:
 
 
 async def test_schemas(searching: Searching) -> None:
-    """The tool asks for a keyword and root paths, and every field that goes in or comes out is described."""
+    """The tool requires a keyword and root paths, and all fields have descriptions."""
     [tool] = await searching.client.list_tools()
     assert tool["name"] == "keyword_search"
     assert tool["inputSchema"]["required"] == ["keyword", "root_paths"]
@@ -48,7 +48,7 @@ async def test_schemas(searching: Searching) -> None:
 
 
 async def test_several_roots(searching: Searching) -> None:
-    """Roots are searched in their order, files among them; one that lies in another is not searched twice."""
+    """Roots are searched in their order and may be files; a root inside another one is searched once."""
     searching.plant({"x/1.txt": "key", "x/y/2.txt": "key", "z/3.txt": "key", "4.txt": "key"})
     assert await searching.files(root_paths=["z", "x/y", "4.txt", "./x/", "x"]) == [
         "z/3.txt",
@@ -59,7 +59,7 @@ async def test_several_roots(searching: Searching) -> None:
 
 
 async def test_absolute_root(searching: Searching, root: Path) -> None:
-    """A root that was given in full is told in full."""
+    """An absolute root gives absolute paths."""
     searching.plant({"x/1.txt": "key"})
     assert await searching.files(root_paths=[str(root)]) == [f"{root}/x/1.txt"]
 
@@ -74,28 +74,28 @@ async def test_absolute_root(searching: Searching, root: Path) -> None:
     ],
 )
 async def test_options(searching: Searching, options: dict[str, Any], found: list[int]) -> None:
-    """Case and the ends of words count as asked for; a letter beyond ASCII is part of a word, a quote is none."""
+    """Case and word boundaries follow the options; non-ASCII letters are part of a word, quotes are not."""
     searching.plant({"a.txt": "Key\nKEYé\nmonkeys\n“kEy”\nke y\n"})
     assert [number for _, number, _ in await searching.lines(**options)] == found
 
 
 @pytest.mark.parametrize("keyword", ["ärger", "ÄRGER", "Ärger"])
 async def test_case_beyond_ascii(searching: Searching, keyword: str) -> None:
-    """Letters of all alphabets have a case."""
+    """Ignoring case works for all alphabets."""
     searching.plant({"a.txt": "ein Ärgernis\n", "b.txt": "Arger"})
     assert await searching.files(keyword, case_sensitive=False) == ["a.txt"]
 
 
 @pytest.mark.parametrize("keyword", [".", "a.c", "[x]", "\\d", "(", "*", "^", "$"])
 async def test_keywords_are_literal(searching: Searching, keyword: str) -> None:
-    """What would mean something to a regular expression means itself."""
+    """Special characters of regular expressions are literal."""
     searching.plant({"a.txt": "abc 1\n", "b.txt": f"<{keyword}>"})
     assert await searching.files(keyword) == ["b.txt"]
     assert await searching.files(keyword, case_sensitive=False) == ["b.txt"]
 
 
 async def test_context_lines(searching: Searching) -> None:
-    """Neighbours are given, as far as there are any; the end of the last line begins no other."""
+    """Context lines are returned if they exist, and the final line break does not start another line."""
     searching.plant({"a.txt": "1\n2\nkey\r\n4\nkey\n"})
     [found] = (await searching.report(context_lines=2))["files"]
     first, second = found["matches"]
@@ -105,7 +105,7 @@ async def test_context_lines(searching: Searching) -> None:
 
 @pytest.mark.parametrize(("limit", "truncated"), [(1, True), (2, True), (3, True), (4, False), (5, False)])
 async def test_limit(searching: Searching, limit: int, truncated: bool) -> None:
-    """The search stops at the limit, and says so only if there is more."""
+    """The search stops at the limit, and `truncated` is set only if there are more matches."""
     searching.plant({"a.txt": "key\n", "b.txt": "key\nkey\n", "c.txt": "no", "d.txt": "key\n", "e.txt": "no"})
     report = await searching.report(max_results=limit)
     assert report["match_count"] == sum(found["match_count"] for found in report["files"]) == min(limit, 4)
@@ -113,7 +113,7 @@ async def test_limit(searching: Searching, limit: int, truncated: bool) -> None:
 
 
 async def test_long_lines(root: Path) -> None:
-    """A very long line is cut around the keyword, and so are its neighbours."""
+    """A very long line is shortened around the keyword, and so are its context lines."""
     async with searching_in(root, max_line_characters=10) as searching:
         long = "é" * 1000
         searching.plant({"a.txt": f"{long}\nkey{long}\n{long}key\n{long}key{long}\n123456key0\n"})
@@ -123,7 +123,7 @@ async def test_long_lines(root: Path) -> None:
 
 
 async def test_large_and_binary_files(root: Path) -> None:
-    """Files that are too large or no text are counted, not searched."""
+    """Large and binary files are counted but not searched."""
     async with searching_in(root, max_file_bytes=100) as searching:
         searching.plant({"a.bin": b"key\0", "b.txt": b"key" + b" " * 97, "c.txt": b"key" + b" " * 98, "empty": b""})
         report = await searching.report()
@@ -132,7 +132,7 @@ async def test_large_and_binary_files(root: Path) -> None:
 
 
 async def test_other_encodings(searching: Searching) -> None:
-    """Bytes that are no UTF-8 are replaced, and hide nothing around them."""
+    """Invalid UTF-8 is replaced, and the text around it is still found."""
     searching.plant({"latin.txt": "Stra\u00dfe key".encode("latin-1"), "mark.txt": "\ufeffkey"})
     assert await searching.lines() == [("latin.txt", 1, "Stra\ufffde key"), ("mark.txt", 1, "\ufeffkey")]
 
@@ -152,7 +152,7 @@ async def test_other_encodings(searching: Searching) -> None:
     ],
 )
 async def test_wrong_arguments(searching: Searching, options: dict[str, Any], problem: str) -> None:
-    """What is wrong is named before anything is read."""
+    """Invalid arguments are reported before anything is read."""
     outcome = await searching.client.call("keyword_search", {"keyword": "key", "root_paths": ["."], **options})
     assert outcome.is_error
     assert outcome.text.startswith(f"Invalid arguments: {problem}: ")

@@ -1,4 +1,4 @@
-"""A search while it runs: progress, cancellation, deadlines, and many at once."""
+"""Running searches: progress, cancellation, timeouts and concurrency."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class Gate(FileReader):
-    """A reader that waits at its first file until it is opened, and tells which files were read."""
+    """A reader that waits at its first file until it is released, and records which files were read."""
 
     def __init__(self) -> None:
         super().__init__(1000)
@@ -38,7 +38,6 @@ class Gate(FileReader):
         self.read_names: list[str] = []
 
     def read(self, directory: Directory, name: str) -> bytes | SkipReason:
-        """Wait, then read."""
         if name != ".gitignore":
             self.read_names.append(name)
             self.reached.set()
@@ -47,14 +46,13 @@ class Gate(FileReader):
 
 
 class WatchedSearcher(KeywordSearcher):
-    """A searcher that tells when it has ended."""
+    """A searcher that signals its end."""
 
     def __init__(self, settings: SearchSettings, reader: FileReader) -> None:
         super().__init__(settings, reader)
         self.ended = threading.Event()
 
     def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: ToolContext) -> SearchReport:
-        """Search, then tell."""
         try:
             return super().search(query, roots, context)
         finally:
@@ -63,7 +61,7 @@ class WatchedSearcher(KeywordSearcher):
 
 @pytest.fixture
 def gate() -> Iterator[Gate]:
-    """Hold searches up, and let them go at the latest when the test is over."""
+    """Hold searches until they are released, at the latest when the test ends."""
     made = Gate()
     yield made
     made.opened.set()
@@ -71,7 +69,7 @@ def gate() -> Iterator[Gate]:
 
 @pytest.fixture
 def gated(root: Path, gate: Gate) -> Any:
-    """Make the real container with that reader and that searcher, around a tree of some files."""
+    """Create the real container with that reader and that searcher, and a tree of some files."""
     plant(root, {f"{number:03}.txt": "key" for number in range(100)})
     container = container_for(root)
     container.reader.override(providers.Object(gate))
@@ -80,12 +78,12 @@ def gated(root: Path, gate: Gate) -> Any:
 
 
 async def happens(event: threading.Event) -> None:
-    """Wait for something in another thread."""
+    """Wait for an event of another thread."""
     assert await asyncio.to_thread(event.wait, PATIENCE_SECONDS)
 
 
 async def released(container: Any, gate: Gate) -> list[str]:
-    """Let a search that was held up go on, wait for its end, and give what it read."""
+    """Release a search, wait for its end, and return the files that it read."""
     gate.opened.set()
     await happens(container.searcher().ended)
     return gate.read_names
@@ -99,7 +97,7 @@ def call(number: int) -> bytes:
 
 
 async def test_progress(root: Path) -> None:
-    """A caller that asks for it hears how far the search is, in growing numbers."""
+    """A caller that requests progress gets increasing numbers."""
     plant(root, {f"{number // 10}/{number}.txt": "key" for number in range(50)})
     heard: list[Mapping[str, Any]] = []
     async with connect(container_for(root, progress_seconds=0)) as client:
@@ -111,7 +109,7 @@ async def test_progress(root: Path) -> None:
 
 
 async def test_quiet_progress(searching: Searching) -> None:
-    """A short search says nothing on the way."""
+    """A short search reports no progress."""
     searching.plant({"a.txt": "key"})
     heard: list[Any] = []
     await searching.client.call("keyword_search", {"keyword": "x", "root_paths": ["."]}, on_progress=heard.append)
@@ -119,7 +117,7 @@ async def test_quiet_progress(searching: Searching) -> None:
 
 
 async def test_cancellation(gated: Any, gate: Gate) -> None:
-    """A search that its client cancels reads no further file, and is not answered."""
+    """A canceled search reads no more files and gets no reply."""
     async with ServerHost(gated) as host:
         transport = MemoryTransport(host.handler)
         transport.send(call(1))
@@ -132,7 +130,7 @@ async def test_cancellation(gated: Any, gate: Gate) -> None:
 
 
 async def test_deadline(gated: Any, gate: Gate) -> None:
-    """A search that takes too long is answered in time, and stops by itself."""
+    """A search that times out gets a reply in time and stops."""
     async with ServerHost(gated, flags={"tools": {"keyword_search": {"timeout_seconds": 0.05}}}) as host:
         transport = MemoryTransport(host.handler)
         transport.send(call(1))
@@ -143,7 +141,7 @@ async def test_deadline(gated: Any, gate: Gate) -> None:
 
 
 async def test_shutdown(gated: Any, gate: Gate) -> None:
-    """A server that ends stops its searches."""
+    """A server that shuts down stops its searches."""
     async with ServerHost(gated) as host:
         transport = MemoryTransport(host.handler)
         transport.send(call(1))
@@ -155,7 +153,7 @@ async def test_shutdown(gated: Any, gate: Gate) -> None:
 
 @pytest.mark.parametrize("names", [["a.txt", "b.txt"], ["a.md", "b.md"], ["a/b/c", "d/e/f"]])
 def test_cancellation_between_entries(root: Path, names: list[str]) -> None:
-    """A cancelled search ends at the next file or directory, be it searched or not."""
+    """A canceled search ends at the next file or directory."""
     plant(root, dict.fromkeys(names, "key"))
     steps: list[float] = []
 
@@ -170,7 +168,7 @@ def test_cancellation_between_entries(root: Path, names: list[str]) -> None:
 
 
 async def test_the_loop_is_free(gated: Any, gate: Gate) -> None:
-    """While searches read, the server answers others; those beyond the limit of the tool are refused."""
+    """During searches the server answers other calls; searches beyond the concurrency limit are rejected."""
     async with ServerHost(gated) as host:
         transport = MemoryTransport(host.handler)
         for number in range(5):

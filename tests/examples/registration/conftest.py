@@ -1,4 +1,4 @@
-"""What these tests share."""
+"""Fixtures of the registration tests."""
 
 from tests.examples.registration.dialogue import servers
 

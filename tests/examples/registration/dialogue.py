@@ -1,4 +1,4 @@
-"""A client of any revision over any transport; every message of the server is held against the revision's schema."""
+"""A client for any revision and transport, which checks every message against the revision's schema."""
 
 import asyncio
 import itertools
@@ -27,25 +27,25 @@ EVERYWHERE = [
 
 
 class Dialogue:
-    """Asks and listens."""
+    """A client."""
 
     def __init__(self, player: Player, revision: Revision) -> None:
         self.revision = revision
         self.notices: list[Any] = []
-        """What the server said that answers nothing."""
+        """Messages of the server that are not replies."""
         self._player = player
         self._rules = WireRules(revision)
         self._ids = itertools.count(100)
 
     async def open(self) -> None:
-        """Shake hands, where the revision does; the server has heard the last of it when this ends."""
+        """Perform the handshake, if the revision has one, and wait until the server has processed it."""
         if not self.revision.stateless:
             await self.begin()
             await self.send("notifications/initialized")
             await self.ask("ping")
 
     async def begin(self) -> Any:
-        """Shake hands without the confirmation."""
+        """Send the handshake without its confirmation."""
         return await self.ask(
             "initialize", {"protocolVersion": self.revision.name, "capabilities": {}, "clientInfo": CLIENT}
         )
@@ -58,7 +58,7 @@ class Dialogue:
         id: int | str | None = None,
         token: int | str | None = None,
     ) -> None:
-        """Send a notification, or a request whose answer is heard later."""
+        """Send a notification, or a request without waiting for its reply."""
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
         if id is not None:
             message["id"] = id
@@ -74,7 +74,7 @@ class Dialogue:
         id: int | str | None = None,
         token: int | str | None = None,
     ) -> Any:
-        """Send a request and wait for its answer; notices that come before are kept."""
+        """Send a request and wait for its reply; notifications before it are kept."""
         number = next(self._ids) if id is None else id
         await self.send(method, params, id=number, token=token)
         while True:
@@ -84,7 +84,6 @@ class Dialogue:
             self.notices.append(message)
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """Call a tool."""
         return await self.ask("tools/call", {"name": name, "arguments": arguments or {}}, **options)
 
     async def names(self) -> list[str]:
@@ -113,7 +112,7 @@ async def in_memory(
     *,
     ready: bool = True,
 ) -> AsyncIterator[Dialogue]:
-    """Talk to a container's server in this process."""
+    """Connect to the server of a container in this process."""
     async with ServerHost(container, flags=settings) as host:
         player = MemoryPlayer(host)
         dialogue = Dialogue(player, revision)
@@ -124,7 +123,7 @@ async def in_memory(
 
 
 class Servers:
-    """Serves targets over real transports, as `axolotl serve` does: on stdio a process each, over HTTP a port each."""
+    """Serves targets like `axolotl serve`: one process per stdio server, one port per HTTP server."""
 
     def __init__(self) -> None:
         self._stdio = StdioServers()
@@ -132,7 +131,7 @@ class Servers:
 
     @asynccontextmanager
     async def over(self, transport: str, target: str, revision: Revision) -> AsyncIterator[Dialogue]:
-        """Talk to the server of a target."""
+        """Connect to the server of a target."""
         player: Player
         if transport == "stdio":
             player = StdioPlayer(await self._stdio.start(target))
@@ -147,14 +146,13 @@ class Servers:
             await player.finish()
 
     def close(self) -> None:
-        """Stop all of them."""
         self._stdio.close()
         self._http.close()
 
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    """Servers that live as long as the tests."""
+    """Servers that run for the whole test module."""
     running = Servers()
     yield running
     running.close()

@@ -1,4 +1,4 @@
-"""What the call log says."""
+"""The call log."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from tests.examples.registration.dialogue import in_memory
 
 
 def test_line(caplog: pytest.LogCaptureFixture) -> None:
-    """A call is a line of the logger."""
+    """Each call writes a line to the logger."""
     caplog.set_level("INFO", "calls")
     LoggingCallLog(logging.getLogger("calls")).write(LoggedCall("echo", "ada", "answered", 0.0015))
     assert caplog.messages == ["echo by ada: answered after 1.5 ms"]
@@ -22,7 +22,7 @@ def test_line(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("reason", ["timeout", "client"])
 async def test_stopped_call(reason: str) -> None:
-    """A call that was stopped is in the log, with the reason."""
+    """A stopped call is logged with the reason."""
     log, begun = ListCallLog(), asyncio.Event()
 
     async def pause(seconds: float) -> None:

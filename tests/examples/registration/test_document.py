@@ -28,7 +28,7 @@ class Broken(ITool[NoArguments, str]):
 
 
 class Pauses:
-    """Pauses that a test can watch; they end when it says so."""
+    """Pauses that a test can observe and end."""
 
     def __init__(self) -> None:
         self.begun: asyncio.Queue[float] = asyncio.Queue()
@@ -60,14 +60,14 @@ class TestRoles:
     """关键角色 and 类型与职责."""
 
     async def test_name(self, revision: Revision) -> None:
-        """Name: 工具唯一标识 — a tool is called by its name in any case, and listed as it was declared."""
+        """Name: 工具唯一标识 — tool names are case-insensitive, and are listed as declared."""
         async with in_memory(Container(), revision) as client:
             replies = [await client.call(name, {"text": "hi"}) for name in ("echo", "Echo", "ECHO")]
             assert (await client.names()).count("echo") == 1
         assert [reply["result"]["content"][0]["text"] for reply in replies] == ["hi"] * 3
 
     async def test_register(self, revision: Revision) -> None:
-        """Register(ITool): 单个工具注册（同名去重） — a second tool of a name is not taken, in whatever case."""
+        """Register(ITool): 单个工具注册（同名去重） — a second tool with the same name, in any case, is not added."""
         container = make_container()
 
         class Shout(Echo):
@@ -79,7 +79,7 @@ class TestRoles:
             assert await client.names() == before
 
     async def test_register_range(self, revision: Revision) -> None:
-        """RegisterRange(IEnumerable<ITool>): 批量注册 — several tools appear at once, those that are new."""
+        """RegisterRange(IEnumerable<ITool>): 批量注册 — several tools are added at once, except existing ones."""
         container = make_container()
 
         class Again(Echo):
@@ -90,7 +90,7 @@ class TestRoles:
             assert (await client.names())[-2:] == ["again", "broken"]
 
     async def test_try_get(self, revision: Revision) -> None:
-        """TryGet(name, out tool): 按名称查询 — a tool is found in any case, or it is said that there is none."""
+        """TryGet(name, out tool): 按名称查询 — a tool is found by its name in any case; otherwise None is returned."""
         container = make_container()
         async with in_memory(container, revision) as client:
             found = await client.call("find_tool", {"name": "ECHO"})
@@ -102,7 +102,7 @@ class TestRoles:
         assert missing["result"] == {"content": [{"type": "text", "text": "没有名为 nobody 的工具"}], "isError": True}
 
     async def test_get_all(self, revision: Revision) -> None:
-        """GetAll(): 列出所有已注册工具 — what the registry holds is what is listed, in the same order."""
+        """GetAll(): 列出所有已注册工具 — all tools are listed, in the order of registration."""
         container = make_container()
         async with in_memory(container, revision) as client:
             listed = await client.names()
@@ -121,7 +121,7 @@ class TestMessages:
     """协议交互."""
 
     async def test_list(self, revision: Revision) -> None:
-        """The request of the document is answered with the tool of its example, whose schema admits nothing else."""
+        """The example request is answered with the example tool, whose schema allows no other properties."""
         async with in_memory(Container(), revision) as client:
             reply = await client.ask("tools/list", {}, id="1")
         assert (reply["jsonrpc"], reply["id"]) == ("2.0", "1")
@@ -141,7 +141,7 @@ class TestMessages:
             assert tool["inputSchema"]["type"] == "object"
 
     async def test_call(self, revision: Revision) -> None:
-        """The request of the document is answered with exactly the answer of the document."""
+        """The example request is answered exactly as in the document."""
         async with in_memory(Container(), revision) as client:
             reply = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hello"}}, id="2")
         assert reply == {"jsonrpc": "2.0", "id": "2", "result": {"content": [{"type": "text", "text": "hello"}]}}
@@ -164,7 +164,7 @@ class TestErrors:
         ids=["nothing", "no-name", "name-type", "arguments-type"],
     )
     async def test_invalid_params(self, revision: Revision, params: Any) -> None:
-        """无效参数: code = -32602（缺失 name … 或类型不匹配）, where the request itself is wrong."""
+        """无效参数: code = -32602（缺失 name … 或类型不匹配）, if the request itself is invalid."""
         async with in_memory(Container(), revision) as client:
             reply = await client.ask("tools/call", params)
         assert reply["error"]["code"] == -32602
@@ -178,7 +178,7 @@ class TestErrors:
         ids=["missing", "type"],
     )
     async def test_invalid_arguments(self, revision: Revision, params: Any, problem: str) -> None:
-        """无效参数: … arguments … 类型不匹配 is -32602 too, until the revision that wants the model to read it."""
+        """无效参数: … arguments … 类型不匹配 is -32602 too, except in revisions where the model gets a result."""
         async with in_memory(Container(), revision) as client:
             reply = await client.ask("tools/call", params)
         told = f"Invalid arguments: {problem}"
@@ -188,7 +188,7 @@ class TestErrors:
             assert reply["error"] == {"code": -32602, "message": told}
 
     async def test_exception(self, revision: Revision, caplog: pytest.LogCaptureFixture) -> None:
-        """执行异常: 需记录日志并返回错误对象 — the log has it all, the caller a reference and not a word of it."""
+        """执行异常: 需记录日志并返回错误对象 — the log has the details, the caller only a reference."""
         container = make_container()
         async with in_memory(container, revision) as client:
             container.tool_registry().register(Broken())
@@ -204,7 +204,7 @@ class TestAdvice:
     """注册与使用建议."""
 
     async def test_registered_at_start(self, revision: Revision) -> None:
-        """注册位置：应用启动时统一注册 — all tools are there before the first request."""
+        """注册位置：应用启动时统一注册 — all tools are registered before the first request."""
         async with in_memory(Container(), revision) as client:
             assert len(await client.names()) == 6
 
@@ -224,7 +224,7 @@ class TestAdvice:
                 assert name in schema["required"] or "default" in argument
 
     async def test_cancellation(self, revision: Revision) -> None:
-        """工具内部应支持 CancellationToken — a call that its client cancels ends at once and is not answered."""
+        """工具内部应支持 CancellationToken — a canceled call ends at once and gets no reply."""
         pauses = Pauses()
         async with in_memory(make_container(pause=pauses), revision) as client:
             await delay(client, "slow")
@@ -235,7 +235,7 @@ class TestAdvice:
             assert client.notices == []
 
     async def test_timeout(self, revision: Revision) -> None:
-        """必要时在 DefaultHandler 层加入超时编排 — the server ends what takes too long, and says so."""
+        """必要时在 DefaultHandler 层加入超时编排 — the server stops a call that times out, with a message."""
         pauses = Pauses()
         limits = {"tools": {"delayed_echo": {"timeout_seconds": 0.01}}}
         async with in_memory(make_container(pause=pauses), revision, limits) as client:
@@ -247,15 +247,15 @@ class TestAdvice:
 
 
 class TestExtensions:
-    """扩展方向, as far as it exists."""
+    """扩展方向, as far as it is implemented."""
 
     async def test_scan(self, revision: Revision) -> None:
-        """特性驱动注册：由扫描器自动注册 — the scan brings the tool classes and the marked function of a package."""
+        """特性驱动注册：由扫描器自动注册 — the scan registers the tool classes and the marked function of a package."""
         async with in_memory(Container(), revision) as client:
             assert (await client.names())[1:4] == ["delayed_echo", "repeat", "reverse"]
 
     async def test_schema_from_dto(self, revision: Revision) -> None:
-        """DTO → Schema 生成 — types, limits, defaults and descriptions of the model are all in the schema."""
+        """DTO → Schema 生成 — the schema has the types, constraints, defaults and descriptions of the model."""
         async with in_memory(Container(), revision) as client:
             tools = (await client.ask("tools/list"))["result"]["tools"]
         [schema] = [tool["inputSchema"] for tool in tools if tool["name"] == "repeat"]
@@ -267,7 +267,7 @@ class TestExtensions:
         assert schema["required"] == ["text", "times"]
 
     async def test_call_log(self, revision: Revision) -> None:
-        """审计日志 — every call that reaches its tool is in the log, under the name that the tool declared."""
+        """审计日志 — every call that reaches its tool is logged with the declared name."""
         log = ListCallLog()
         container = make_container(call_log=log)
         async with in_memory(container, revision) as client:
@@ -283,7 +283,7 @@ class TestExtensions:
         ]
 
     async def test_quota(self, revision: Revision) -> None:
-        """资源配额：并发限制 — a call beyond the tool's limit is refused at once, and may be tried again."""
+        """资源配额：并发限制 — a call beyond the concurrency limit is rejected and can be retried."""
         pauses = Pauses()
         async with in_memory(make_container(pause=pauses), revision) as client:
             await delay(client, "first")
@@ -298,7 +298,7 @@ class TestExtensions:
 
 
 def test_places(revision: Revision) -> None:
-    """相关实现位置 — the three parts stand where their packages say."""
+    """相关实现位置 — the three parts are in the expected packages."""
     assert inspect.getmodule(ITool) is importlib.import_module("axolotl_core.tools.tool")
     assert inspect.getmodule(ToolRegistry) is importlib.import_module("axolotl_core.registry")
     assert inspect.getmodule(DefaultHandler) is importlib.import_module("axolotl_server.handler")

@@ -1,4 +1,4 @@
-"""The server of the example, as `axolotl serve` runs it."""
+"""The example, served with `axolotl serve`."""
 
 import sys
 from typing import Any
@@ -16,7 +16,7 @@ NAMES = ["echo", "delayed_echo", "repeat", "reverse", "find_tool", "tool_names"]
 
 @pytest.mark.parametrize(("revision", "transport"), EVERYWHERE)
 async def test_served(revision: Revision, transport: str, servers: Servers) -> None:
-    """Every tool answers in every revision, on stdio and over HTTP."""
+    """Every tool works in every revision, over stdio and HTTP."""
     calls: dict[str, dict[str, Any]] = {
         "echo": {"text": "你好"},
         "delayed_echo": {"text": "later", "seconds": 0},

@@ -1,4 +1,4 @@
-"""What the tests of the three good sources share."""
+"""Fixtures of the three good sources tests."""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -14,7 +14,7 @@ from tests.support.processes import Processes
 
 @pytest.fixture(autouse=True)
 def pristine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hide the settings of whoever runs the tests."""
+    """Remove settings of the developer's environment."""
     for name in os.environ:
         if name.startswith(("AXOLOTL_", "THREE_GOOD_SOURCES_")):
             monkeypatch.delenv(name)
@@ -22,19 +22,19 @@ def pristine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def client() -> AsyncIterator[InProcessClient]:
-    """Talk to the server as it is shipped."""
+    """A client of the shipped server."""
     async with connect(Container()) as connected:
         yield connected
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    """Give a curator a desk with a key pair and a small registry that is signed."""
+    """A curator's key pair and a small signed registry."""
     return Desk(tmp_path)
 
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    """Start processes that end with the test."""
+    """Processes that end with the test."""
     with Processes() as started:
         yield started

@@ -1,4 +1,4 @@
-"""A curator's desk: a key pair, and a small registry to work on."""
+"""A curator's key pair and a small registry."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Edit: TypeAlias = Callable[[dict[str, Any]], object]
 
 
 class Desk:
-    """The files of a curator, in a directory of their own."""
+    """The files of a curator in a directory."""
 
     def __init__(self, directory: Path) -> None:
         self.registry = directory / "registry.json"
@@ -27,26 +27,26 @@ class Desk:
 
     @property
     def configuration(self) -> Configuration:
-        """What makes a server use this registry and trust this key."""
+        """A configuration with this registry and this key."""
         return Configuration(registry_file=self.registry, public_key_file=self.public_key)
 
     def write(self, edit: Edit = lambda document: None) -> None:
-        """Write the registry, changed or not; the signature stays as it was."""
+        """Write the registry, changed or not, and keep the old signature."""
         document = small_registry(self.pubkey)
         edit(document)
         self.registry.write_text(json.dumps(document), encoding="utf-8")
 
     def sign(self) -> None:
-        """Sign the registry as it is."""
+        """Sign the registry."""
         sign_registry(self.registry, self.private_key)
 
     def load(self) -> RegistryFile:
-        """Load the registry as a server does."""
+        """Load the registry like a server does."""
         return load_registry(self.configuration)
 
 
 def small_registry(pubkey: str | None) -> dict[str, Any]:
-    """Make a registry that keeps all rules."""
+    """Create a valid registry."""
     return {
         "version": "0.1.0",
         "updated": "2026-01-02",
@@ -57,7 +57,7 @@ def small_registry(pubkey: str | None) -> dict[str, Any]:
 
 
 def category(slug: str, keyword: str) -> dict[str, Any]:
-    """Make a category with three sources."""
+    """Create a category with three sources."""
     return {
         "slug": slug,
         "name": slug.title(),
@@ -69,7 +69,7 @@ def category(slug: str, keyword: str) -> dict[str, Any]:
 
 
 def source(rank: int, keyword: str) -> dict[str, Any]:
-    """Make a source."""
+    """Create a source."""
     return {
         "rank": rank,
         "name": f"{keyword.title()} {rank}",

@@ -1,4 +1,4 @@
-"""A client that begins with a handshake, as all did before the stateless revision."""
+"""A client that uses the handshake."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -12,14 +12,13 @@ from axolotl_server.transports.stream_exchange import MemoryTransport
 
 
 class Session:
-    """A connection in one revision; replies are what came over the wire."""
+    """A connection in one revision that returns raw replies."""
 
     def __init__(self, transport: MemoryTransport, revision: Revision) -> None:
         self._transport = transport
         self.revision = revision
 
     async def initialize(self) -> None:
-        """Shake hands."""
         client = {"name": "test", "version": "1"}
         params = {"protocolVersion": self.revision.name, "capabilities": {}, "clientInfo": client}
         reply = await self.request("initialize", params)
@@ -27,17 +26,17 @@ class Session:
         self._send({"method": "notifications/initialized"})
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and give the whole reply."""
+        """Send a request and return the whole reply."""
         self._send({"id": 1, "method": method, "params": params or {}})
         return json.loads(await self._transport.receive())
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        """Call a tool and give the result."""
+        """Call a tool and return the result."""
         params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
         return (await self.request("tools/call", params))["result"]
 
     async def refused(self, name: str, arguments: Mapping[str, Any] | None = None) -> Any:
-        """Call a tool and give the error."""
+        """Call a tool and return the error."""
         params = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
         return (await self.request("tools/call", params))["error"]
 
@@ -47,7 +46,7 @@ class Session:
 
 @asynccontextmanager
 async def open_session(revision: Revision, **settings: Any) -> AsyncIterator[Session]:
-    """Start the server as it is shipped, but for some settings, and shake hands with it."""
+    """Start the shipped server, with some settings changed, and perform the handshake."""
     async with ServerHost(Container(), flags=settings) as host:
         transport = MemoryTransport(host.handler)
         try:

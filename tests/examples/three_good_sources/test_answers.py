@@ -1,4 +1,4 @@
-"""The texts of the answers, letter by letter."""
+"""The exact texts of the results."""
 
 import re
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ MARKDOWN = re.compile(r"`|\*\*|__|\]\(|^#", re.MULTILINE)
 
 @pytest.fixture
 async def at_desk(desk: Desk) -> AsyncIterator[InProcessClient]:
-    """Talk to a server with the registry on the desk."""
+    """Connect to a server with the curator's registry."""
     async with connect(serving(desk.configuration)) as connected:
         yield connected
 
@@ -32,7 +32,7 @@ def serving(configuration: Configuration) -> Any:
 
 
 async def test_get_sources(at_desk: InProcessClient, desk: Desk) -> None:
-    """A category is shown with its sources in the order of their rank."""
+    """A category is shown with its sources in the order of their ranks."""
     outcome = await at_desk.call("get_sources", {"query": "tea"})
     assert outcome.text == (
         "Category: Tea-Brewing\n"
@@ -62,7 +62,7 @@ async def test_get_sources(at_desk: InProcessClient, desk: Desk) -> None:
 
 
 async def test_no_match(at_desk: InProcessClient) -> None:
-    """What is closest is named with its score, and everything else with it."""
+    """If nothing matches, the error names the closest category, its score and all categories."""
     outcome = await at_desk.call("get_sources", {"query": "make lemonade"})
     assert outcome.is_error
     assert outcome.text == (
@@ -72,7 +72,7 @@ async def test_no_match(at_desk: InProcessClient) -> None:
 
 
 async def test_stop_words(at_desk: InProcessClient) -> None:
-    """A question of common words gets an answer of its own."""
+    """A query of only stop words has its own message."""
     outcome = await at_desk.call("get_sources", {"query": "What is the best?"})
     assert outcome.is_error
     assert outcome.text == (
@@ -81,7 +81,7 @@ async def test_stop_words(at_desk: InProcessClient) -> None:
 
 
 async def test_list_categories(at_desk: InProcessClient) -> None:
-    """Categories are listed in the order of their slugs, with the tags that the slugs are made of."""
+    """Categories are sorted by slug and have the words of the slug as tags."""
     assert (await at_desk.call("list_categories")).text == (
         "Categories (2):\n"
         "\n"
@@ -95,7 +95,7 @@ async def test_list_categories(at_desk: InProcessClient) -> None:
 
 
 async def test_get_provenance(at_desk: InProcessClient, desk: Desk) -> None:
-    """The answer holds all that a verification needs."""
+    """The provenance contains everything needed for verification."""
     file = load_registry(desk.configuration)
     assert (await at_desk.call("get_provenance")).text == (
         "Curator: Ada\n"
@@ -118,7 +118,7 @@ async def test_get_provenance(at_desk: InProcessClient, desk: Desk) -> None:
 
 
 async def test_unsigned(desk: Desk) -> None:
-    """Where no key is trusted, a registry without one is served, and nothing is claimed about it."""
+    """Without a trusted key, an unsigned registry is served, and the provenance makes no claims."""
     desk.write(lambda document: document["curator"].update(pubkey=None))
     desk.signature.unlink()
     unsigned = desk.configuration.model_copy(update={"public_key_file": None})
@@ -143,7 +143,7 @@ async def test_no_endorsements(at_desk: InProcessClient) -> None:
 
 
 async def test_endorsements(desk: Desk) -> None:
-    """Whoever endorses the registry is listed, and counted in its provenance."""
+    """Endorsements are listed, and counted in the provenance."""
     endorsement = {"name": "Grace", "pubkey": desk.pubkey, "why": "She tastes before she writes."}
     desk.write(lambda document: document.update(endorsements=[endorsement]))
     desk.sign()
@@ -155,7 +155,7 @@ async def test_endorsements(desk: Desk) -> None:
 
 
 async def test_plain_text(client: InProcessClient) -> None:
-    """No answer of the shipped registry holds Markdown."""
+    """No result of the shipped registry contains Markdown."""
     categories = Container().sources().categories
     queries = [{"query": category.query_patterns[0]} for category in categories]
     answers = [await client.call("get_sources", query) for query in queries]
@@ -164,20 +164,19 @@ async def test_plain_text(client: InProcessClient) -> None:
 
 
 class Obliging(IMatcher):
-    """Finds whatever it was made for, and remembers how it was asked."""
+    """A matcher that returns a fixed category and records its arguments."""
 
     def __init__(self, category: Category) -> None:
         self.category = category
         self.thresholds: list[float] = []
 
     def match(self, query: str, threshold: float) -> Match:
-        """Agree."""
         self.thresholds.append(threshold)
         return Match(self.category, 1.0)
 
 
 async def test_services_are_injected(desk: Desk) -> None:
-    """The matcher and the default threshold come from the container; a call's own threshold beats it, also 0."""
+    """The container injects the matcher and the default threshold; a call's threshold overrides it, even 0."""
     container = serving(desk.configuration.model_copy(update={"threshold": 0.7}))
     matcher = Obliging(container.sources().categories[0])
     container.matcher.override(providers.Object(matcher))

@@ -1,4 +1,4 @@
-"""`python -m axolotl_examples.three_good_sources`, in processes of its own."""
+"""The command line `python -m axolotl_examples.three_good_sources`."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ from tests.support.commands import ROOT
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     stdout: str
@@ -23,7 +23,7 @@ class Ended:
 
 
 def run(*words: str, directory: Path = ROOT) -> Ended:
-    """Run a command in a process of its own."""
+    """Run a command in a separate process."""
     command = [sys.executable, "-m", "axolotl_examples.three_good_sources", *words]
     done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False, timeout=30)
     return Ended(done.returncode, done.stdout, done.stderr)
@@ -46,19 +46,18 @@ class CommandLine:
 
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> CommandLine:
-    """Run commands in this process."""
     return CommandLine(monkeypatch, capsys)
 
 
 def test_shipped_registry() -> None:
-    """The registry of the package is what its curator signed."""
+    """The shipped registry has a valid signature."""
     ended = run("verify")
     assert (ended.code, ended.stderr) == (0, "")
     assert ended.stdout.startswith("registry.json: as John Turner signed it\nPublic Key: ")
 
 
-def test_life_of_a_curator(cli: CommandLine, tmp_path: Path) -> None:
-    """A new curator makes a key pair, signs a registry and has it verified; a change is found."""
+def test_keygen_sign_and_verify(cli: CommandLine, tmp_path: Path) -> None:
+    """A curator creates a key pair and signs and verifies a registry; a later change is detected."""
     made = run("keygen", directory=tmp_path)
     pubkey = (tmp_path / "curator.key.pub").read_text(encoding="ascii").strip()
     assert (made.code, made.stdout.count(pubkey)) == (0, 1)
@@ -82,14 +81,14 @@ def test_life_of_a_curator(cli: CommandLine, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permissions")
 def test_private_key_is_private(cli: CommandLine, tmp_path: Path) -> None:
-    """Only its owner may read a private key."""
+    """Only its owner can read a private key."""
     assert cli("keygen", "--key", tmp_path / "my.key").code == 0
     assert (tmp_path / "my.key").stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("taken", ["my.key", "my.key.pub"])
 def test_keys_are_not_overwritten(cli: CommandLine, tmp_path: Path, taken: str) -> None:
-    """A key that is there stays, and no half of a new pair is left beside it."""
+    """An existing key is not overwritten, and no partial key pair is left over."""
     (tmp_path / taken).write_text("precious", encoding="ascii")
     ended = cli("keygen", "--key", tmp_path / "my.key")
     assert ended == Ended(2, "", "Error: my.key or my.key.pub is there already, and a key is not overwritten\n")
@@ -98,14 +97,14 @@ def test_keys_are_not_overwritten(cli: CommandLine, tmp_path: Path, taken: str) 
 
 
 def test_nowhere_to_write(cli: CommandLine, tmp_path: Path) -> None:
-    """A directory that is not there is told."""
+    """A missing directory is reported."""
     ended = cli("keygen", "--key", tmp_path / "absent" / "my.key")
     assert ended == Ended(2, "", "Error: my.key: cannot be written: No such file or directory\n")
 
 
 @pytest.mark.parametrize("name", ["registry", "signature", "public_key"])
 def test_tampering(cli: CommandLine, desk: Desk, name: str) -> None:
-    """Whatever is touched, the exit code says so and the text names the file."""
+    """Any change is reported with the name of the file and a nonzero exit code."""
     path: Path = getattr(desk, name)
     text = path.read_text(encoding="ascii")
     path.write_text(text.replace(text[2], "y" if text[2] != "y" else "b", 1), encoding="ascii")
@@ -115,12 +114,12 @@ def test_tampering(cli: CommandLine, desk: Desk, name: str) -> None:
 
 
 def test_foreign_registry(cli: CommandLine, desk: Desk) -> None:
-    """A registry that the curator of the package did not sign is refused by default."""
+    """By default, a registry that another curator signed is rejected."""
     assert cli("verify", desk.registry).code == 1
 
 
-def test_settings_are_heard(cli: CommandLine, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the server would serve is what is verified."""
+def test_settings_are_used(cli: CommandLine, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`verify` uses the settings of the server."""
     monkeypatch.setenv("THREE_GOOD_SOURCES_REGISTRY_FILE", str(desk.registry))
     monkeypatch.setenv("THREE_GOOD_SOURCES_PUBLIC_KEY_FILE", str(desk.public_key))
     ended = cli("verify")
@@ -129,7 +128,7 @@ def test_settings_are_heard(cli: CommandLine, desk: Desk, monkeypatch: pytest.Mo
 
 
 def test_unsigned(cli: CommandLine, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nobody is trusted, the text does not pretend otherwise."""
+    """Without a trusted key, the output says that the registry is not verified."""
     desk.write(lambda document: document["curator"].update(pubkey=None))
     monkeypatch.setenv("THREE_GOOD_SOURCES_PUBLIC_KEY_FILE", "")
     ended = cli("verify", desk.registry)
@@ -145,7 +144,7 @@ def test_unsigned(cli: CommandLine, desk: Desk, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_wrong_private_key(cli: CommandLine, desk: Desk, content: bytes | None, finding: str) -> None:
-    """What is no private key signs nothing, and the old signature stays."""
+    """An invalid private key signs nothing, and the old signature is kept."""
     key = desk.private_key.with_name("my.key")
     if content is not None:
         key.write_bytes(content)
@@ -155,7 +154,7 @@ def test_wrong_private_key(cli: CommandLine, desk: Desk, content: bytes | None, 
 
 
 def test_broken_registry_is_not_signed(cli: CommandLine, desk: Desk) -> None:
-    """A registry that would not be served is not signed; all findings are told."""
+    """An invalid registry is not signed, and all problems are reported."""
     desk.write(lambda document: document.update(version="one", colour="red"))
     desk.signature.unlink()
     ended = cli("sign", "--key", desk.private_key, desk.registry)
@@ -167,6 +166,6 @@ def test_broken_registry_is_not_signed(cli: CommandLine, desk: Desk) -> None:
 
 
 def test_no_command(cli: CommandLine) -> None:
-    """Without a command, the commands are shown."""
+    """Without a command, the help is shown."""
     ended = cli()
     assert all(name in ended.stdout for name in ("verify", "sign", "keygen"))

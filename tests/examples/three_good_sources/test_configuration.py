@@ -1,4 +1,4 @@
-"""What an operator can set in the environment."""
+"""Settings in environment variables."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from axolotl_examples.three_good_sources.configuration import Configuration
 
 
 def test_defaults() -> None:
-    """Without a word, the registry of the package is served and its curator trusted."""
+    """By default, the shipped registry and its curator's key are used."""
     configuration = Configuration.from_environment({"PATH": "/bin"})
     assert (configuration.threshold, configuration.keyword_weight) == (0.4, 0.25)
     assert configuration.registry_file.name == "registry.json"
@@ -18,7 +18,7 @@ def test_defaults() -> None:
 
 
 def test_environment() -> None:
-    """Every setting can be given; an empty key trusts nobody."""
+    """Every setting can be changed; an empty key disables verification."""
     configuration = Configuration.from_environment(
         {
             "THREE_GOOD_SOURCES_REGISTRY_FILE": "mine.json",
@@ -44,7 +44,7 @@ def test_environment() -> None:
     ],
 )
 def test_wrong_values(name: str, value: str, finding: str) -> None:
-    """A wrong value and an unknown name are told with the variable."""
+    """An invalid value or an unknown name is reported with the variable."""
     with pytest.raises(ConfigurationError) as refused:
         Configuration.from_environment({f"THREE_GOOD_SOURCES_{name}": value})
     [found] = refused.value.findings
@@ -52,6 +52,6 @@ def test_wrong_values(name: str, value: str, finding: str) -> None:
 
 
 def test_container_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment is read when the container is asked, not when it is imported."""
+    """The environment is read when the container creates its settings, not on import."""
     monkeypatch.setenv("THREE_GOOD_SOURCES_THRESHOLD", "0.6")
     assert Container().configuration().threshold == 0.6

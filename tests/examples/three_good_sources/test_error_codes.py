@@ -1,4 +1,4 @@
-"""What a client is told about a wrong request, in every revision."""
+"""Responses to invalid requests, by revision."""
 
 from typing import Any
 
@@ -23,12 +23,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("get_provenance", {"extra": 1}, "extra"),
     ("get_endorsements", {"extra": 1}, "extra"),
 ]
-"""A tool, arguments that it does not take, and the one that the answer must name."""
+"""A tool, invalid arguments, and the argument that the error must name."""
 
 
 @pytest.mark.parametrize("revision", EARLIER, ids=lambda revision: revision.name)
 async def test_earlier_revisions(revision: Revision) -> None:
-    """Wrong arguments are a JSON-RPC error that names them."""
+    """Invalid arguments are a JSON-RPC error that names them."""
     async with open_session(revision) as session:
         for tool, arguments, named in WRONG:
             error = await session.refused(tool, arguments)
@@ -37,7 +37,7 @@ async def test_earlier_revisions(revision: Revision) -> None:
 
 
 async def test_latest_handshake() -> None:
-    """From this revision on, wrong arguments are a result that a model can read."""
+    """Since 2025-11-25, invalid arguments are a result for the model."""
     async with open_session(LATEST_HANDSHAKE_REVISION) as session:
         for tool, arguments, named in WRONG:
             result = await session.call(tool, arguments)
@@ -47,13 +47,13 @@ async def test_latest_handshake() -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS, ids=lambda revision: revision.name)
 async def test_setting(revision: Revision) -> None:
-    """An operator can have the JSON-RPC error everywhere."""
+    """A setting selects the JSON-RPC error for all revisions."""
     async with open_session(revision, protocol={"invalid_arguments": "error"}) as session:
         assert (await session.refused("get_sources", {}))["code"] == codes.INVALID_PARAMS
 
 
 async def test_stateless(client: InProcessClient) -> None:
-    """In the stateless revision, an unknown tool is a wrong parameter, and wrong arguments are a result."""
+    """In 2026-07-28, an unknown tool is an error for invalid params, and invalid arguments are a result."""
     with pytest.raises(RemoteError) as refused:
         await client.call("unknown_tool")
     assert refused.value.code == codes.INVALID_PARAMS

@@ -1,4 +1,4 @@
-"""Keys and signatures as text."""
+"""The text format of keys and signatures."""
 
 import contextlib
 
@@ -11,7 +11,7 @@ from axolotl_examples.three_good_sources.keys import PublicKey, Signature
 
 @given(st.binary(min_size=32, max_size=32))
 def test_key_round_trip(raw: bytes) -> None:
-    """Every key has one text of 52 characters, and the text gives the key back."""
+    """Every key has one text of 52 characters, which can be parsed back."""
     text = str(PublicKey(raw))
     assert len(text) == 52
     assert PublicKey.parse(text) == PublicKey(raw)
@@ -32,26 +32,26 @@ def test_alphabet(raw: bytes, text: str) -> None:
 
 @given(st.text(max_size=60) | st.text(alphabet="ybndrfg8ejkmcpqxot1uwisza345h769", min_size=52, max_size=52))
 def test_any_text(text: str) -> None:
-    """A text is a key in its one form, or it is refused."""
+    """Any text is either a key in its only valid form, or rejected."""
     with contextlib.suppress(ValueError):
         assert str(PublicKey.parse(text)) == text
 
 
 @given(st.binary(min_size=64, max_size=64))
 def test_signature_round_trip(raw: bytes) -> None:
-    """Every signature has one text, and the text gives the signature back."""
+    """Every signature has one text, which can be parsed back."""
     assert Signature.parse(str(Signature(raw))) == Signature(raw)
 
 
 @given(st.text(max_size=100))
 def test_any_signature(text: str) -> None:
-    """A text that is no signature is refused."""
+    """A text that is not a signature is rejected."""
     with pytest.raises(ValueError, match="must be an Ed25519 signature"):
         Signature.parse(text)
 
 
 def test_unused_bits() -> None:
-    """The bits that the last character does not need must be zero."""
+    """The unused bits of the last character must be zero."""
     with pytest.raises(ValueError, match="PKARR"):
         PublicKey.parse("y" * 51 + "b")
     with pytest.raises(ValueError, match="Ed25519"):

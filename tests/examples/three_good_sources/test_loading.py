@@ -1,4 +1,4 @@
-"""What keeps a registry from being served, and how it is told."""
+"""Validation of registries."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,7 @@ HTTPS = "must be an https URL with a public host, without port and credentials"
 
 
 def put(place: str, value: Any) -> Edit:
-    """Put a value at a place such as `categories[1].slug`, or take away what is there."""
+    """Set or delete the value at a path such as `categories[1].slug`."""
     *way, last = (int(step) if step.isdigit() else step for step in re.findall(r"\w+", place))
 
     def edit(document: Any) -> None:
@@ -106,7 +106,7 @@ BAD_FILES = [
 
 @pytest.mark.parametrize(("place", "value", "problem"), BAD)
 def test_bad_content(desk: Desk, place: str, value: Any, problem: str) -> None:
-    """What breaks a rule is named with its place."""
+    """A violated rule is reported with its path."""
     desk.write(put(place, value))
     with pytest.raises(ConfigurationError) as refused:
         parse_registry("registry.json", desk.registry.read_bytes())
@@ -116,7 +116,7 @@ def test_bad_content(desk: Desk, place: str, value: Any, problem: str) -> None:
 
 @pytest.mark.parametrize("url", BAD_URLS)
 def test_bad_urls(desk: Desk, url: str) -> None:
-    """Only an https URL with a public host is one."""
+    """Only https URLs with a public host are valid."""
     desk.write(put("categories[1].sources[1].url", url))
     with pytest.raises(ConfigurationError) as refused:
         parse_registry("registry.json", desk.registry.read_bytes())
@@ -125,7 +125,7 @@ def test_bad_urls(desk: Desk, url: str) -> None:
 
 @pytest.mark.parametrize(("content", "finding"), BAD_FILES)
 def test_bad_files(content: bytes, finding: str) -> None:
-    """What is no registry at all is told in one line."""
+    """A file that is not a registry is reported in one line."""
     with pytest.raises(ConfigurationError) as refused:
         parse_registry("registry.json", content)
     [found] = refused.value.findings
@@ -133,7 +133,7 @@ def test_bad_files(content: bytes, finding: str) -> None:
 
 
 def test_all_findings_at_once(desk: Desk) -> None:
-    """Everything that is wrong is told, not only the first."""
+    """All problems are reported at once."""
 
     def edit(document: dict[str, Any]) -> None:
         document["categories"] += [category("tea-brewing", "tea"), category("milk-frothing", "milk")]
@@ -150,7 +150,7 @@ def test_all_findings_at_once(desk: Desk) -> None:
 
 @pytest.mark.parametrize("missing", ["registry", "public_key"])
 def test_missing_files(desk: Desk, missing: str) -> None:
-    """A file that is not there is named."""
+    """A missing file is named."""
     path: Path = getattr(desk, missing)
     path.unlink()
     with pytest.raises(ConfigurationError, match=rf"^{path.name}: cannot be read: No such file or directory$"):
@@ -158,7 +158,7 @@ def test_missing_files(desk: Desk, missing: str) -> None:
 
 
 def test_good_registry(desk: Desk) -> None:
-    """What keeps all rules and is signed is loaded, with what vouches for it."""
+    """A valid, signed registry is loaded with its digest and signature."""
     file = desk.load()
     assert [category.slug for category in file.registry.categories] == ["tea-brewing", "coffee-roasting"]
     assert [category.slug for category in file.registry.by_slug] == ["coffee-roasting", "tea-brewing"]
@@ -167,13 +167,13 @@ def test_good_registry(desk: Desk) -> None:
 
 
 def test_unsigned_registry_must_not_name_a_key(desk: Desk) -> None:
-    """Without a trusted key, a registry cannot pretend to have one."""
+    """Without a trusted key, a registry must not name one."""
     with pytest.raises(UntrustedRegistry, match=r"curator\.pubkey"):
         load_registry(desk.configuration.model_copy(update={"public_key_file": None}))
 
 
 async def test_server_does_not_start(desk: Desk) -> None:
-    """The server refuses to start with the findings, and with nothing else."""
+    """The server does not start, and reports the problems."""
     desk.write(put("categories[0].sources[1].url", "http://example.org/"))
     unsigned = desk.configuration.model_copy(update={"public_key_file": None})
     container: Any = Container()

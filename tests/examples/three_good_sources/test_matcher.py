@@ -1,4 +1,4 @@
-"""Which category a question finds."""
+"""Matching of queries to categories."""
 
 import contextlib
 import random
@@ -33,7 +33,7 @@ some_examples = settings(max_examples=30)
 
 
 def closest(matcher: FuzzyMatcher, query: str) -> Match:
-    """Give the closest category, close enough or not."""
+    """Return the closest category, regardless of the threshold."""
     try:
         return matcher.match(query, 0.0)
     except BelowThreshold as error:
@@ -50,14 +50,14 @@ def found(query: str, threshold: float) -> str | None:
 @some_examples
 @given(QUESTIONS, SHARES)
 def test_score_is_a_share(words: list[str], keyword_weight: float) -> None:
-    """A score is never below 0 and never above 1, whatever keywords weigh."""
+    """A score is between 0 and 1 for any keyword weight."""
     assert 0 <= closest(FuzzyMatcher(REGISTRY, keyword_weight), " ".join(words)).score <= 1
 
 
 @some_examples
 @given(st.text(max_size=300), SHARES)
 def test_any_text(query: str, threshold: float) -> None:
-    """Any text finds a category that reaches the threshold, or nothing; nothing else happens."""
+    """Any text either matches a category with at least the threshold, or raises a MatchError."""
     with contextlib.suppress(MatchError):
         assert threshold <= MATCHER.match(query, threshold).score <= 1
 
@@ -65,7 +65,7 @@ def test_any_text(query: str, threshold: float) -> None:
 @some_examples
 @given(QUESTIONS, st.randoms(use_true_random=False))
 def test_order_of_words(words: list[str], chance: random.Random) -> None:
-    """The order of the words does not matter, nor does saying one twice."""
+    """Word order and repetition do not matter."""
     shuffled = chance.sample(words, len(words)) + words[:1]
     assert closest(MATCHER, " ".join(shuffled)) == closest(MATCHER, " ".join(words))
 
@@ -73,7 +73,7 @@ def test_order_of_words(words: list[str], chance: random.Random) -> None:
 @some_examples
 @given(QUESTIONS, st.permutations(REGISTRY.categories))
 def test_order_of_categories(words: list[str], categories: list[Category]) -> None:
-    """The order of the categories does not matter, not even where scores are equal."""
+    """The order of the categories does not matter, not even for equal scores."""
     shuffled = FuzzyMatcher(REGISTRY.model_copy(update={"categories": tuple(categories)}), keyword_weight=0.25)
     assert closest(shuffled, " ".join(words)) == closest(MATCHER, " ".join(words))
 
@@ -81,7 +81,7 @@ def test_order_of_categories(words: list[str], categories: list[Category]) -> No
 @some_examples
 @given(QUESTIONS, SHARES, SHARES)
 def test_threshold_is_monotonic(words: list[str], one: float, other: float) -> None:
-    """What a high threshold finds, a lower one finds too; a higher one finds the same or nothing."""
+    """A match stays the same with any lower threshold; a higher one gives the same match or none."""
     low, high = sorted((one, other))
     query = " ".join(words)
     assert found(query, high) in (None, found(query, low))
@@ -90,14 +90,14 @@ def test_threshold_is_monotonic(words: list[str], one: float, other: float) -> N
 @some_examples
 @given(QUESTIONS)
 def test_form_does_not_matter(words: list[str]) -> None:
-    """Case, accents and punctuation make no difference."""
+    """Case, accents and punctuation do not matter."""
     accented = "¿" + ", ".join(word.upper().replace("E", "É") for word in words) + "?!"
     assert closest(MATCHER, accented) == closest(MATCHER, " ".join(words))
 
 
 @pytest.mark.parametrize("category", REGISTRY.categories, ids=lambda category: category.slug)
 def test_patterns_find_their_category(category: Category) -> None:
-    """Each query pattern finds its own category, and cannot be beaten."""
+    """Each query pattern matches its own category with the highest score."""
     for pattern in category.query_patterns:
         assert closest(MATCHER, pattern) == Match(category, 1.0)
 
@@ -123,7 +123,7 @@ def test_patterns_find_their_category(category: Category) -> None:
     ],
 )
 def test_questions(query: str, slug: str) -> None:
-    """Questions as people ask them find their category."""
+    """Natural questions match the expected category."""
     assert found(query, 0.4) == slug
 
 
@@ -139,12 +139,12 @@ def test_questions(query: str, slug: str) -> None:
     ],
 )
 def test_other_questions(query: str) -> None:
-    """A question about something else finds nothing, though it shares a common word or looks alike."""
+    """Unrelated questions match nothing, even with a common or similar word."""
     assert found(query, 0.4) is None
 
 
 def test_nothing_in_common() -> None:
-    """What has nothing in common is no match, however low the threshold."""
+    """Without a common word there is no match, even with a threshold of 0."""
     with pytest.raises(BelowThreshold) as missed:
         MATCHER.match("quantum physics", 0.0)
     assert missed.value.closest.score == 0
@@ -152,19 +152,19 @@ def test_nothing_in_common() -> None:
 
 @pytest.mark.parametrize("query", ["", " \n", "…", "_", "🦀"])
 def test_empty(query: str) -> None:
-    """A question without words is empty."""
+    """A query without words is empty."""
     with pytest.raises(EmptyQuery):
         MATCHER.match(query, 0.4)
 
 
 @pytest.mark.parametrize("query", ["the", "What is the best?", "CAN YOU show me some good sources"])
 def test_stop_words(query: str) -> None:
-    """A question of stop words is told from an empty one."""
+    """A query of only stop words has its own error."""
     with pytest.raises(QueryAllStopWords):
         MATCHER.match(query, 0.4)
 
 
 @pytest.mark.parametrize(("weight", "score"), [(0.0, 0.8), (0.25, 0.85), (1.0, 1.0)])
 def test_keywords(weight: float, score: float) -> None:
-    """A keyword lifts the score of its category by its weight."""
+    """A keyword raises the score by its weight."""
     assert FuzzyMatcher(REGISTRY, weight).match("rust", 0.4).score == pytest.approx(score)

@@ -1,4 +1,4 @@
-"""The registry as it is shipped."""
+"""The shipped registry."""
 
 from pathlib import Path
 
@@ -11,25 +11,25 @@ REGISTRY: Registry = Container().sources()
 
 
 def test_ten_categories() -> None:
-    """There are ten categories with three sources each, and no source twice."""
+    """There are ten categories with three sources each, and no source is repeated."""
     assert len(REGISTRY.categories) == 10
     urls = [source.url for category in REGISTRY.categories for source in category.sources]
     assert len(urls) == len(set(urls)) == 30
 
 
 def test_categories_are_in_order() -> None:
-    """The file keeps the order of the slugs, so that a change is easy to review."""
+    """Categories are sorted by slug, so that changes are easy to review."""
     assert REGISTRY.categories == REGISTRY.by_slug
 
 
 def test_curator() -> None:
-    """The curator is named with the key that the package trusts."""
+    """The curator's key is the one that the package trusts."""
     assert REGISTRY.curator.name == "John Turner"
     assert REGISTRY.curator.pubkey == (DIRECTORY / "curator.pub").read_text(encoding="ascii").strip()
 
 
 def test_no_private_key() -> None:
-    """The package holds the curator's public key only."""
+    """The package contains only the public key."""
     texts = [file.read_bytes() for file in DIRECTORY.rglob("*") if file.is_file() and file.suffix != ".pyc"]
     assert texts
     assert not any(b"PRIVATE " + b"KEY" in text for text in texts)

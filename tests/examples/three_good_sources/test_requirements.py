@@ -44,7 +44,7 @@ async def test_tools_list_returns_four_tools(session: Session) -> None:
 
 
 async def test_tools_list_has_input_schemas(session: Session) -> None:
-    """Every tool has a schema of an object that admits nothing unknown."""
+    """Every input schema is an object that allows no unknown properties."""
     tools = (await session.request("tools/list"))["result"]["tools"]
     schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
     assert all(schema["type"] == "object" for schema in schemas.values())
@@ -55,7 +55,7 @@ async def test_tools_list_has_input_schemas(session: Session) -> None:
 
 
 async def test_get_sources_success(session: Session) -> None:
-    """A question finds its category and three sources."""
+    """A query returns its category and three sources."""
     result = await session.call("get_sources", {"query": "learn rust"})
     text = text_of(result)
     assert not is_error(result)
@@ -65,7 +65,7 @@ async def test_get_sources_success(session: Session) -> None:
 
 
 async def test_get_sources_includes_registry_metadata(session: Session) -> None:
-    """The answer says which version of the registry it comes from, and whose it is."""
+    """The result includes the version and the curator of the registry."""
     registry = Container().sources()
     text = text_of(await session.call("get_sources", {"query": "learn rust"}))
     assert f"Registry Version: {registry.version}\n" in text
@@ -74,7 +74,7 @@ async def test_get_sources_includes_registry_metadata(session: Session) -> None:
 
 @pytest.mark.parametrize("query", ["quantum physics", "quantum physics supercollider"])
 async def test_get_sources_no_match(session: Session, query: str) -> None:
-    """A question about something else is an error that lists what there is."""
+    """An unrelated query is an error that lists the categories."""
     result = await session.call("get_sources", {"query": query})
     text = text_of(result)
     assert is_error(result)
@@ -84,7 +84,7 @@ async def test_get_sources_no_match(session: Session, query: str) -> None:
 
 @pytest.mark.parametrize("query", ["", "   ", "?!"])
 async def test_get_sources_empty_query(session: Session, query: str) -> None:
-    """A question without words is an error that says what to give."""
+    """An empty query is an error with an explanation."""
     result = await session.call("get_sources", {"query": query})
     assert is_error(result)
     assert text_of(result) == (
@@ -93,14 +93,14 @@ async def test_get_sources_empty_query(session: Session, query: str) -> None:
 
 
 async def test_get_sources_custom_threshold(session: Session) -> None:
-    """A threshold of the call's own is used instead of the default."""
+    """A call can set its own threshold."""
     result = await session.call("get_sources", {"query": "learn rust", "threshold": 0.9})
     assert is_error(result)
     assert "Closest match: rust-learning (score: 0.8" in text_of(result)
 
 
 async def test_list_categories_returns_all(session: Session) -> None:
-    """All ten categories are listed, with slug and name."""
+    """All ten categories are listed with slug and name."""
     result = await session.call("list_categories", {})
     text = text_of(result)
     categories = Container().sources().categories
@@ -111,7 +111,7 @@ async def test_list_categories_returns_all(session: Session) -> None:
 
 
 async def test_get_provenance_returns_curator(session: Session) -> None:
-    """The curator and the version are named."""
+    """The provenance names the curator and the version."""
     result = await session.call("get_provenance")
     assert not is_error(result)
     assert text_of(result).startswith("Curator: John Turner\n")
@@ -119,20 +119,20 @@ async def test_get_provenance_returns_curator(session: Session) -> None:
 
 
 async def test_get_endorsements_empty_v1(session: Session) -> None:
-    """Nobody endorses the registry yet, and the answer says so."""
+    """There are no endorsements yet, and the result says so."""
     result = await session.call("get_endorsements")
     assert not is_error(result)
     assert text_of(result).startswith("Endorsements: 0\n\nThis registry does not yet have any endorsements.")
 
 
 async def test_unknown_tool_returns_error(session: Session) -> None:
-    """A tool that is not there is a method that is not there."""
+    """An unknown tool is an unknown method."""
     assert (await session.refused("unknown_tool", {}))["code"] == codes.METHOD_NOT_FOUND
 
 
 @in_revisions_with_error_codes
 async def test_invalid_tool_params(session: Session) -> None:
-    """An argument that no tool takes is refused."""
+    """An unknown argument is rejected."""
     error = await session.refused("get_sources", {"query": "learn rust", "limit": 5})
     assert error["code"] == codes.INVALID_PARAMS
     assert "limit" in error["message"]
@@ -141,7 +141,7 @@ async def test_invalid_tool_params(session: Session) -> None:
 @in_revisions_with_error_codes
 @pytest.mark.parametrize("arguments", [None, {}])
 async def test_get_sources_missing_query(session: Session, arguments: dict[str, Any] | None) -> None:
-    """A question is required."""
+    """A query is required."""
     error = await session.refused("get_sources", arguments)
     assert error["code"] == codes.INVALID_PARAMS
     assert "query" in error["message"]

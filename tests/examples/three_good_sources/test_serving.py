@@ -1,4 +1,4 @@
-"""The server in real processes, over both transports."""
+"""The server in a separate process, over both transports."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ TARGET = "axolotl_examples.three_good_sources:Container"
 
 
 def test_stdio(processes: Processes) -> None:
-    """A client that starts the server gets its sources."""
+    """A client that starts the server over stdio gets its sources."""
     server = processes.start("serve", TARGET)
     server.shake_hands()
     assert len(server.ask("tools/list")["tools"]) == 4
@@ -25,7 +25,7 @@ def test_stdio(processes: Processes) -> None:
 
 
 def test_http(processes: Processes) -> None:
-    """A client that knows the address gets its sources, and an error where there are none."""
+    """A client over HTTP gets its sources, or an error if nothing matches."""
     server = processes.start("serve", TARGET, "--transport", "http", "--port", "0")
     found = re.search(r"http://\S+/mcp", server.read_until(READY))
     assert found is not None
@@ -34,7 +34,7 @@ def test_http(processes: Processes) -> None:
 
 
 def test_tampered_registry(processes: Processes, desk: Desk) -> None:
-    """A server with a registry that was touched does not start, and says why in one line."""
+    """A server with a modified registry does not start, and reports the reason in one line."""
     desk.write(lambda document: document["curator"].update(name="Eve"))
     code, stdout, stderr = processes.run(
         "serve",
@@ -48,7 +48,7 @@ def test_tampered_registry(processes: Processes, desk: Desk) -> None:
 
 
 def call(url: str, **arguments: Any) -> Any:
-    """Call get_sources in the stateless revision."""
+    """Call get_sources in revision 2026-07-28."""
     version = LATEST_STATELESS_REVISION.name
     meta = {PROTOCOL_VERSION_KEY: version, CLIENT_CAPABILITIES_KEY: {}}
     params = {"name": "get_sources", "arguments": arguments, "_meta": meta}
@@ -63,5 +63,5 @@ def call(url: str, **arguments: Any) -> Any:
 
 
 def text_of(result: Any) -> str:
-    """Give the text of a result."""
+    """Return the text of a result."""
     return str(result["content"][0]["text"])

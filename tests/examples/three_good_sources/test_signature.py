@@ -1,4 +1,4 @@
-"""A registry that was touched after it was signed is not served."""
+"""Signatures of registries."""
 
 import base64
 import string
@@ -22,7 +22,7 @@ Z_BASE32 = "ybndrfg8ejkmcpqxot1uwisza345h769"
 
 @pytest.fixture
 def other_desk(tmp_path: Path) -> Desk:
-    """Give another curator a desk of her own."""
+    """Another curator with a different key."""
     (tmp_path / "other").mkdir()
     return Desk(tmp_path / "other")
 
@@ -32,7 +32,7 @@ def next_of(character: str, alphabet: str) -> str:
 
 
 def test_every_byte_of_the_content(desk: Desk) -> None:
-    """Whichever byte of the registry changes, the signature no longer fits."""
+    """Changing any byte of the registry invalidates the signature."""
     content, seal = desk.registry.read_bytes(), desk.load().seal
     assert seal is not None
     assert seal.public_key.accepts(content, seal.signature)
@@ -56,7 +56,7 @@ def test_every_byte_of_the_content(desk: Desk) -> None:
     ],
 )
 def test_changed_content(desk: Desk, change: Any) -> None:
-    """A registry that was changed is refused before it is read, also where it means the same."""
+    """A changed registry is rejected before it is parsed, even if its meaning is the same."""
     before = desk.registry.read_bytes()
     desk.registry.write_bytes(change(before))
     assert desk.registry.read_bytes() != before
@@ -65,7 +65,7 @@ def test_changed_content(desk: Desk, change: Any) -> None:
 
 
 def test_every_character_of_the_signature(desk: Desk) -> None:
-    """Whichever character of the signature changes, it is refused; two texts never mean the same signature."""
+    """Changing any character of the signature invalidates it; each signature has only one text."""
     text = desk.signature.read_text(encoding="ascii").strip()
     for position, character in enumerate(text):
         desk.signature.write_text(text[:position] + next_of(character, BASE64) + text[position + 1 :], encoding="ascii")
@@ -84,35 +84,35 @@ def test_every_character_of_the_signature(desk: Desk) -> None:
     ],
 )
 def test_no_signature(desk: Desk, content: bytes) -> None:
-    """What is no signature is told from one that does not fit."""
+    """A malformed signature has its own error."""
     desk.signature.write_bytes(content)
     with pytest.raises(UntrustedRegistry, match=r"^registry\.json\.sig: must be an Ed25519 signature"):
         desk.load()
 
 
 def test_zero_signature(desk: Desk) -> None:
-    """A signature of zeros fits nothing."""
+    """A signature of zeros is invalid."""
     desk.signature.write_bytes(base64.b64encode(bytes(64)))
     with pytest.raises(UntrustedRegistry, match="does not fit"):
         desk.load()
 
 
 def test_missing_signature(desk: Desk) -> None:
-    """A registry without a signature is not trusted, however good it is."""
+    """A registry without a signature is rejected."""
     desk.signature.unlink()
     with pytest.raises(UntrustedRegistry, match=r"is not signed: there is no registry\.json\.sig beside it"):
         desk.load()
 
 
 def test_signature_of_another_file(desk: Desk) -> None:
-    """A good signature of an older version does not fit a newer one."""
+    """The signature of an older version does not match a newer one."""
     desk.write(lambda document: document.update(version="0.2.0"))
     with pytest.raises(UntrustedRegistry, match="does not fit"):
         desk.load()
 
 
 def test_every_character_of_the_key(desk: Desk) -> None:
-    """Whichever character of the trusted key changes, the registry is refused."""
+    """Changing any character of the trusted key invalidates the signature."""
     for position, character in enumerate(desk.pubkey):
         changed = desk.pubkey[:position] + next_of(character, Z_BASE32) + desk.pubkey[position + 1 :]
         desk.public_key.write_text(changed, encoding="ascii")
@@ -122,14 +122,14 @@ def test_every_character_of_the_key(desk: Desk) -> None:
 
 @pytest.mark.parametrize("text", ["", "y" * 51, "y" * 53, "l" * 52, "0" * 52, "Y" * 52])
 def test_no_key(desk: Desk, text: str) -> None:
-    """What is no key is told."""
+    """A malformed key is reported."""
     desk.public_key.write_text(text, encoding="ascii")
     with pytest.raises(ConfigurationError, match=r"^curator\.key\.pub: must be a PKARR public key"):
         desk.load()
 
 
 def test_another_key(desk: Desk, other_desk: Desk) -> None:
-    """What another curator signed is not trusted, though her signature is good."""
+    """A valid signature of another curator is rejected."""
     desk.registry.write_bytes(other_desk.registry.read_bytes())
     desk.signature.write_bytes(other_desk.signature.read_bytes())
     with pytest.raises(UntrustedRegistry, match=f"was not signed by {desk.pubkey}$"):
@@ -137,14 +137,14 @@ def test_another_key(desk: Desk, other_desk: Desk) -> None:
 
 
 def test_borrowed_name(desk: Desk, other_desk: Desk) -> None:
-    """A registry that names another key than the one that signed it is refused."""
+    """A registry that names a different key than its signer is rejected."""
     desk.write(lambda document: document["curator"].update(pubkey=other_desk.pubkey))
     with pytest.raises(ConfigurationError, match=f"must be {desk.pubkey} to be signed"):
         desk.sign()
 
 
 def test_wrong_name_under_a_good_signature(desk: Desk) -> None:
-    """Even where a key signed a registry without checks, the curator in it must be its owner."""
+    """A registry with a valid signature must name the signer as its curator."""
     desk.write(lambda document: document["curator"].update(pubkey=None))
     key = load_pem_private_key(desk.private_key.read_bytes(), password=None)
     assert isinstance(key, Ed25519PrivateKey)
@@ -154,7 +154,7 @@ def test_wrong_name_under_a_good_signature(desk: Desk) -> None:
 
 
 async def test_server_does_not_start(desk: Desk) -> None:
-    """The server refuses a registry that was touched."""
+    """The server does not start with a modified registry."""
     desk.registry.write_bytes(desk.registry.read_bytes().replace(b"example.org", b"example.com"))
     container: Any = Container()
     container.configuration.override(providers.Object(desk.configuration))
