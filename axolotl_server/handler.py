@@ -93,11 +93,11 @@ class DefaultHandler:
         except msgspec.ValidationError:
             return await self._handle_irregular(data, exchange)
         except ParseError as error:
-            return error_reply(error, None, self._eras.opening, exchange)
+            return error_reply(error, None, self._eras.default_handshake, exchange)
         if head.id is UNSET:
-            self._notice(head, data, exchange)
+            self._handle_notification(head, data, exchange)
             return None
-        era, connection, meta = self._eras.opening, None, head.params.meta
+        era, connection, meta = self._eras.default_handshake, None, head.params.meta
         request = method = None
         try:
             if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
@@ -138,11 +138,11 @@ class DefaultHandler:
         """Give the era of a revision that was agreed upon elsewhere."""
         return self._eras.negotiate(revision)
 
-    def overhear(self, data: bytes, connection: Connection) -> None:
+    def receive_forwarded(self, data: bytes, connection: Connection) -> None:
         """Act on a message that a client sent to another process: a cancellation, or an answer to a question."""
         message = diagnose(data)
         if isinstance(message, dict) and "method" not in message:
-            _take_response(message, connection)
+            _deliver_answer(message, connection)
             return
         call = connection.calls.get(read_params(data, CancelledParams).request_id)
         if call is not None:
@@ -155,7 +155,7 @@ class DefaultHandler:
             observer.request_begun(request, name)
             observer.request_answered(request, None, error)
 
-    def _notice(self, head: Head, data: bytes, exchange: IExchange) -> None:
+    def _handle_notification(self, head: Head, data: bytes, exchange: IExchange) -> None:
         """Act on a notification; whatever is wrong with one is nobody's business but ours."""
         exchange.status = _ACCEPTED
         try:
@@ -168,8 +168,8 @@ class DefaultHandler:
                 call = connection.calls.get(read_params(data, CancelledParams).request_id)
                 if call is not None:
                     call.stop(CancelReason.CLIENT)
-                elif connection.elsewhere is not None:
-                    connection.elsewhere(data)
+                elif connection.forward is not None:
+                    connection.forward(data)
         except ProtocolError as error:
             exchange.status = error.status or _ACCEPTED
 
@@ -184,8 +184,8 @@ class DefaultHandler:
                 raise InvalidRequest("Invalid request: a message must be a JSON object")
             if "method" not in message and ("result" in message or "error" in message):
                 connection = exchange.connection()
-                if not _take_response(message, connection) and connection.elsewhere is not None:
-                    connection.elsewhere(data)
+                if not _deliver_answer(message, connection) and connection.forward is not None:
+                    connection.forward(data)
                 exchange.status = _ACCEPTED
                 return None
             problem = explain_shape(message)
@@ -195,7 +195,7 @@ class DefaultHandler:
             request_id = usable_id(message)
             raise problem
         except ProtocolError as error:
-            return error_reply(error, request_id, self._eras.opening, exchange)
+            return error_reply(error, request_id, self._eras.default_handshake, exchange)
 
     async def _handle_batch(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Answer each message of a batch on its own, where the connection's revision has batches."""
@@ -214,15 +214,15 @@ class DefaultHandler:
         """Answer a message of a batch; another batch is none."""
         if data.startswith(b"["):
             error = InvalidRequest("Invalid request: a message must be a JSON object")
-            return error_reply(error, None, self._eras.opening, exchange)
+            return error_reply(error, None, self._eras.default_handshake, exchange)
         item = BatchItem(exchange)
         return await item.reply(self.handle(data, item))
 
 
-def _take_response(message: dict[str, Any], connection: Connection) -> bool:
+def _deliver_answer(message: dict[str, Any], connection: Connection) -> bool:
     """Give an answer to the code that waits for it; answers False if nobody does, and it is dropped."""
     request_id = usable_id(message)
-    answered = None if request_id is None else connection.pending.get(request_id)
+    answered = None if request_id is None else connection.pending_answers.get(request_id)
     if answered is None or answered.done():
         return False
     if "error" not in message:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Receive, Send
-from axolotl_server.messages.flow_control import Backlog, is_losable
+from axolotl_server.messages.flow_control import Backlog, is_droppable
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
 """A comment, which clients ignore and proxies see."""
@@ -57,11 +57,11 @@ class EventStream:
 
     def put(self, message: bytes, event_id: str | None = None) -> None:
         """Send a message."""
-        self._add(event(message, event_id), losable=is_losable(message))
+        self._add(event(message, event_id), droppable=is_droppable(message))
 
     def write(self, frame: bytes) -> None:
         """Send an event that is framed already, and will not be dropped."""
-        self._add(frame, losable=False)
+        self._add(frame, droppable=False)
 
     def end(self) -> None:
         """End the stream when everything is out."""
@@ -86,9 +86,9 @@ class EventStream:
         """Write in the task of the caller until the stream ends."""
         await self._write()
 
-    def _add(self, frame: bytes, *, losable: bool) -> None:
+    def _add(self, frame: bytes, *, droppable: bool) -> None:
         if not self._ending:
-            self._waiting.put(frame, losable=losable)
+            self._waiting.put(frame, droppable=droppable)
             self._stirred.set()
 
     async def _write(self) -> None:

@@ -185,7 +185,7 @@ class ResourceWatch:
         allowed = dict(zip(specs, await self._authorization.allowed(principal, specs), strict=True))
         return tuple(uri for uri in uris if uri in found and allowed[found[uri]])
 
-    def kin_of(self, uri: str, parents: Callable[[str], Iterable[str]]) -> frozenset[str]:
+    def audience_of(self, uri: str, parents: Callable[[str], Iterable[str]]) -> frozenset[str]:
         """Give the URIs whose watchers hear of a change: of those that begin it, the ones of the same resource.
 
         Whoever watches a directory hears of its files where one template makes both. Behind any other URI may be

@@ -76,7 +76,7 @@ def encode_anything(output: Any, request: Request) -> bytes:
 def encode_error(message: str, meta: Mapping[str, Any] | None, request: Request) -> bytes:
     """Write a failure for the model to read."""
     request.is_error, era = True, request.era
-    closing = era.tail if meta is None else era.closing(meta)
+    closing = era.tail if meta is None else era.tail_with_meta(meta)
     return b'{"content":[{"type":"text","text":%b}],"isError":true%b' % (_quoted(message), closing)
 
 
@@ -94,7 +94,7 @@ def _encode_result(result: ToolResult, request: Request, always_wraps: bool = Fa
     if result.is_error:
         request.is_error = True
         parts.append(b',"isError":true')
-    parts.append(era.tail if result.meta is None else era.closing(result.meta))
+    parts.append(era.tail if result.meta is None else era.tail_with_meta(result.meta))
     return b"".join(parts)
 
 

@@ -60,18 +60,18 @@ class InFlight(dict[ToolCall, None]):
         self.zombies = Zombies(self._count)
         self.scope_closer = ScopeCloser()
         self.ticking = False
-        self.attentive = False
+        self.has_watchers = False
         """Whether someone waits for calls to end, or watches some."""
-        self._places = limit
+        self._capacity = limit
         self._watch_after_seconds = watch_after_seconds
-        self._met: list[ToolCall] = []
+        self._seen_once: list[ToolCall] = []
         self._watched: set[ToolCall] = set()
         self._drained: asyncio.Event | None = None
 
     def refusal(self) -> Overloaded:
         """Say why no further call is taken, and count it."""
         self.refused += 1
-        message = "The server is busy; try again" if self._places else "The server is shutting down; try again"
+        message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
@@ -91,7 +91,7 @@ class InFlight(dict[ToolCall, None]):
         self._forget(call, connection)
 
     def _forget(self, call: ToolCall, connection: Connection | None) -> None:
-        self.attentive = bool(self._watched) or self._drained is not None or len(self.zombies) > 0
+        self.has_watchers = bool(self._watched) or self._drained is not None or len(self.zombies) > 0
         if connection is not None and connection.calls.get(call.request_id) is call:
             del connection.calls[call.request_id]
         if self._drained is not None and not self:
@@ -104,7 +104,7 @@ class InFlight(dict[ToolCall, None]):
 
     def refuse(self) -> None:
         """Take no further call."""
-        self._places = 0
+        self._capacity = 0
         self._count()
 
     async def drain(self, seconds: float) -> bool:
@@ -112,7 +112,7 @@ class InFlight(dict[ToolCall, None]):
         self.refuse()
         if not self:
             return True
-        self._drained, self.attentive = self._drained or asyncio.Event(), True
+        self._drained, self.has_watchers = self._drained or asyncio.Event(), True
         try:
             async with asyncio.timeout(seconds):
                 await self._drained.wait()
@@ -132,19 +132,19 @@ class InFlight(dict[ToolCall, None]):
             call.stop(reason)
 
     def _count(self) -> None:
-        self.limit = max(0, self._places - len(self.zombies))
+        self.limit = max(0, self._capacity - len(self.zombies))
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._watch(call for call in self._met if call in self)
-        self._met = [call for call in self if call not in self._watched]
-        self.ticking = bool(self._met)
+        self._watch(call for call in self._seen_once if call in self)
+        self._seen_once = [call for call in self if call not in self._watched]
+        self.ticking = bool(self._seen_once)
         if self.ticking:
             self.tick_later(loop)
 
     def _watch(self, calls: Iterable[ToolCall]) -> None:
         for call in calls:
             self._watched.add(call)
-            self.attentive = True
+            self.has_watchers = True
             request = call.caller
             assert isinstance(request, Request)
             if request.era.cancel_on_disconnect:
@@ -164,7 +164,7 @@ class RequestTarget(msgspec.Struct, gc=False):
     """Whether the method checks more of the request before it runs the feature."""
 
 
-_UNWANTED: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
+_CALLER_LEFT: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
 """Why a caller hears nothing more, not even an answer."""
 
 
@@ -193,14 +193,14 @@ class FeatureMethod(ABC):
         return target.binding
 
     @abstractmethod
-    def tell(self, error: ToolError, request: Request) -> bytes:
+    def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         """Answer a call that failed in a way the caller may read about.
 
         Raises:
             ProtocolError: where the failure is an error of the protocol.
         """
 
-    def tell_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
+    def reply_to_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
         """Answer a call whose code raised an error of the protocol itself.
 
         Raises:
@@ -220,7 +220,7 @@ class FeatureMethod(ABC):
         assert task is not None
         inflight, connection = self._inflight, request.connection
         if len(inflight) >= inflight.limit:
-            return self.tell(inflight.refusal(), request)
+            return self.reply_to_failure(inflight.refusal(), request)
         call = ToolCall(
             head.id,
             request,
@@ -248,21 +248,21 @@ class FeatureMethod(ABC):
                 if len(result) > binding.max_result_bytes:
                     raise ResultTooLarge(len(result), binding.max_result_bytes)
                 return result
-            return self._stopped(call, task, request)
+            return self._reply_to_stopped(call, task, request)
         except BaseException as error:
-            return self._failed(error, call, task, request)
+            return self._reply_to_error(error, call, task, request)
         finally:
-            if call.scope is not None or request.held is not None or request.questions is not None:
-                self._wind_up(call, request)
+            if call.scope is not None or request.held_progress is not None or request.questions is not None:
+                self._clean_up(call, request)
             request.finished = True
             inflight.pop(call, None)
-            if connection is not None or inflight.attentive:
+            if connection is not None or inflight.has_watchers:
                 inflight.leave(call, connection)
 
-    def _wind_up(self, call: ToolCall, request: Request) -> None:
+    def _clean_up(self, call: ToolCall, request: Request) -> None:
         """Say what was held back, take back what was asked in vain, and close the scope of the call."""
-        if request.held is not None:
-            request.tell_held()
+        if request.held_progress is not None:
+            request.send_held_progress()
         for number, answered in (request.questions or {}).items():
             withdraw(request, number, answered)
         if call.scope is not None:
@@ -271,7 +271,7 @@ class FeatureMethod(ABC):
     def stopped(self, call: ToolCall) -> None:
         """Give the code of a stopped call a moment to end; then its caller is answered without it."""
         request = _request_of(call)
-        if call.cancel_reason in _UNWANTED:
+        if call.cancel_reason in _CALLER_LEFT:
             request.finished = True
         request.exchange.loop.call_later(self._grace_seconds, self._abandon, call, request)
 
@@ -287,25 +287,25 @@ class FeatureMethod(ABC):
         if call.scope is not None:
             inflight.scope_closer.close(call)
         request.finished = True
-        request.exchange.reply_early(self._last_reply(call, request), call.task)
+        request.exchange.reply_early(self._abandoned_reply(call, request), call.task)
 
-    def _last_reply(self, call: ToolCall, request: Request) -> bytes | None:
+    def _abandoned_reply(self, call: ToolCall, request: Request) -> bytes | None:
         assert request.head.id is not UNSET
         try:
-            result = self._told_of_stop(call, request)
+            result = self._reply_to_stop(call, request)
             return None if result is None else RESULT % (encode(request.head.id), result)
         except ProtocolError as error:
             return error_reply(error, request.head.id, request.era, request.exchange)
 
-    def _failed(
+    def _reply_to_error(
         self, error: BaseException, call: ToolCall, task: asyncio.Task[object], request: Request
     ) -> bytes | None:
         if call.scope is not None:
             call.failure = error
         if call.cancelled:
-            return self._stopped(call, task, request)
+            return self._reply_to_stopped(call, task, request)
         if isinstance(error, ProtocolError):
-            return self.tell_protocol_error(error, request)
+            return self.reply_to_protocol_error(error, request)
         if isinstance(error, asyncio.CancelledError) and task.cancelling():
             raise error
         if needs_input(error):
@@ -313,19 +313,19 @@ class FeatureMethod(ABC):
                 return request.era.input_required(request, call)
             except Exception as problem:
                 error = problem
-        return self.tell(error if isinstance(error, ToolError) else hide(error, call), request)
+        return self.reply_to_failure(error if isinstance(error, ToolError) else hide(error, call), request)
 
-    def _stopped(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
+    def _reply_to_stopped(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
         """Answer a call that we cancelled, whether its code took notice or not."""
         task.uncancel()
-        return None if call.abandoned else self._told_of_stop(call, request)
+        return None if call.abandoned else self._reply_to_stop(call, request)
 
-    def _told_of_stop(self, call: ToolCall, request: Request) -> bytes | None:
-        if call.cancel_reason in _UNWANTED:
+    def _reply_to_stop(self, call: ToolCall, request: Request) -> bytes | None:
+        if call.cancel_reason in _CALLER_LEFT:
             if request.exchange.headers is not None and not request.era.revision.stateless:
                 raise RequestCancelled  # over HTTP a client waits for a response, and comes back for one for ever
             return None
-        return self.tell(describe_stop(call), request)
+        return self.reply_to_failure(describe_stop(call), request)
 
 
 def _request_of(call: ToolCall) -> Request:
@@ -337,7 +337,7 @@ def _request_of(call: ToolCall) -> Request:
 class ErrorFeatureMethod(FeatureMethod):
     """Answers failures with JSON-RPC errors."""
 
-    def tell(self, error: ToolError, request: Request) -> bytes:
+    def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         """Raise what the caller may read."""
         if isinstance(error, InvalidArguments):
             raise InvalidParams(error.message) from None

@@ -50,11 +50,11 @@ class IEra(ABC):
         """
 
     @abstractmethod
-    def closing(self, meta: Mapping[str, Any]) -> bytes:
+    def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
         """Close a result that has a `_meta` of its own."""
 
     @abstractmethod
-    def kept_tail(self, hint: CacheHint) -> bytes:
+    def cacheable_tail(self, hint: CacheHint) -> bytes:
         """Close a result that a client may keep for a while."""
 
     @abstractmethod
@@ -87,14 +87,14 @@ class Eras:
 
     def __init__(self, eras: Sequence[IEra]) -> None:
         self._by_name: Mapping[str, IEra] = {era.revision.name: era for era in eras}
-        self.opening = self._by_name[LATEST_HANDSHAKE_REVISION.name]
+        self.default_handshake = self._by_name[LATEST_HANDSHAKE_REVISION.name]
         """Stands in for a connection's era before its handshake."""
         self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
 
     def negotiate(self, requested: str) -> IEra:
         """Answer a handshake: with the revision asked for, or with the latest that a handshake can reach."""
-        era = self._by_name.get(requested, self.opening)
-        return self.opening if era.revision.stateless else era
+        era = self._by_name.get(requested, self.default_handshake)
+        return self.default_handshake if era.revision.stateless else era
 
     def select(self, head: Head, exchange: IExchange) -> tuple[IEra, Connection | None]:
         """Find the era and, where there is one, the connection of a message.
@@ -107,8 +107,8 @@ class Eras:
         if meta is not UNSET and meta.version is not UNSET:
             return self.stateless, exchange.connection() if headers is None else None
         if head.method == "initialize":
-            return self.opening, None
+            return self.default_handshake, None
         if headers is not None and headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
             return self.stateless, None
         connection = exchange.connection()
-        return connection.era or self.opening, connection
+        return connection.era or self.default_handshake, connection

@@ -54,11 +54,11 @@ class HandshakeEra(IEra):
         if self.settings.require_initialized:
             raise InvalidParams(f"{method} before the connection is ready: send notifications/initialized first")
 
-    def closing(self, meta: Mapping[str, Any]) -> bytes:
+    def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
         """Close a result with the tool's own `_meta`."""
         return b',"_meta":%b}' % encode(meta)
 
-    def kept_tail(self, hint: CacheHint) -> bytes:
+    def cacheable_tail(self, hint: CacheHint) -> bytes:
         """Say nothing: these revisions have no words for it."""
         return self.tail
 

@@ -178,7 +178,7 @@ class StatelessEra(IEra):
         self._identity = identity
         server_info = encode({_SERVER_INFO_KEY: identity})
         self.tail = b',"resultType":"complete","_meta":%b}' % server_info
-        self.list_tail = self.kept_tail(list_hint)
+        self.list_tail = self.cacheable_tail(list_hint)
         self._questions_tail = b',"resultType":"input_required","_meta":%b}' % server_info
 
     def admit(self, request: Request) -> None:
@@ -203,11 +203,11 @@ class StatelessEra(IEra):
         if meta.log_level is not UNSET and meta.log_level not in LEVELS and head.method in self.methods:
             raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
 
-    def closing(self, meta: Mapping[str, Any]) -> bytes:
+    def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
         """Close a result with the tool's own `_meta` beside the server's."""
         return b',"resultType":"complete","_meta":%b}' % encode({**meta, _SERVER_INFO_KEY: self._identity})
 
-    def kept_tail(self, hint: CacheHint) -> bytes:
+    def cacheable_tail(self, hint: CacheHint) -> bytes:
         """Say how long the result may be kept, and by whom."""
         return b',"ttlMs":%d,"cacheScope":"%b"%b' % (round(hint.ttl_seconds * 1000), hint.scope.encode(), self.tail)
 

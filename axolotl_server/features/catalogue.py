@@ -178,7 +178,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
             return self._page(listing, era, after, era.list_tail)
         mask = await views.mask(principal, self.authorization)
         part = views.view(mask, lambda: listing.part(mask))
-        return self._page(part, era, after, era.kept_tail(self._personal))
+        return self._page(part, era, after, era.cacheable_tail(self._personal))
 
     async def suggestion(self, name: str, principal: Principal) -> str | None:
         """Find a name that is like this one, of those that the principal may know, if that can be told at once."""

@@ -64,7 +64,7 @@ def _encode_messages(output: PromptResult, request: Request) -> bytes:
     result: dict[str, Any] = {"messages": messages}
     if output.description is not None:
         result["description"] = output.description
-    return encode(result)[:-1] + (era.tail if output.meta is None else era.closing(output.meta))
+    return encode(result)[:-1] + (era.tail if output.meta is None else era.tail_with_meta(output.meta))
 
 
 class PromptMethods(ErrorFeatureMethod):

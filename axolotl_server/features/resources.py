@@ -121,7 +121,7 @@ def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: 
             hint = CacheHint(0, "private")  # what a caller was asked for is nobody else's
         else:
             hint = shared if request.exchange.principal == ANONYMOUS else personal
-        return b'{"contents":%b%b' % (body, era.kept_tail(hint))
+        return b'{"contents":%b%b' % (body, era.cacheable_tail(hint))
 
     return encode_contents
 
@@ -155,11 +155,11 @@ class ResourceMethods(ErrorFeatureMethod):
     async def not_found(self, request: Request) -> ProtocolError:
         return ResourceNotFound(read_params(request.data, ResourceParams).uri)
 
-    def tell(self, error: ToolError, request: Request) -> bytes:
+    def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         """Variables that no resource can have mean that there is none."""
         if isinstance(error, InvalidArguments):
             raise ResourceNotFound(read_params(request.data, ResourceParams).uri) from None
-        return super().tell(error, request)
+        return super().reply_to_failure(error, request)
 
     async def subscribe(self, request: Request) -> bytes:
         """Let a client hear of changes of a resource."""

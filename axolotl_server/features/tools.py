@@ -131,13 +131,13 @@ class ToolMethods(FeatureMethod):
             check_parameters(headers, binding.spec.header_parameters, target.raw)
         return binding
 
-    def tell(self, error: ToolError, request: Request) -> bytes:
+    def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         """Write a result that is an error, except for arguments where the revision wants otherwise."""
         if isinstance(error, InvalidArguments) and not self._as_result(request):
             raise InvalidParams(error.message) from None
         return encode_error(error.message, error.meta, request)
 
-    def tell_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
+    def reply_to_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
         """Tell the model that its client cannot be asked, in the revisions that have no code for it."""
         if isinstance(error, MissingCapability) and not request.era.revision.stateless:
             return encode_error(error.message, error.data, request)

@@ -239,7 +239,8 @@ class ServerAssembly:
     @cached_property
     def subscriptions(self) -> Subscriptions:
         """The clients that are notified of changes."""
-        return Subscriptions(self.settings.subscriptions.maximum, None if self.watch is None else self.watch.kin_of)
+        audience_of = None if self.watch is None else self.watch.audience_of
+        return Subscriptions(self.settings.subscriptions.maximum, audience_of)
 
     @cached_property
     def eras(self) -> Eras:

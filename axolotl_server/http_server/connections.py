@@ -124,7 +124,7 @@ class HttpDrain:
         self._send_clients_elsewhere()
         if ending.replaced:
             _log.info("replaced: calls are taken until all clients have gone to others")
-            self._app.sessions.dismiss()
+            self._app.sessions.end_listeners()
             await ending.unless_hastened(self._until_moved(http.drain_seconds))
         elif http.drain_delay_seconds:
             _log.info("calls are still taken for %g seconds", http.drain_delay_seconds)

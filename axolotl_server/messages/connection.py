@@ -30,20 +30,20 @@ class Connection:
 
     __slots__ = (
         "__weakref__",
-        "asking",
         "calls",
         "capabilities",
         "client",
-        "deaf",
-        "elsewhere",
         "era",
+        "forward",
         "initialized",
+        "input_closed",
         "log_level",
         "next_id",
         "opened_at",
-        "pending",
+        "pending_answers",
         "send",
         "subscriptions",
+        "waiting_calls",
     )
 
     def __init__(self, send: Callable[[bytes], object]) -> None:
@@ -60,17 +60,17 @@ class Connection:
         self.log_level: str | None = None
         """From which level on it wants log messages, None before it said so."""
         self.calls: dict[RequestId, IStoppable] = {}
-        self.pending: dict[RequestId, asyncio.Future[Any]] = {}
+        self.pending_answers: dict[RequestId, asyncio.Future[Any]] = {}
         """What the server asked this client and has no answer to yet."""
-        self.asking: dict[RequestId, IStoppable] = {}
+        self.waiting_calls: dict[RequestId, IStoppable] = {}
         """The calls that wait for those answers."""
-        self.deaf = False
+        self.input_closed = False
         """Whether the client says nothing more, so that nobody can answer."""
         self.next_id = itertools.count(1).__next__
         """Counts the server's own requests."""
         self.subscriptions: set[str] = set()
         """The URIs of resources that the client watches."""
-        self.elsewhere: Callable[[bytes], object] | None = None
+        self.forward: Callable[[bytes], object] | None = None
         """Takes a message about something that does not run in this process; None where there is no other one."""
 
     def register(self, request_id: RequestId, running: IStoppable) -> None:
@@ -88,11 +88,11 @@ class Connection:
         finally:
             del self.calls[request_id]
 
-    def hear_no_more(self) -> None:
+    def close_input(self) -> None:
         """Stop every call that waits for an answer, now and later: the client has closed its end."""
-        self.deaf = True
-        for number, call in tuple(self.asking.items()):
-            if number in self.pending and not self.pending[number].done():
+        self.input_closed = True
+        for number, call in tuple(self.waiting_calls.items()):
+            if number in self.pending_answers and not self.pending_answers[number].done():
                 call.stop(CancelReason.SHUTDOWN)
 
 

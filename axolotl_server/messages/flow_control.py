@@ -9,12 +9,12 @@ ItemT = TypeVar("ItemT")
 
 MAX_WAITING: Final = 1000
 """How many items may wait; those that must not be lost are kept beyond it."""
-_LOSABLE: Final = re.compile(rb'\{"jsonrpc":"2\.0","method":"notifications/(?!cancelled"|subscriptions/)')
+_DROPPABLE: Final = re.compile(rb'\{"jsonrpc":"2\.0","method":"notifications/(?!cancelled"|subscriptions/)')
 
 
-def is_losable(message: bytes) -> bool:
+def is_droppable(message: bytes) -> bool:
     """Tell what a slow reader may lose: notifications, save those that begin or end something."""
-    return _LOSABLE.match(message) is not None
+    return _DROPPABLE.match(message) is not None
 
 
 class Backlog(Generic[ItemT]):
@@ -26,10 +26,10 @@ class Backlog(Generic[ItemT]):
     def __len__(self) -> int:
         return len(self._items)
 
-    def put(self, item: ItemT, *, losable: bool = False) -> None:
+    def put(self, item: ItemT, *, droppable: bool = False) -> None:
         """Add an item; one that may be lost is, where nothing else can make room."""
-        if not losable or len(self._items) < MAX_WAITING or self._make_room():
-            self._items.append((item, losable))
+        if not droppable or len(self._items) < MAX_WAITING or self._make_room():
+            self._items.append((item, droppable))
 
     def take(self) -> ItemT:
         """Take the oldest item."""
@@ -40,8 +40,8 @@ class Backlog(Generic[ItemT]):
         self._items.clear()
 
     def _make_room(self) -> bool:
-        for place, (_, losable) in enumerate(self._items):
-            if losable:
+        for place, (_, droppable) in enumerate(self._items):
+            if droppable:
                 del self._items[place]
                 return True
         return False

@@ -52,7 +52,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
     """What was asked and answered, where the revision asks in rounds."""
     questions: dict[int, asyncio.Future[Any]] | None = None
     """What the server asked the client on behalf of this request, by the server's own ids."""
-    held: dict[str, object] | None = None
+    held_progress: dict[str, object] | None = None
     """The latest progress that came too soon after the one before it."""
     _progress: float | None = None
     _progress_tokens: TokenBucket | None = None
@@ -106,7 +106,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         if message is not None and self.era.revision.progress_messages:
             params["message"] = message
         complete = total is not None and progress >= total
-        self._on_loop(partial(self._tell_progress, params, complete))
+        self._on_loop(partial(self._send_progress, params, complete))
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         """Notify a caller that wants messages of this level."""
@@ -163,24 +163,24 @@ class Request(msgspec.Struct, eq=False, gc=False):
         meta = self.head.params.meta
         return None if meta is UNSET or meta.log_level is UNSET else meta.log_level
 
-    def _tell_progress(self, params: dict[str, object], complete: bool) -> None:
+    def _send_progress(self, params: dict[str, object], complete: bool) -> None:
         """Send progress, or hold it back until its time has come; only the latest is worth holding."""
         per_second = self.era.settings.progress_per_second
         if self._progress_tokens is None:
             self._progress_tokens = TokenBucket(per_second)
         if self._progress_tokens.take() or complete:
-            self.held = None
+            self.held_progress = None
             self.exchange.notify(notification("notifications/progress", params))
             return
-        if self.held is None:
-            self.exchange.loop.call_later(1 / per_second, self.tell_held)
-        self.held = params
+        if self.held_progress is None:
+            self.exchange.loop.call_later(1 / per_second, self.send_held_progress)
+        self.held_progress = params
 
-    def tell_held(self) -> None:
+    def send_held_progress(self) -> None:
         """Send the progress that was held back."""
-        if self.held is not None and not self.finished:
-            self.exchange.notify(notification("notifications/progress", self.held))
-            self.held = None
+        if self.held_progress is not None and not self.finished:
+            self.exchange.notify(notification("notifications/progress", self.held_progress))
+            self.held_progress = None
 
     def _notify(self, message: bytes) -> None:
         self._on_loop(partial(self.exchange.notify, message))

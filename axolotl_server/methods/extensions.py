@@ -107,7 +107,7 @@ def _encode(output: Mapping[str, Any], request: Request) -> bytes:
     """Write a result; what every result carries is added by the revision."""
     own = {name: value for name, value in output.items() if name not in ("_meta", "resultType")}
     meta = output.get("_meta")
-    closing = request.era.tail if meta is None else request.era.closing(meta)
+    closing = request.era.tail if meta is None else request.era.tail_with_meta(meta)
     if "resultType" in output:
         closing = closing.replace(b'"complete"', encode(output["resultType"]), 1)
     return json_text(own)[:-1] + closing if own else b"{" + closing.removeprefix(b",")

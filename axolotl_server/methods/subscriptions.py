@@ -77,10 +77,10 @@ class Subscriptions:
     """Everybody who is told of changes; any thread may tell."""
 
     def __init__(
-        self, maximum: int, kin_of: Callable[[str, Callable[[str], Iterable[str]]], frozenset[str]] | None = None
+        self, maximum: int, audience_of: Callable[[str, Callable[[str], Iterable[str]]], frozenset[str]] | None = None
     ) -> None:
         self._maximum = maximum
-        self._kin_of = kin_of
+        self._audience_of = audience_of
         """Chooses whose watchers hear of a change, where not everybody may hear of everything."""
         self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
         self._listeners: dict[Listener, Connection | None] = {}
@@ -130,24 +130,24 @@ class Subscriptions:
             if connection is None or owner is connection:
                 listener.stop(CancelReason.SHUTDOWN)
 
-    def dismiss(self) -> None:
+    def end_listeners(self) -> None:
         """End all listeners; they may come again."""
         for listener in tuple(self._listeners):
             listener.stop(CancelReason.SHUTDOWN)
 
     def list_changed(self, kind: Listable) -> None:
         """Tell everyone who wants to know, in other processes too, that a list changed."""
-        self.tell_changed(kind)
+        self.notify_list_changed(kind)
         if self.relay is not None:
             self.relay("changed", kind)
 
     def updated(self, uri: str) -> None:
         """Tell everyone who watches a resource, or one that holds it, in other processes too, that it changed."""
-        self.tell_updated(uri)
+        self.notify_updated(uri)
         if self.relay is not None:
             self.relay("updated", uri)
 
-    def tell_changed(self, kind: Listable) -> None:
+    def notify_list_changed(self, kind: Listable) -> None:
         """Tell everyone in this process that a list changed."""
         message = notification(f"notifications/{kind}/list_changed")
         for connection, loop in tuple(self._connections.items()):
@@ -156,9 +156,9 @@ class Subscriptions:
         for listener in tuple(self._listeners):
             listener.list_changed(kind)
 
-    def tell_updated(self, uri: str) -> None:
+    def notify_updated(self, uri: str) -> None:
         """Tell everyone in this process who watches a resource, or one that holds it, that it changed."""
-        parents = frozenset(_parents(uri)) if self._kin_of is None else self._kin_of(uri, _parents)
+        parents = frozenset(_parents(uri)) if self._audience_of is None else self._audience_of(uri, _parents)
         message = notification(_UPDATED, {"uri": uri})
         for connection, loop in tuple(self._connections.items()):
             if not connection.subscriptions.isdisjoint(parents):
@@ -234,7 +234,7 @@ class SubscriptionMethods:
             # Where everything shares one stream, clients may know the end by either of two messages.
             ended = notification("notifications/cancelled", {"requestId": request.head.id})
             request.exchange.loop.call_soon(request.exchange.notify, ended)
-        return b"{" + request.era.closing(listener.meta)[1:]
+        return b"{" + request.era.tail_with_meta(listener.meta)[1:]
 
     def _accepted(self, wanted: Wanted, request: Request) -> Wanted:
         """Leave out what the server never tells of."""

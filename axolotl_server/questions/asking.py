@@ -174,14 +174,14 @@ class AskingByRequest(IAsking):
     async def _response(self, request: Request, call: ToolCall, question: Question) -> Any:
         connection, exchange = request.connection, request.exchange
         assert connection is not None
-        if connection.deaf:
+        if connection.input_closed:
             call.stop(CancelReason.SHUTDOWN)
             await exchange.loop.create_future()  # until the call is stopped
         number = connection.next_id()
         params = params_for(question, request.era.revision, question.reference or secrets.token_hex(16))
-        answered = connection.pending[number] = exchange.loop.create_future()
+        answered = connection.pending_answers[number] = exchange.loop.create_future()
         request.questions = {**(request.questions or {}), number: answered}
-        connection.asking[number] = call
+        connection.waiting_calls[number] = call
         try:
             if not exchange.notify(request_message(number, question.method, params)):
                 raise ToolError("The client cannot be asked: it does not accept an event stream")
@@ -190,7 +190,7 @@ class AskingByRequest(IAsking):
         except TimeoutError:
             raise Declined("cancel", f"Nobody answered within {self._timeout_seconds:g} seconds") from None
         finally:
-            connection.asking.pop(number, None)
+            connection.waiting_calls.pop(number, None)
             withdraw(request, number, answered)
 
 
@@ -250,7 +250,7 @@ def check_capability(request: Request, question: Question) -> None:
 def withdraw(request: Request, number: int, answered: asyncio.Future[Any]) -> None:
     """Ask no more; a question that nobody answered is taken back."""
     assert request.connection is not None
-    if request.connection.pending.pop(number, None) is None:
+    if request.connection.pending_answers.pop(number, None) is None:
         return
     if not answered.done() or answered.cancelled():
         request.exchange.notify(notification("notifications/cancelled", {"requestId": number}))

@@ -12,7 +12,7 @@ from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.messages.connection import Connection
-from axolotl_server.messages.flow_control import Backlog, is_losable
+from axolotl_server.messages.flow_control import Backlog, is_droppable
 from axolotl_server.sessions.event_archive import Archive, EventPlace, place_of
 
 _Order: TypeAlias = Callable[[], Awaitable[None]]
@@ -69,7 +69,7 @@ class SessionStream:
 
     def put(self, message: bytes) -> None:
         """Send a message."""
-        self._order(partial(self._tell, message), losable=is_losable(message))
+        self._order(partial(self._tell, message), droppable=is_droppable(message))
 
     def hang_up(self) -> None:
         """End the connection and go on, if the client knows how to come back."""
@@ -116,8 +116,8 @@ class SessionStream:
         if self._working is not None:
             await self._working
 
-    def _order(self, order: _Order, *, losable: bool = False) -> None:
-        self._orders.put(order, losable=losable)
+    def _order(self, order: _Order, *, droppable: bool = False) -> None:
+        self._orders.put(order, droppable=droppable)
         if self._working is None:
             self._working = asyncio.get_running_loop().create_task(self._work())
 

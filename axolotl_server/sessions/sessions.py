@@ -140,9 +140,9 @@ class Sessions:
         self._closing = True
         self._handler.subscriptions.refuse()
 
-    def dismiss(self) -> None:
+    def end_listeners(self) -> None:
         """Send away whoever waits for news; they may come back."""
-        self._handler.subscriptions.dismiss()
+        self._handler.subscriptions.end_listeners()
         for session in self._by_id.values():
             session.stop_listening()
 

@@ -88,7 +88,7 @@ class SessionBus:
 
     def soon(self, word: BusMessage) -> None:
         """Tell the others, or everybody where it is about no session; what there is no way for is dropped."""
-        self._waiting.put(word, losable=True)
+        self._waiting.put(word, droppable=True)
         if self._telling is None:
             self._telling = asyncio.get_running_loop().create_task(self._tell_waiting())
 
@@ -164,7 +164,7 @@ class SharedSession(Session):
         """Streams of this process that are listened to at another."""
         self._followers: list[StreamFollower] = []
         self._outgoing: list[bytes] = []
-        self.elsewhere = self._outgoing.append
+        self.forward = self._outgoing.append
         # Questions of several processes must not share an id.
         self.next_id = itertools.count(1 + secrets.randbelow(_HIGHEST_FIRST_ID)).__next__
 
@@ -250,7 +250,7 @@ class SharedSession(Session):
         """Act on what another process says."""
         if word.kind == "client":
             with suppress(ProtocolError):
-                self._sharing.handler.overhear(word.message, self)
+                self._sharing.handler.receive_forwarded(word.message, self)
         elif word.kind == "news" and self._standalone is not None:
             self._standalone.put(word.message)
         elif word.kind == "more":

@@ -149,9 +149,9 @@ class SharedSessions(Sessions):
         if word is None:
             return
         if word.kind == "updated":
-            self._handler.subscriptions.tell_updated(word.about)
+            self._handler.subscriptions.notify_updated(word.about)
         elif word.kind == "changed":
-            self._handler.subscriptions.tell_changed(_listable(word.about))
+            self._handler.subscriptions.notify_list_changed(_listable(word.about))
         else:
             session = self._of(word.session)
             if session is not None and word.kind == "ended":

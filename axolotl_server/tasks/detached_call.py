@@ -125,7 +125,7 @@ class DetachedExchange(IExchange):
 
     def notify(self, message: bytes) -> bool:
         """Say something that belongs to the task."""
-        if self._connection is None or self._task.mute:
+        if self._connection is None or self._task.silent:
             return True
         said = msgspec.json.decode(message, type=_Said)
         withdraws = said.method == "notifications/cancelled"
@@ -167,7 +167,7 @@ class DetachedExchange(IExchange):
 
     def _forget_answered(self) -> None:
         assert self._connection is not None
-        pending = self._connection.pending
+        pending = self._connection.pending_answers
         self._asked = {number: asked for number, asked in self._asked.items() if number in pending}
 
 
@@ -194,16 +194,17 @@ class _TaskConnection(Connection):
         self._whole = whole
         super().__init__(whole.send)
         self.era, self.client, self.capabilities = whole.era, whole.client, whole.capabilities
-        self.pending, self.asking, self.next_id = whole.pending, whole.asking, whole.next_id
+        self.pending_answers, self.waiting_calls = whole.pending_answers, whole.waiting_calls
+        self.next_id = whole.next_id
         self.calls = calls
 
     @property
-    def deaf(self) -> bool:
+    def input_closed(self) -> bool:
         """Whether the client has closed its end, since the task began or before."""
-        return self._whole.deaf
+        return self._whole.input_closed
 
-    @deaf.setter
-    def deaf(self, deaf: bool) -> None:
+    @input_closed.setter
+    def input_closed(self, input_closed: bool) -> None:
         """Leave it to the connection."""
 
     @property

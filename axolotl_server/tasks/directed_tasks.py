@@ -113,7 +113,7 @@ class DirectedTasks:
         try:
             task = self._store.create(_owner(request), None, tell)
         except Overloaded as error:
-            return self._tools.tell(error, request)
+            return self._tools.reply_to_failure(error, request)
         exchange = DetachedExchange(task, request.exchange, None)
         apart = detached(request, task, exchange, AskingByTaskUpdate(task, self._deadlines))
         self._store.run(work(task, apart, self._tools.call, _finish))

@@ -24,7 +24,7 @@ from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detached, related, work
-from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of, repeated
+from axolotl_server.tasks.task import Owner, Task, TaskStore, copy_error, owner_of
 from axolotl_server.tasks.task_questions import AskingInTask
 
 
@@ -92,7 +92,7 @@ class RequestedTasks:
             _unanswered(reason, request)
             return None
         if task.error is not None:
-            raise repeated(task.error)
+            raise copy_error(task.error)
         if task.result is None:
             raise InvalidParams(f"The task has no result: it was cancelled. {task.message or ''}".rstrip())
         return encode(related(msgspec.json.decode(task.result, type=dict[str, Raw]), task))
@@ -159,7 +159,7 @@ class RequestedTasks:
         """Tell the client of each change."""
 
         def tell(task: Task) -> None:
-            if not task.mute:
+            if not task.silent:
                 connection.send(notification("notifications/tasks/status", self._store.describe(task)))
 
         return tell

@@ -68,7 +68,7 @@ class Task:
         self.calls: dict[RequestId, IStoppable] = {}
         """The running call."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.mute = False
+        self.silent = False
         """Whether the connection that it began on may be gone, because the server ends."""
         self._on_change: Callable[[Task], object] | None = on_change
         self._unanswered: set[Hashable] = set()
@@ -91,12 +91,12 @@ class Task:
     def fail(self, error: ProtocolError) -> None:
         """Note the error that it ended with, unless it has ended before."""
         if self.open:
-            self.error = repeated(error)
+            self.error = copy_error(error)
             self.end("failed", message=error.message)
 
     def cancel(self, reason: CancelReason) -> None:
         """End it without a result, and stop what runs for it."""
-        self.mute = reason is CancelReason.SHUTDOWN
+        self.silent = reason is CancelReason.SHUTDOWN
         self.end("cancelled", message=_ENDINGS[reason])
         for running in tuple(self.calls.values()):
             running.stop(reason)
@@ -120,7 +120,7 @@ class Task:
             self._on_change(self)
 
 
-def repeated(error: ProtocolError) -> ProtocolError:
+def copy_error(error: ProtocolError) -> ProtocolError:
     """Copy an error to be raised again: the same one would hold on to the frames of everybody whom it has passed."""
     again = type(error).__new__(type(error), *error.args)
     again.__dict__.update(vars(error))

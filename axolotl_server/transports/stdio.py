@@ -9,7 +9,7 @@ from typing import Final
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.lifecycle.stop_signal import StopSignal
-from axolotl_server.messages.flow_control import Backlog, is_losable
+from axolotl_server.messages.flow_control import Backlog, is_droppable
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reader, open_writer
 from axolotl_server.transports.stream_exchange import StreamExchange
@@ -78,7 +78,7 @@ class _Inbox:
             self.open = False
             for line in self._cutter.finish():
                 self._peer.receive(line)
-            self._loop.call_soon(self._peer.hear_no_more)
+            self._loop.call_soon(self._peer.close_input)
             self._stop.set()
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class _Outbox:
 
     def put(self, message: bytes) -> None:
         if self._full:
-            self._waiting.put(message, losable=is_losable(message))
+            self._waiting.put(message, droppable=is_droppable(message))
             return
         if not self._lines:
             self._loop.call_soon(self.flush)

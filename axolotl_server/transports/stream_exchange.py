@@ -64,9 +64,9 @@ class StreamExchange(IExchange):
         if reply is not None:
             self._write(reply)
 
-    def hear_no_more(self) -> None:
+    def close_input(self) -> None:
         """Learn that the client says nothing more: calls that wait for its answer are stopped."""
-        self._connection.hear_no_more()
+        self._connection.close_input()
 
     async def drain(self, seconds: float) -> None:
         """End what waits for news, and let running calls end."""

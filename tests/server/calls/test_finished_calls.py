@@ -134,7 +134,7 @@ async def test_a_thread_that_asks_too_late_asks_nobody() -> None:
         assert (await peer.receive())["result"]["isError"]
         await until(lambda: not host.handler.inflight.zombies)
         assert failures
-        assert not peer.connection.pending
+        assert not peer.connection.pending_answers
         assert await peer.close() == []
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from axolotl_core import ITool, SchemaTool, ToolContext
 from axolotl_core.protocol.wire import notification
 from axolotl_server.asgi.event_stream import EventStream
-from axolotl_server.messages.flow_control import MAX_WAITING, Backlog, is_losable
+from axolotl_server.messages.flow_control import MAX_WAITING, Backlog, is_droppable
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
@@ -186,14 +186,14 @@ REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 async def test_only_notifications_may_be_lost() -> None:
     """Somebody waits for a response, for the answer to a request, and for what begins or ends something."""
-    assert is_losable(notice(1))
-    assert is_losable(notification("notifications/tools/list_changed"))
-    assert not is_losable(notification("notifications/subscriptions/acknowledged", {}))
-    assert not is_losable(notification("notifications/cancelled", {"requestId": 1}))
-    assert not is_losable(RESPONSE)
-    assert not is_losable(REQUEST)
-    assert not is_losable(b'{"jsonrpc":"2.0","id":1,"method":"notifications/odd"}')
-    assert not is_losable(b"[" + notice(1) + b"]")
+    assert is_droppable(notice(1))
+    assert is_droppable(notification("notifications/tools/list_changed"))
+    assert not is_droppable(notification("notifications/subscriptions/acknowledged", {}))
+    assert not is_droppable(notification("notifications/cancelled", {"requestId": 1}))
+    assert not is_droppable(RESPONSE)
+    assert not is_droppable(REQUEST)
+    assert not is_droppable(b'{"jsonrpc":"2.0","id":1,"method":"notifications/odd"}')
+    assert not is_droppable(b"[" + notice(1) + b"]")
 
 
 async def test_a_backlog_drops_the_oldest_that_may_be_lost() -> None:
@@ -201,7 +201,7 @@ async def test_a_backlog_drops_the_oldest_that_may_be_lost() -> None:
     backlog: Backlog[str] = Backlog()
     backlog.put("first")
     for number in range(MAX_WAITING + 5):
-        backlog.put(str(number), losable=True)
+        backlog.put(str(number), droppable=True)
     backlog.put("last")
     waiting = [backlog.take() for _ in range(len(backlog))]
     assert waiting == ["first", *(str(number) for number in range(6, MAX_WAITING + 5)), "last"]
@@ -212,7 +212,7 @@ async def test_a_backlog_of_what_must_stay_takes_nothing_else() -> None:
     backlog: Backlog[int] = Backlog()
     for number in range(MAX_WAITING):
         backlog.put(number)
-    backlog.put(-1, losable=True)
+    backlog.put(-1, droppable=True)
     backlog.put(MAX_WAITING)
     assert [backlog.take() for _ in range(len(backlog))] == list(range(MAX_WAITING + 1))
 

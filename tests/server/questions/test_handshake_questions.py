@@ -87,7 +87,7 @@ TOOLS = (greet, hasty, asleep, dawdle, hasty_pair, hasty_thread, threaded, threa
 
 async def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
     """See that a call leaves nothing on its connection at once, and no clock that stands still after some turns."""
-    assert not peer.connection.pending
+    assert not peer.connection.pending_answers
     assert not peer.connection.calls
     assert not host.handler.inflight
     await until(lambda: not host.assembly.deadlines._pauses)
@@ -337,7 +337,7 @@ async def test_a_race_with_threads_is_decided_once(seed: int) -> None:
                 cancelled.add(victim)
                 peer.notify("notifications/cancelled", {"requestId": victim})
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while peer.connection.calls or peer.connection.pending:
+            while peer.connection.calls or peer.connection.pending_answers:
                 await _react(peer, chance, messages, always=True)
                 await asyncio.sleep(0)
         await assert_nothing_is_left(host, peer)

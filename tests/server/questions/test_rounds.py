@@ -186,7 +186,7 @@ async def test_nothing_is_kept_of_a_round() -> None:
         peer = Peer(host)
         await begun(peer)
         await peer.ask("resources/read", {"uri": "secrets://one"})
-        assert not peer.connection.pending
+        assert not peer.connection.pending_answers
         assert not peer.connection.calls
         assert not host.handler.inflight
         assert await peer.close() == []

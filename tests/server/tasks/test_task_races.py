@@ -68,7 +68,7 @@ async def turns(number: int) -> None:
 
 def requested_of(host: ServerHost) -> RequestedTasks:
     """Find what follows the tasks that clients asked for."""
-    method: Any = host.assembly.eras.opening.methods["tasks/result"]
+    method: Any = host.assembly.eras.default_handshake.methods["tasks/result"]
     found = method.__self__
     assert isinstance(found, RequestedTasks)
     return found
@@ -123,7 +123,7 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
         await peer.settle()
         assert_nothing_runs(host)
         connection = peer.transport._peer.connection()
-        assert (connection.pending, connection.calls) == ({}, {})
+        assert (connection.pending_answers, connection.calls) == ({}, {})
         assert len(host.assembly.tasks._tasks) == TASKS
         await peer.close()
     assert host.assembly.tasks._tasks == {}
