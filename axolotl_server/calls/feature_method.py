@@ -215,14 +215,13 @@ class FeatureMethod(ABC):
         if binding is None or target.needs_check:
             binding = await self.checked(target, request)
         head, exchange = request.head, request.exchange
-        assert head.id is not UNSET
         task = asyncio.current_task(exchange.loop)
         assert task is not None
         inflight, connection = self._inflight, request.connection
         if len(inflight) >= inflight.limit:
             return self.reply_to_failure(inflight.refusal(), request)
         call = ToolCall(
-            head.id,
+            head.id,  # type: ignore[arg-type]  # a message without an ID reaches no method
             request,
             exchange.principal,
             uri=target.uri,
@@ -234,7 +233,7 @@ class FeatureMethod(ABC):
         if head.params.request_state is not UNSET:
             request.era.open_rounds(request, call)
         if connection is not None:
-            connection.register(head.id, call)
+            connection.register(call.request_id, call)
         inflight[call] = None
         if not inflight.ticking:
             inflight.tick_later(exchange.loop)
