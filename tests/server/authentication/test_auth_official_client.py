@@ -14,8 +14,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 from tests.support.authorization_server import Asked, Authority, Page, authority
-from tests.support.servers.authenticated_server import gated, listening
-from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.servers.authenticated_server import gated
+from tests.support.servers.serving import PATIENCE_SECONDS, free_port
 
 READ = ["read"]
 
@@ -65,7 +65,7 @@ def give_tokens(issuer: Authority) -> None:
 @asynccontextmanager
 async def reached(issuer: Authority, mode: Any) -> AsyncIterator[Client]:
     """Reach a server that knows its own address, as a client that knows nothing but that address."""
-    listener = listening()
+    listener = free_port()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     auth = {"resource": url, "issuers": [issuer.url], "required_scopes": READ}
     provider = ClientCredentialsOAuthProvider(url, Memory(), "robot", "s3cret", issuer=issuer.url)

@@ -521,7 +521,7 @@ class SlowStore(MemoryEventStore):
 
 async def test_replay_and_presence_do_not_race(http: httpx2.AsyncClient, talker: Talker) -> None:
     """However often a client comes back while a tool talks, it hears everything once and in order."""
-    async with serving(container_of(talker), UNTHROTTLED, SlowStore(1000, 1_000_000)) as server:
+    async with serving(container_of(talker), UNTHROTTLED, event_store=SlowStore(1000, 1_000_000)) as server:
         client = Client(http, server.url)
         await client.begin()
         heard: list[Event] = []
@@ -550,7 +550,7 @@ async def test_replay_and_presence_do_not_race(http: httpx2.AsyncClient, talker:
 async def test_a_store_is_told_before_a_session_is_forgotten(http: httpx2.AsyncClient, talker: Talker) -> None:
     """Nothing is appended to a session that was forgotten, however slow the store is."""
     store = SlowStore(1000, 1_000_000)
-    async with serving(container_of(talker), UNTHROTTLED, store) as server:
+    async with serving(container_of(talker), UNTHROTTLED, event_store=store) as server:
         client = Client(http, server.url)
         await client.begin()
         async with client.calling(talk()) as stream, client.hearing() as news:

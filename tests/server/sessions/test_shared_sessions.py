@@ -4,10 +4,9 @@ import asyncio
 import gc
 import json
 import weakref
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import httpx2
@@ -15,8 +14,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel
 
-from axolotl_core import ITool, Principal, SchemaTool, ToolContext, resource, tool
-from axolotl_server.asgi.http import HttpRefusal, Routing
+from axolotl_core import ITokenVerifier, ITool, Principal, SchemaTool, ToolContext, resource, tool
 from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with, text_of
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
@@ -25,7 +23,6 @@ from tests.support.stores.redis_server import RedisServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-_prefixes = count()
 
 UNTHROTTLED = {"progress_per_second": 1_000_000}
 GONE = (404, "Session not found: it has ended, initialize again")
@@ -95,26 +92,24 @@ class Worker:
     talker: Talker
 
 
-class Gate:
+class Trusting(ITokenVerifier):
     """Believes everybody."""
 
-    async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
-        return Principal(headers.get(b"x-user", b"nobody").decode())
-
-    def demand(self, scopes: Iterable[str]) -> HttpRefusal:
-        raise NotImplementedError
+    async def verify(self, token: str) -> Principal:
+        return Principal(token)
 
 
 @asynccontextmanager
 async def working(
-    redis: RedisServer, prefix: str, premises: Routing | None = None, **sessions: Any
+    redis: RedisServer, prefix: str, verifier: ITokenVerifier | None = None, **sessions: Any
 ) -> AsyncIterator[Worker]:
     """Serve in a process of its own, as far as the others can tell."""
     talker = Talker()
     shared = {"redis_url": redis.url, "redis_prefix": prefix, "store_timeout_seconds": PATIENCE_SECONDS, **sessions}
     container = container_with((talker, greet, mutter), resources=(note,))
     settings = {"sessions": shared, "protocol": UNTHROTTLED}
-    async with serving(container, settings, premises=premises) as server:
+    roles: dict[str, Any] = {} if verifier is None else {"token_verifier": verifier}
+    async with serving(container, settings, **roles) as server:
         yield Worker(server, talker)
 
 
@@ -220,14 +215,14 @@ async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http:
 
 async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """At every process, a session that is somebody else's is not there."""
-    prefix, premises = f"test:{next(_prefixes)}:", Routing(Gate())
-    async with working(redis, prefix, premises) as one, working(redis, prefix, premises) as other:
-        http.headers["X-User"] = "ann"
+    prefix, bob = redis.new_prefix(), {"Authorization": "Bearer bob"}
+    async with working(redis, prefix, Trusting()) as one, working(redis, prefix, Trusting()) as other:
+        http.headers["Authorization"] = "Bearer ann"
         client = await begun(http, one)
         for worker in (other, one):
-            assert refusal(await client.at(worker).post(message("ping"), **{"X-User": "bob"})) == GONE
+            assert refusal(await client.at(worker).post(message("ping"), **bob)) == GONE
         assert (await client.at(other).post(message("ping"))).status_code == 200
-        assert refusal(await client.at(other).post(message("ping"), **{"X-User": "bob"})) == GONE
+        assert refusal(await client.at(other).post(message("ping"), **bob)) == GONE
 
 
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-11-25"])
@@ -331,7 +326,7 @@ async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http:
 
 async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Who follows a call that died with its process is not left waiting."""
-    prefix = f"test:{next(_prefixes)}:"
+    prefix = redis.new_prefix()
     async with working(redis, prefix) as other:
         async with working(redis, prefix) as one:
             client = await begun(http, one)
@@ -440,7 +435,7 @@ async def test_listeners_without_a_session_hear_all_processes(
 
 async def test_the_maximum_counts_all(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Beyond `sessions.maximum` a handshake is refused at every process, until a session ends."""
-    prefix = f"test:{next(_prefixes)}:"
+    prefix = redis.new_prefix()
     async with working(redis, prefix, maximum=2) as one, working(redis, prefix, maximum=2) as other:
         first = await begun(http, one)
         await begun(http, other)
@@ -453,7 +448,7 @@ async def test_the_maximum_counts_all(redis: RedisServer, http: httpx2.AsyncClie
 
 async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """A process that holds as many sessions as it may drops those that it used least, and restores them when asked."""
-    prefix = f"test:{next(_prefixes)}:"
+    prefix = redis.new_prefix()
     async with working(redis, prefix, maximum=3) as one, working(redis, prefix, maximum=3) as other:
         clients = [await begun(http, worker) for worker in (one, other, one)]
         for _ in range(2):
@@ -467,7 +462,7 @@ async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) ->
 
 async def test_without_resumption(redis: RedisServer, http: httpx2.AsyncClient) -> None:
     """Where streams cannot be resumed, news still find the process that a client listens at."""
-    prefix = f"test:{next(_prefixes)}:"
+    prefix = redis.new_prefix()
     async with working(redis, prefix, resumable=False) as one, working(redis, prefix, resumable=False) as other:
         client = await begun(http, one)
         async with client.at(other).hearing() as news:

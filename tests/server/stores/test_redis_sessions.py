@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
 from typing import Any
 
 import msgspec
@@ -20,8 +19,6 @@ from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.stores.redis_server import RedisServer
 
 RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"elicitation": {}})
-
-_prefixes = count()
 
 
 class Process:
@@ -53,7 +50,7 @@ async def process(redis: RedisServer, prefix: str, **options: Any) -> AsyncItera
 @asynccontextmanager
 async def two(redis: RedisServer, **options: Any) -> AsyncIterator[tuple[RedisSessionStore, RedisSessionStore]]:
     """Begin to share sessions in two processes."""
-    prefix = options.pop("prefix", f"test:{next(_prefixes)}:")
+    prefix = options.pop("prefix", redis.new_prefix())
     async with process(redis, prefix, **options) as one, process(redis, prefix, **options) as other:
         yield one.store, other.store
 

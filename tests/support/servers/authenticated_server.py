@@ -1,22 +1,17 @@
 """Servers behind a gate, and requests with a token."""
 
-import asyncio
 import json
 import re
 import socket
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-import uvicorn
 from dependency_injector import containers, providers
 
 from axolotl_core import ToolContext, prompt, resource, tool
-from axolotl_server import ServerHost
-from axolotl_server.http.assembly import make_app
-from axolotl_server.http_server.serve import reply_at_once
 from tests.support.peers.wire import META, VERSION, RawReply, call, message, mirrored, raw_exchange, raw_request
-from tests.support.servers.serving import HttpServer
+from tests.support.servers.serving import HttpServer, serving
 from tests.support.tools import container_of
 
 DISCOVER = message("server/discover", {"_meta": META})
@@ -64,44 +59,14 @@ def container(**roles: Any) -> containers.DynamicContainer:
     return made
 
 
-def listening() -> socket.socket:
-    """Take a free port."""
-    # The protocol is named, since asyncio switches Nagle's algorithm off only then.
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
-    listener.listen()
-    return listener
-
-
-@asynccontextmanager
-async def gated(
+def gated(
     auth: Mapping[str, Any],
     given: containers.Container | None = None,
     listener: socket.socket | None = None,
     **sections: Mapping[str, Any],
-) -> AsyncIterator[HttpServer]:
+) -> AbstractAsyncContextManager[HttpServer]:
     """Serve over HTTP with everything that the settings ask for."""
-    flags = {"auth": auth, **sections}
-    async with ServerHost(container() if given is None else given, flags=flags) as host:
-        app = make_app(host, reply_at_once)
-        listener = listener or listening()
-        config = uvicorn.Config(
-            app,
-            http="httptools",
-            loop="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=1,
-        )
-        server = uvicorn.Server(config)
-        running = asyncio.ensure_future(server.serve(sockets=[listener]))
-        try:
-            yield HttpServer(host, app, listener.getsockname()[1])
-        finally:
-            app.sessions.end_streams()
-            server.should_exit = True
-            await running
+    return serving(container() if given is None else given, {"auth": auth, **sections}, listener)
 
 
 def bearer(token: str) -> tuple[str, str]:

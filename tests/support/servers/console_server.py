@@ -1,20 +1,17 @@
 """Servers with a console, and what looks at it."""
 
-import asyncio
 import json
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
-import uvicorn
 from dependency_injector import containers
 
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.http.assembly import make_app
 from tests.support.peers.session_client import EventReader
+from tests.support.servers.serving import free_port, serving
 
 PAGE = {"X-Axolotl-Console": "1"}
 """What the page says with each request for data."""
@@ -47,23 +44,8 @@ async def serving_console(
 ) -> AsyncIterator[ConsoleServer]:
     """Serve a container over HTTP on the running loop, with the console."""
     flags = {**(settings or {}), "console": {"enabled": True, **console}}
-    async with ServerHost(container, flags=flags) as host:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen()
-        app = make_app(host)
-        config = uvicorn.Config(
-            app, http="httptools", loop="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
-        running = asyncio.ensure_future(server.serve(sockets=[listener]))
-        try:
-            yield ConsoleServer(host, app, listener.getsockname()[1])
-        finally:
-            app.sessions.end_streams()
-            server.should_exit = True
-            await running
+    async with serving(container, flags, free_port(port)) as server:
+        yield ConsoleServer(server.host, server.app, server.port)
 
 
 async def ask_directly(

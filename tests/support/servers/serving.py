@@ -15,21 +15,22 @@ from multiprocessing.reduction import DupFd
 from typing import Any
 
 import uvicorn
-from dependency_injector import containers
+from dependency_injector import containers, providers
 
-from axolotl_core.sessions import IEventStore
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.asgi.http import Routing
+from axolotl_server.http.assembly import make_app
 from axolotl_server.http_server.serve import reply_at_once
 from tests.support.commands import ROOT
 
 PATIENCE_SECONDS = 20.0
 """How long a test waits for something that must happen."""
+_GRACE_SECONDS = 1.0
+"""How long requests have that are still running when their server stops."""
 
 
-async def until(condition: Callable[[], object]) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
     """Let the loop run until something is so that has no event of its own."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(seconds):
         for _ in itertools.takewhile(lambda _: not condition(), itertools.count()):
             await asyncio.sleep(0)
 
@@ -52,31 +53,47 @@ class HttpServer:
 async def serving(
     container: containers.Container,
     settings: Mapping[str, Any] | None = None,
-    event_store: IEventStore | None = None,
-    premises: Routing | None = None,
+    listener: socket.socket | None = None,
+    **roles: Any,
 ) -> AsyncIterator[HttpServer]:
-    """Serve a container over HTTP on the running loop."""
+    """Serve a container over HTTP on the running loop, with these objects for roles that it does not have."""
+    for name, role in roles.items():
+        setattr(container, name, providers.Object(role))
     async with ServerHost(container, flags=settings) as host:
-        listener = _listener()
-        app = HttpApp(host.handler, host.settings, reply_at_once, event_store, premises)
-        config = uvicorn.Config(
-            app,
-            http="httptools",
-            loop="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            timeout_graceful_shutdown=1,
-        )
-        server = uvicorn.Server(config)
-        running = asyncio.ensure_future(server.serve(sockets=[listener]))
+        app, listener = make_app(host, reply_at_once), listener or free_port()
+        server = await _start(app, listener)
         try:
             yield HttpServer(host, app, listener.getsockname()[1])
         finally:
             app.sessions.end_streams()
-            server.should_exit = True
-            await running
-            await app.sessions.close()
+            await _stop(server)
+
+
+async def _start(app: HttpApp, listener: socket.socket) -> uvicorn.Server:
+    # Not by `uvicorn.Server.serve`: it looks ten times a second whether it is to stop.
+    config = uvicorn.Config(app, http="httptools", loop="none", lifespan="off", log_config=None, access_log=False)
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    await server.startup(sockets=[listener])
+    await server.on_tick(0)  # makes the headers that all replies have
+    return server
+
+
+async def _stop(server: uvicorn.Server) -> None:
+    state = server.server_state
+    for listener in server.servers:
+        listener.close()
+    for connection in tuple(state.connections):
+        connection.shutdown()
+    if state.tasks:
+        _, late = await asyncio.wait(tuple(state.tasks), timeout=_GRACE_SECONDS)
+        for task in late:
+            task.cancel()
+    with contextlib.suppress(TimeoutError):
+        await until(lambda: not state.connections, _GRACE_SECONDS)
+    for connection in tuple(state.connections):
+        connection.transport.abort()
 
 
 class BackgroundServers:
@@ -190,9 +207,11 @@ def _serve(target: str, incoming: Any, outgoing: Any) -> None:
     main()
 
 
-def _listener() -> socket.socket:
+def free_port(port: int = 0) -> socket.socket:
+    """Listen at a free port, or at a given one."""
     # asyncio switches Nagle's algorithm off only where the protocol is named: without it a reply takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
     listener.listen()
     return listener

@@ -2,14 +2,11 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
 
 from axolotl_core.sessions import IEventStore
 from axolotl_server.stores.memory_events import MemoryEventStore
 from axolotl_server.stores.redis_events import RedisEventStore
 from tests.support.stores.redis_server import RedisServer
-
-_prefixes = count()
 
 
 @asynccontextmanager
@@ -26,7 +23,7 @@ async def opened(
         max_events=max_events,
         max_bytes=max_bytes,
         idle_seconds=600.0,
-        prefix=f"test:{next(_prefixes)}:",
+        prefix=redis.new_prefix(),
         timeout_seconds=20.0,
     )
     try:

@@ -2,15 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import count
 
 from axolotl_core.policies.quota import IQuotaStore, QuotaRefusal
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from axolotl_server.stores.redis_quotas import RedisQuotaStore
 from tests.support.core.quota_model import START, Wanted, claims_of
 from tests.support.stores.redis_server import RedisServer
-
-_prefixes = count()
 
 
 class Clock:
@@ -46,7 +43,7 @@ async def opened(redis: RedisServer | None) -> AsyncIterator[Till]:
     store: IQuotaStore = MemoryQuotaStore(1000, clock)
     if redis is not None:
         # Patient, for a busy machine is slow, not wrong.
-        store = RedisQuotaStore(redis.url, prefix=f"test:{next(_prefixes)}:", timeout_seconds=20.0, clock=clock)
+        store = RedisQuotaStore(redis.url, prefix=redis.new_prefix(), timeout_seconds=20.0, clock=clock)
     try:
         yield Till(store, clock)
     finally:

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import threading
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import TracebackType
 
@@ -32,6 +33,7 @@ class RedisServer:
     def __init__(self, *options: str) -> None:
         self._executable = executable()
         self._options = options
+        self._prefixes = count()
         self._process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> "RedisServer":
@@ -54,6 +56,10 @@ class RedisServer:
     def url(self) -> str:
         """Where it listens, as a setting says it."""
         return f"unix://{self.socket}"
+
+    def new_prefix(self) -> str:
+        """Make up a prefix for keys that nothing has used."""
+        return f"test:{next(self._prefixes)}:"
 
     def start(self) -> None:
         """Start it, with nothing in it, and wait until it listens."""
