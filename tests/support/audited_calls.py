@@ -1,4 +1,4 @@
-"""Audits for tests: calls through the layers as a server stacks them, and what stands in the log afterwards."""
+"""Audited calls through the layers of a server, and readers of audit logs."""
 
 import asyncio
 import json
@@ -26,26 +26,25 @@ class MemorySink(IAuditSink):
         self.records: list[AuditRecord] = []
 
     def write(self, record: AuditRecord) -> None:
-        """Keep it."""
         self.records.append(record)
 
 
 def audit_into(sink: IAuditSink, **settings: Any) -> Audit:
-    """Make an audit with one sink of the test's own."""
+    """Create an audit with one custom sink."""
     audit = make_audit(AuditSettings(**settings), [sink])
     assert audit is not None
     return audit
 
 
 def audit_of(**settings: Any) -> Audit:
-    """Make an audit of settings alone."""
+    """Create an audit from settings."""
     audit = make_audit(AuditSettings(**settings))
     assert audit is not None
     return audit
 
 
 class Pipeline:
-    """One tool behind the layers that a server puts around it."""
+    """One tool behind the layers of a server."""
 
     def __init__(
         self,
@@ -63,43 +62,42 @@ class Pipeline:
         self._invoke, _ = fold(layers, self.spec, run_in_place(self.spec))
 
     def call(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> ToolCall:
-        """Make a call for the task that runs this."""
+        """Create a call for the current task."""
         raw = arguments if isinstance(arguments, bytes) else json.dumps(arguments).encode()
         task = asyncio.current_task()
         assert task is not None
         return ToolCall(1, principal=principal, spec=self.spec, raw=raw, task=task)
 
     async def run(self, arguments: Mapping[str, Any] | bytes = b"{}", principal: Principal = ANONYMOUS) -> Any:
-        """Make a call and run it."""
+        """Create and run a call."""
         return await self._invoke(self.call(arguments, principal))
 
     async def run_call(self, call: ToolCall) -> Any:
-        """Run a call."""
         return await self._invoke(call)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """Read all records of a file of JSON lines."""
+    """Read all records of a JSON lines file."""
     return [json.loads(line) for line in path.read_bytes().splitlines()]
 
 
 def ends_in(path: Path) -> list[dict[str, Any]]:
-    """Read the records of calls that ended."""
+    """Read the records of ended calls."""
     return [record for record in read_log(path) if record["event"] == "end"]
 
 
 def record(number: int = 0, **fields: Any) -> AuditRecord:
-    """Make a record that can be told from others."""
+    """Create a record with a unique number."""
     return AuditRecord(**{"time": TIME, "event": "end", "call_id": f"{number:016x}", "name": "echo", **fields})
 
 
 def store_at(path: Path, key: str | None = None, **options: Any) -> JsonlStore:
-    """Prepare a file of JSON lines."""
+    """Prepare a JSON lines file."""
     return JsonlStore(path, Hashing(key), **{"max_bytes": 1 << 30, **options})
 
 
 def write_log(path: Path, count: int, key: str | None = None, **options: Any) -> list[bytes]:
-    """Write a log with so many records besides those about itself, and give the lines of the last file."""
+    """Write a log with a number of records, and return the lines of the last file."""
     store = store_at(path, key, **options)
     store.open()
     for number in range(count):

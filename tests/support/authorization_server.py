@@ -1,4 +1,4 @@
-"""An authorization server on the loopback interface: real keys, real signatures, and pages that a test can change."""
+"""An authorization server on the loopback interface, with real keys and signatures and configurable pages."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ _CURVES: dict[str, Any] = {"ES256": ec.SECP256R1, "ES384": ec.SECP384R1, "ES512"
 
 
 class SigningKey:
-    """A pair of keys with a name."""
+    """A named key pair."""
 
     def __init__(self, name: str, algorithm: str = "ES256", bits: int = 2048) -> None:
         self.name = name
@@ -40,12 +40,12 @@ class SigningKey:
 
     @property
     def public_pem(self) -> bytes:
-        """The public half as everybody can have it."""
+        """The public key."""
         pem: bytes = self.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         return pem
 
     def sign(self, claims: Any, **headers: Any) -> str:
-        """Make a token of anything, with more headers or other ones than usual."""
+        """Sign a token with arbitrary claims, and with additional or changed headers."""
         content = claims if isinstance(claims, bytes) else json.dumps(claims).encode()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", InsecureKeyLengthWarning)
@@ -54,7 +54,7 @@ class SigningKey:
 
 @dataclass
 class Page:
-    """What is answered at a path."""
+    """The response at a path."""
 
     body: bytes
     status: int = 200
@@ -63,7 +63,7 @@ class Page:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as it came."""
+    """A received request."""
 
     method: str
     path: str
@@ -77,7 +77,7 @@ class Asked:
 
 
 class Authority:
-    """Publishes keys, signs tokens, and answers whoever asks about one."""
+    """Publishes keys, signs tokens and answers introspection requests."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
@@ -85,30 +85,30 @@ class Authority:
         self.pages: dict[str, Page | Callable[[Asked], Page]] = {}
         self.asked: list[Asked] = []
         self.open = asyncio.Event()
-        """Nothing is answered while this is not set."""
+        """Requests wait while this is not set."""
         self.open.set()
         self.publish(self.key)
 
     def publish(self, *keys: SigningKey | dict[str, Any]) -> None:
-        """Publish these keys and no others."""
+        """Publish only these keys."""
         self.say("/jwks", {"keys": [key if isinstance(key, dict) else key.jwk for key in keys]})
 
     def say(self, path: str, content: Any, **page: Any) -> None:
-        """Answer with JSON at a path from now on."""
+        """Set the JSON response at a path."""
         self.pages[path] = Page(json.dumps(content).encode(), **page)
 
     def claims(self, **changes: Any) -> dict[str, Any]:
-        """Give the claims of a good token, with changes; None leaves a claim out."""
+        """Return the claims of a valid token, with changes; None removes a claim."""
         now = int(time.time())
         usual = {"iss": self.url, "aud": RESOURCE, "sub": "ada", "iat": now, "exp": now + 300, "scope": "read"}
         return {name: value for name, value in {**usual, **changes}.items() if value is not None}
 
     def token(self, **changes: Any) -> str:
-        """Sign the claims of a good token, with changes."""
+        """Sign the claims of a valid token, with changes."""
         return self.key.sign(self.claims(**changes))
 
     def settings(self, **changes: Any) -> dict[str, Any]:
-        """Give the settings of a server that trusts this authority."""
+        """Return the settings of a server that trusts this authority."""
         return {"resource": RESOURCE, "issuers": [self.url], "jwks_url": f"{self.url}/jwks", **changes}
 
     def count(self, path: str) -> int:

@@ -1,4 +1,4 @@
-"""Things that live for one call, and what became of them."""
+"""Per-call resources that record how they end."""
 
 import asyncio
 import threading
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Ledger:
-    """Notes what is made and how it ends."""
+    """Records what is created and how it ends."""
 
     made: list[str] = field(default_factory=list)
     ended: list[tuple[str, BaseException | None]] = field(default_factory=list)
@@ -18,25 +18,25 @@ class Ledger:
 
     @property
     def order(self) -> list[str]:
-        """In which order things ended."""
+        """The order in which resources ended."""
         return [name for name, _ in self.ended]
 
     def waiting(self, name: str) -> Callable[[], "Waiting"]:
-        """Give a factory of things that are entered and left with waiting."""
+        """Return a factory of asynchronous context managers."""
         return lambda: Waiting(self, name)
 
     def plain(self, name: str) -> Callable[[], "Plain"]:
-        """Give a factory of things that are entered and left without waiting."""
+        """Return a factory of synchronous context managers."""
         return lambda: Plain(self, name)
 
     def end(self, name: str, error: BaseException | None) -> None:
-        """Note an end."""
+        """Record an end."""
         self.ended.append((name, error))
         self.threads.append(threading.get_ident())
 
 
 class Waiting:
-    """An asynchronous context manager, such as a session of a database."""
+    """An asynchronous context manager, such as a database session."""
 
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.ledger = ledger
@@ -52,7 +52,7 @@ class Waiting:
 
 
 class Plain:
-    """A context manager that may block, such as a session of a database for threads."""
+    """A context manager that may block, such as a database session for threads."""
 
     def __init__(self, ledger: Ledger, name: str) -> None:
         self.ledger = ledger
@@ -68,13 +68,13 @@ class Plain:
 
 @asynccontextmanager
 async def failing() -> AsyncIterator[str]:
-    """Fail when it is left."""
+    """Fail on exit."""
     yield "something"
     raise RuntimeError("cannot be left")
 
 
 @contextmanager
 def failing_plainly() -> Iterator[str]:
-    """Fail when it is left, without waiting."""
+    """Fail on exit, synchronously."""
     yield "something"
     raise RuntimeError("cannot be left plainly")

@@ -1,4 +1,4 @@
-"""`axolotl` commands in processes of their own, forked from one that has the imports behind it."""
+"""`axolotl` commands in separate processes, forked from one that has already imported the package."""
 
 import atexit
 import json
@@ -14,18 +14,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_SECONDS = 30.0
-"""How long a test waits for something that must happen."""
+"""The timeout for events that must happen."""
 
 
 def environment_with(**extra: str) -> dict[str, str]:
-    """Give the environment of the tests without settings of Axolotl, save for those that are named."""
+    """Return the environment of the tests without Axolotl settings, plus the given variables."""
     return {**{name: value for name, value in os.environ.items() if not name.startswith("AXOLOTL_")}, **extra}
 
 
 class ForkedCommand:
-    """A command, with the ends of the pipes that are its standard streams.
+    """A command, with the pipes of its standard streams.
 
-    A stream for which a descriptor is given has no pipe; its end here is -1. Whoever makes one calls `kill` at last.
+    A stream with a given descriptor has no pipe, and its end here is -1. The creator must call `kill` in the end.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ForkedCommand:
         self.returncode: int | None = None
 
     def wait(self, seconds: float = PATIENCE_SECONDS) -> int:
-        """Wait for the end and give the exit code."""
+        """Wait for the end and return the exit code."""
         if self.returncode is None:
             if b"\n" not in self._reported and not select.select([self.report], [], [], seconds)[0]:
                 raise TimeoutError(f"process {self.pid} does not end")
@@ -59,19 +59,19 @@ class ForkedCommand:
         return self.returncode
 
     def poll(self) -> int | None:
-        """Give the exit code, or None if it is still running."""
+        """Return the exit code, or None while it is running."""
         with suppress(TimeoutError):
             self.wait(0)
         return self.returncode
 
     def send_signal(self, number: signal.Signals) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the command has ended."""
         if self.poll() is None:
-            with suppress(ProcessLookupError):  # just now
+            with suppress(ProcessLookupError):  # it has just ended
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it, whatever it is doing, and wait for that."""
+        """Kill the command and wait for its end."""
         self.send_signal(signal.SIGKILL)
         self.wait()
         os.close(self.report)
@@ -86,7 +86,7 @@ class ForkedCommand:
 
 
 class _Zygote:
-    """The process that all commands are forked from, started with the first of them."""
+    """The process from which all commands are forked, started with the first command."""
 
     def __init__(self) -> None:
         self._control: socket.socket | None = None

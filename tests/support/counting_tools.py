@@ -1,4 +1,4 @@
-"""A tool whose work must not be done twice, and that a test steers."""
+"""A tool that must not run twice, controlled by the test."""
 
 import asyncio
 from collections import Counter
@@ -22,7 +22,7 @@ class Order(BaseModel):
 
 
 class Pay(ITool[Order, str]):
-    """Waits in each run until it is told how to end, and counts."""
+    """Counts its runs, and waits in each until the test decides how it ends."""
 
     name = "pay"
     idempotency: Idempotency | None = Idempotency(key="key", window_seconds=60.0)
@@ -55,7 +55,7 @@ OUTAGES = OutageLog("The result store", "calls refused")
 
 
 class Till:
-    """The tool behind the layer, with a clock that is set by hand."""
+    """The tool behind the layer, with a manual clock."""
 
     def __init__(self, tool: Pay | None = None, store: IResultStore | None = None, **options: Any) -> None:
         self.now = 0.0
@@ -67,15 +67,15 @@ class Till:
         self.invoke = self.layer.wrap(self.spec, lambda call: self.tool.execute(call.arguments, call))
 
     def begin(self, key: str | None = "k", amount: int = 0, principal: Principal = ANONYMOUS, **more: Any) -> HandCall:
-        """Make a call."""
+        """Start a call."""
         return HandCall(self.invoke, self.spec, {"key": key, "amount": amount}, principal=principal, **more)
 
     async def running(self, key: str | None = "k") -> None:
-        """Wait until the work of a key is at it."""
+        """Wait until the tool runs for a key."""
         await until(lambda: key in self.tool.ends)
 
     async def end(self, said: Any, key: str | None = "k") -> None:
-        """Let the work of a key end: with a word, or with an exception."""
+        """End the run of a key with a result or an exception."""
         await self.running(key)
         end = self.tool.ends[key]
         if isinstance(said, BaseException):
@@ -85,9 +85,9 @@ class Till:
 
 
 def text(outcome: Any) -> str:
-    """Read an output, or one that was stored."""
+    """Return the text of a new or stored output."""
     return outcome if isinstance(outcome, str) else str(outcome.content[0].text)
 
 
 def forget(call: ToolCall) -> None:
-    """Finalise nothing: the tools of most tests have nothing made for their calls."""
+    """A finalizer that does nothing, for tools without per-call resources."""

@@ -1,4 +1,4 @@
-"""Code that goes on when it is told to stop."""
+"""Code that ignores cancellation."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,7 +9,7 @@ SHORT = 0.05
 
 
 class Stuck(ITool[NoArguments, str]):
-    """Swallows its cancellation until the test lets it end, or it is cancelled again, as after a test that fails."""
+    """Ignores its cancellation until the test releases it, or until it is canceled again after a failed test."""
 
     name = "stuck"
     timeout_seconds = SHORT
@@ -40,7 +40,7 @@ class Stuck(ITool[NoArguments, str]):
         await self._speak(context)
 
     async def _speak(self, context: ToolContext) -> None:
-        """Say something that nobody should hear."""
+        """Send messages that must not be delivered."""
         if self._last_words is not None:
             try:
                 await self._last_words(context)

@@ -1,4 +1,4 @@
-"""Processes that tests look at from outside."""
+"""Processes that tests observe from outside."""
 
 import asyncio
 import multiprocessing
@@ -12,7 +12,7 @@ from tests.support.servers.serving import PATIENCE_SECONDS
 
 
 def share_forks() -> None:
-    """Choose what the process that all others are forked from has imported, before anybody starts it."""
+    """Choose the modules that the fork server imports, before it is started."""
     modules = [
         "tests.support.servers.preload",
         "axolotl_server.execution.worker",
@@ -35,14 +35,14 @@ async def gone(pid: int) -> None:
 
 
 class Mailbox:
-    """A named pipe into which processes write their ids, a line each."""
+    """A named pipe into which processes write their ids, one per line."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "mailbox"
 
     def __enter__(self) -> "Mailbox":
         os.mkfifo(self._path)
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)  # open for writing too: it never ends
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_NONBLOCK)  # also for writing: it never ends
         return self
 
     def __exit__(
@@ -52,11 +52,11 @@ class Mailbox:
 
     @property
     def path(self) -> str:
-        """Where to write."""
+        """The path of the pipe."""
         return str(self._path)
 
     def taken(self) -> list[int]:
-        """Take what is there."""
+        """Read the available ids."""
         try:
             return [int(line) for line in os.read(self._descriptor, 4096).split()]
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Counting what a server holds, from inside."""
+"""Counts of the objects that a server holds."""
 
 import asyncio
 import threading
@@ -24,13 +24,13 @@ def bulkheads_of(host: ServerHost, name: str) -> Iterator[Bulkhead]:
 
 
 def bulkhead_of(host: ServerHost, name: str) -> Bulkhead:
-    """Find the one bulkhead around a tool."""
+    """Find the only bulkhead around a tool."""
     [found] = bulkheads_of(host, name)
     return found
 
 
 def holdings(host: ServerHost) -> dict[str, Any]:
-    """Count whatever a call can leave behind in a server; all of it is nothing when nothing runs."""
+    """Count everything that a call can leave in a server; all counts are zero when nothing runs."""
     inflight, deadlines = host.handler.inflight, host.assembly.deadlines
     counts = {
         "in flight": len(inflight),
@@ -48,7 +48,7 @@ def holdings(host: ServerHost) -> dict[str, Any]:
 
 
 async def nothing_left(host: ServerHost, tasks: set[Any]) -> None:
-    """Wait until a server holds nothing and runs no other tasks than these, and take its places back."""
+    """Wait until a server holds nothing and runs no other tasks than these."""
     try:
         await until(lambda: not holdings(host) and asyncio.all_tasks() <= tasks)
     except TimeoutError:
@@ -58,12 +58,12 @@ async def nothing_left(host: ServerHost, tasks: set[Any]) -> None:
 
 
 def server_threads() -> set[threading.Thread]:
-    """Find the threads of all servers in this process, of which other tests may have some."""
+    """Find the threads of all servers in this process; other tests may have some."""
     return {thread for thread in threading.enumerate() if thread.name.startswith("axolotl")}
 
 
 def wait_for_threads(before: set[threading.Thread]) -> None:
-    """Wait until no thread is left of a server that was started, and has stopped, since those were there."""
+    """Wait until all server threads since a snapshot have ended."""
     for thread in server_threads() - before:
         if thread.is_alive():
             thread.join(PATIENCE_SECONDS)

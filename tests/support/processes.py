@@ -1,4 +1,4 @@
-"""Real processes, whose output is awaited and never guessed."""
+"""Processes whose output tests wait for."""
 
 import json
 import os
@@ -29,7 +29,7 @@ class Server:
         self.stdout = os.fdopen(self.process.stdout, encoding="utf-8")
         self.stderr = os.fdopen(self.process.stderr, encoding="utf-8")
         self.terminal: int | None = None
-        """The person's end of the terminal that is its standard input, if that is one."""
+        """The test's end of the terminal, if standard input is one."""
         self._watchdog = threading.Timer(PATIENCE_SECONDS, self.signal, [signal.SIGKILL])
         self._watchdog.start()
 
@@ -43,24 +43,24 @@ class Server:
         return json.loads(self.stdout.readline())
 
     def ask(self, method: str, **params: Any) -> Any:
-        """Send a request over stdio and wait for its answer."""
+        """Send a request over stdio and wait for its reply."""
         self.say({"jsonrpc": "2.0", "id": method, "method": method, "params": params})
         return self.hear()["result"]
 
     def shake_hands(self) -> None:
-        """Begin a session over stdio."""
+        """Perform the handshake over stdio."""
         version = LATEST_HANDSHAKE_REVISION.name
         client = {"name": "test", "version": "1"}
         self.ask("initialize", protocolVersion=version, capabilities={}, clientInfo=client)
         self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
 
     def type(self, text: str) -> None:
-        """Enter something at the terminal, also ahead of time."""
+        """Type something into the terminal, also ahead of time."""
         assert self.terminal is not None
         os.write(self.terminal, text.encode())
 
     def read_until(self, text: str) -> str:
-        """Wait until the process wrote a text to its standard error stream, and give all before it."""
+        """Wait for a text on standard error and return everything up to it."""
         lines: list[str] = []
         for line in self.stderr:
             lines.append(line)
@@ -69,11 +69,10 @@ class Server:
         raise AssertionError(f"{text!r} never came; instead: {''.join(lines)}")
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal."""
         self.process.send_signal(number)
 
     def end(self) -> tuple[int, str, str]:
-        """Close the standard input, wait for the end and give the exit code and what was still written."""
+        """Close standard input, wait for the end, and return the exit code and the remaining output."""
         if self.stdin is not None:
             with suppress(BrokenPipeError):
                 self.stdin.close()
@@ -83,7 +82,7 @@ class Server:
         return self.process.wait(), stdout, stderr.result()
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         self._watchdog.cancel()
         self.process.kill()
         for stream in (self.stdin, self.stdout, self.stderr):
@@ -93,20 +92,20 @@ class Server:
 
 
 class Processes:
-    """Starts processes and ends them."""
+    """Starts and ends processes."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
 
     def start(self, *words: str, directory: Path = ROOT, **environment: str) -> Server:
-        """Start `axolotl` with some words."""
+        """Start `axolotl` with arguments."""
         server = Server(words, environment, directory)
         self._stack.callback(server.close)
         return server
 
     def start_in_terminal(self, *words: str) -> Server:
         """Start `axolotl` with a terminal as its standard input."""
-        import pty  # not on every platform
+        import pty  # not available on every platform
 
         ours, theirs = pty.openpty()
         server = Server(words, {}, ROOT, stdin=theirs)
@@ -117,7 +116,7 @@ class Processes:
         return server
 
     def run(self, *words: str, directory: Path = ROOT, **environment: str) -> tuple[int, str, str]:
-        """Start `axolotl` without input and wait for its end."""
+        """Run `axolotl` without input and wait for its end."""
         return self.start(*words, directory=directory, **environment).end()
 
     def __enter__(self) -> "Processes":

@@ -1,4 +1,4 @@
-"""A collector of telemetry on loopback, as far as an exporter can tell."""
+"""A telemetry collector on the loopback interface."""
 
 import gzip
 import threading
@@ -11,7 +11,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Collector:
-    """Takes what is sent as OTLP over HTTP."""
+    """Accepts OTLP over HTTP."""
 
     def __init__(self) -> None:
         self.traces: list[ExportTraceServiceRequest] = []
@@ -22,24 +22,24 @@ class Collector:
 
     @property
     def url(self) -> str:
-        """Where telemetry is sent to."""
+        """The URL for exporters."""
         return f"http://127.0.0.1:{self._server.server_port}"
 
     @property
     def span_names(self) -> list[str]:
-        """The names of all spans that came."""
+        """The names of all received spans."""
         scopes = (scope for one in self.traces for spans in one.resource_spans for scope in spans.scope_spans)
         return [span.name for scope in scopes for span in scope.spans]
 
     @property
     def metric_names(self) -> set[str]:
-        """The names of all metrics that came."""
+        """The names of all received metrics."""
         scopes = (scope for one in self.metrics for found in one.resource_metrics for scope in found.scope_metrics)
         return {metric.name for scope in scopes for metric in scope.metrics}
 
     @property
     def services(self) -> set[str]:
-        """Who sent traces."""
+        """The services that sent traces."""
         attributes = (pair for one in self.traces for spans in one.resource_spans for pair in spans.resource.attributes)
         return {pair.value.string_value for pair in attributes if pair.key == "service.name"}
 

@@ -1,4 +1,4 @@
-"""Tools whose calls a test can watch and steer."""
+"""Tools that a test can observe and control."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class Echo(ITool[Text, str]):
 
 
 class Probe(ITool[NoArguments, str]):
-    """Says when it runs and how it ended, and waits until it may go on."""
+    """Reports when it runs and how it ended, and waits until it is released."""
 
     name = "probe"
 
@@ -49,7 +49,7 @@ class Probe(ITool[NoArguments, str]):
 def container_of(
     *tools: ITool[Any, Any], layers: Sequence[ILayer] = (), settings: Any = None
 ) -> containers.DynamicContainer:
-    """Put tools into a container."""
+    """Create a container with tools."""
     container = containers.DynamicContainer()
     container.tools = providers.Object(tools)
     container.layers = providers.Object(layers)

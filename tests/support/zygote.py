@@ -1,7 +1,7 @@
-"""python -m tests.support.zygote DESCRIPTOR: run `axolotl` in forks of a process that has imported it once.
+"""A process that runs `axolotl` in forks of itself: `python -m tests.support.zygote DESCRIPTOR`.
 
-The descriptor is a socket; `tests.support.commands` holds its other end. Starting an interpreter and importing the
-command line takes longer than most commands do, and the tests run hundreds of them.
+The descriptor is a socket to `tests.support.commands`. Starting an interpreter and importing the command line takes
+longer than most commands, and the tests run hundreds of them.
 """
 
 import gc
@@ -34,8 +34,8 @@ _PRELOADED = (
 
 
 def _serve(control: socket.socket) -> Any:
-    """Fork whenever a command is ordered; returns in the fork, which is to become the command."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those who wait for the commands
+    """Fork for each command; returns in the fork, which becomes the command."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the processes that wait for commands are not waited for
     while True:
         size, descriptors, _, _ = socket.recv_fds(control, 4, 4)
         if not size:
@@ -69,9 +69,9 @@ def _become(order: Any, descriptors: list[int]) -> Any:
 
 
 def _report(command: int, standard: list[int], report: int) -> NoReturn:
-    """Write the command's process id, wait for its end and write its exit code."""
+    """Write the process id of the command, wait for its end, and write its exit code."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(OSError):  # the tests ended first
+    with suppress(OSError):  # the tests have ended first
         for descriptor in standard:
             os.close(descriptor)
         os.write(report, b"%d\n" % command)
@@ -87,12 +87,12 @@ def _run(order: Any) -> None:
     paths = order["environment"].get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:1] = [order["directory"], *filter(None, paths)]
     sys.argv = ["axolotl", *order["words"]]
-    sys.modules["__main__"] = ModuleType("__main__")  # as a script has it: processes for tools do not import this one
+    sys.modules["__main__"] = ModuleType("__main__")  # like a script: tool processes must not import this module
     main()
 
 
 if __name__ == "__main__":
     for _name in _PRELOADED:
         importlib.import_module(_name)
-    gc.freeze()  # looking through all this again and again would copy its pages into every fork
+    gc.freeze()  # garbage collection would copy these pages into every fork
     _run(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -1,4 +1,4 @@
-"""Tools that ask: the user, the client's model, or where the user works."""
+"""Tools that ask the user, the client's model, or for its roots."""
 
 import asyncio
 from datetime import date
@@ -14,7 +14,7 @@ PAYMENT_URL: Final = "https://pay.example.com/invoice/7"
 
 
 class Booking(BaseModel):
-    """A form with a field of every simple kind."""
+    """A form with every simple kind of field."""
 
     name: str = Field(min_length=1, description="Who comes.")
     nights: int = Field(ge=1, le=30)
@@ -23,7 +23,7 @@ class Booking(BaseModel):
 
 
 class Survey(BaseModel):
-    """A form with a field of every other kind."""
+    """A form with every other kind of field."""
 
     day: date
     rating: float = Field(ge=0, le=5)
@@ -40,7 +40,7 @@ class Word(BaseModel):
 
 
 class City(BaseModel):
-    """What the tool that a model may use takes."""
+    """The arguments of the tool that a model may use."""
 
     city: str
 

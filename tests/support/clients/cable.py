@@ -1,4 +1,4 @@
-"""A cable between a client and a server, which can be cut."""
+"""A TCP proxy between a client and a server that can drop connections."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 
 class Cable:
-    """Carries connections to a server; cutting it breaks all that are open, new ones can be made at once."""
+    """Forwards connections to a server; cutting it breaks all open connections, and new ones can be made at once."""
 
     def __init__(self, host: str, port: int) -> None:
         self._there = host, port
@@ -15,12 +15,12 @@ class Cable:
         self._carrying: set[asyncio.Task[None]] = set()
 
     def cut(self) -> None:
-        """Break every connection, without a word to either side."""
+        """Break every connection."""
         for writer in self._open:
             writer.transport.abort()
 
     async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Connect whoever came to the server, until one side ends it."""
+        """Forward a connection until one side ends it."""
         far_reader, far_writer = await asyncio.open_connection(*self._there)
         self._open |= {writer, far_writer}
         try:
@@ -31,7 +31,7 @@ class Cable:
 
 @asynccontextmanager
 async def cable_to(url: str) -> AsyncIterator[tuple[Cable, str]]:
-    """Lay a cable; gives it and the URL at this end of it."""
+    """Start a proxy and yield it with its URL."""
     there = urlsplit(url)
     cable = Cable(there.hostname or "", there.port or 80)
     async with await asyncio.start_server(cable.carry, "127.0.0.1", 0) as listener:

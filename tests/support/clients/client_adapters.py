@@ -1,4 +1,4 @@
-"""Connected clients, of either library, spoken to in the same words."""
+"""Connected clients of both libraries, with the same interface."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ Reference: TypeAlias = PromptReference | ResourceTemplateReference
 
 
 class IPeer(ABC):
-    """A connected client of one of the libraries, with the person at it."""
+    """A connected client, with its simulated user."""
 
     def __init__(self, way: Way, person: Person, wire: Wire, tasks: TaskExtension) -> None:
         self.way = way
@@ -40,10 +40,10 @@ class IPeer(ABC):
         self.wire = wire
         self.tasks = tasks
         self.meta: dict[str, Any] = {}
-        """What every call says besides its arguments."""
+        """The `_meta` of every call."""
 
     def refresh(self) -> None:
-        """Forget what went on before."""
+        """Reset everything that earlier tests left."""
         self.person.reset()
         self.tasks.states.clear()
         self.meta.clear()
@@ -51,7 +51,7 @@ class IPeer(ABC):
     @property
     @abstractmethod
     def session(self) -> ClientSession:
-        """What both libraries stand on."""
+        """The session that both libraries use."""
 
     @abstractmethod
     async def tools(self) -> Sequence[Tool]:
@@ -65,7 +65,7 @@ class IPeer(ABC):
         progress: Progress | None = None,
         patience: float | None = None,
     ) -> CallToolResult:
-        """Call a tool; the client gives up after `patience` seconds."""
+        """Call a tool, with a timeout of `patience` seconds."""
 
     @abstractmethod
     async def prompts(self) -> Sequence[Prompt]:
@@ -73,7 +73,7 @@ class IPeer(ABC):
 
     @abstractmethod
     async def get_prompt(self, name: str, arguments: dict[str, str] | None = None) -> GetPromptResult:
-        """Have a prompt written."""
+        """Get a prompt."""
 
     @abstractmethod
     async def resources(self) -> Sequence[Resource]:
@@ -91,17 +91,17 @@ class IPeer(ABC):
     async def complete(
         self, reference: Reference, argument: str, value: str, known: dict[str, str] | None = None
     ) -> Completion:
-        """Have an argument completed."""
+        """Complete an argument."""
 
     async def text_of(self, name: str, arguments: dict[str, Any] | None = None) -> str:
-        """Call a tool that answers with a text."""
+        """Call a tool and return its text."""
         result = await self.call(name, arguments)
         (block,) = result.content
         assert isinstance(block, TextContent)
         return block.text
 
     async def want_logs(self, level: LoggingLevel) -> None:
-        """Say from which level on log messages are wanted."""
+        """Set the level of log messages."""
         if self.way.stateless:
             self.meta[LOG_LEVEL_META_KEY] = level
         else:
@@ -109,7 +109,7 @@ class IPeer(ABC):
 
     @abstractmethod
     async def set_level(self, level: LoggingLevel) -> None:
-        """Send the request that sets the level for a whole connection."""
+        """Send the request that sets the level for a connection."""
 
 
 class OfficialPeer(IPeer):

@@ -1,4 +1,4 @@
-"""The ways to a server: which client, in which era of the protocol, over which transport."""
+"""Routes to a server: a client library, an era of the protocol and a transport."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -12,7 +12,7 @@ Transport: TypeAlias = Literal["stdio", "http", "sse"]
 
 @dataclass(frozen=True)
 class Way:
-    """One of them."""
+    """One route."""
 
     library: Library
     mode: Mode
@@ -20,7 +20,7 @@ class Way:
 
     @property
     def stateless(self) -> bool:
-        """Whether it leads to the stateless revision."""
+        """Whether the route uses the stateless revision."""
         return self.mode != "legacy"
 
     def __str__(self) -> str:
@@ -44,11 +44,11 @@ WAYS = (
 HANDSHAKE_WAYS = tuple(way for way in WAYS if not way.stateless)
 STATELESS_WAYS = tuple(way for way in WAYS if way.stateless)
 LISTENING_WAYS = tuple(way for way in STATELESS_WAYS if way.library == "official")
-"""Those whose client can listen for changes without a session."""
+"""Routes whose client can subscribe without a session."""
 RESUMING_WAYS = tuple(way for way in HANDSHAKE_WAYS if way.transport == "http")
-"""Those whose client comes back when a connection breaks."""
+"""Routes whose client resumes a broken connection."""
 SHARED_WAYS = tuple(way for way in WAYS if way.transport != "stdio")
-"""Those that lead to one and the same server."""
+"""Routes to the same server."""
 
 by_every_way = pytest.mark.parametrize("peer", WAYS, ids=str, indirect=True)
 by_handshake_ways = pytest.mark.parametrize("peer", HANDSHAKE_WAYS, ids=str, indirect=True)

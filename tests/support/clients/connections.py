@@ -1,4 +1,4 @@
-"""Going a way: connect a client, with a person at it who can be asked everything."""
+"""Connecting a client over a route, with a simulated user."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -38,17 +38,17 @@ _SAMPLING = SamplingCapability(tools=SamplingToolsCapability())
 
 @dataclass(frozen=True)
 class Places:
-    """Where a server is found, by transport."""
+    """The addresses of a server, by transport."""
 
     url: str
     sse_url: str
     command: tuple[str, list[str], str]
-    """A program, its arguments and the directory it starts in."""
+    """A program, its arguments and its working directory."""
 
 
 @asynccontextmanager
 async def connected(way: Way, places: Places) -> AsyncIterator[IPeer]:
-    """Connect; over HTTP the server can speak unasked from the beginning."""
+    """Connect; over HTTP, wait until the server can send notifications."""
     wire, person, tasks = Wire(), Person(), TaskExtension()
     async with AsyncExitStack() as stack:
         peer: IPeer

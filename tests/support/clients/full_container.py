@@ -1,4 +1,4 @@
-"""The server that clients meet: every kind of feature, and tools that change what there is."""
+"""A server with every kind of feature, and tools that change its features."""
 
 from collections.abc import Mapping
 from typing import Any, Final, Literal
@@ -119,7 +119,7 @@ async def dashboard(context: ToolContext) -> str:
 
 
 class Notes:
-    """Texts that tools change and clients watch."""
+    """Texts that tools change and clients subscribe to."""
 
     def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
@@ -152,7 +152,7 @@ class Notes:
 
 
 class Shelf:
-    """Adds features to what is served, and takes them away."""
+    """Adds and removes features."""
 
     def __init__(self, tools: ToolRegistry, prompts: PromptRegistry, resources: ResourceRegistry) -> None:
         self._tools = tools

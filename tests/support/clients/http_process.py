@@ -1,4 +1,4 @@
-"""A server over HTTP in a process of its own."""
+"""An HTTP server in a separate process."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _READY = "Press Ctrl-C to stop."
 
 
 class _Output:
-    """Reads what a process writes, so that it never waits for a reader."""
+    """Reads the output of a process, so that it never blocks."""
 
     def __init__(self, descriptor: int) -> None:
         self.lines: list[str] = []
@@ -39,7 +39,7 @@ class _Output:
 
 @contextmanager
 def http_process(target: str, *options: str) -> Iterator[str]:
-    """Serve a container until the block ends; gives the URL of the endpoint."""
+    """Serve a container until the block ends, and yield the URL of the endpoint."""
     with open(os.devnull, "r+b") as nothing:
         words = ("serve", target, "--transport", "http", "--port", "0", *options)
         process = ForkedCommand(*words, stdin=nothing.fileno(), stdout=nothing.fileno())

@@ -1,4 +1,4 @@
-"""The HTTP below a client, where a test has to look at it."""
+"""A recorder of a client's HTTP requests."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ _TIMEOUT = httpx2.Timeout(30.0, read=300.0)
 
 
 class Wire:
-    """Notes the requests of one connection, and when the server has opened the stream of a session."""
+    """Records the requests of one connection, and when the server has opened the stream of a session."""
 
     def __init__(self) -> None:
         self.requests: list[httpx2.Request] = []
@@ -22,13 +22,13 @@ class Wire:
         auth: httpx2.Auth | None = None,
         **options: Any,
     ) -> httpx2.AsyncClient:
-        """Make what a client sends its requests with."""
+        """Return the HTTP client for a library."""
         hooks: dict[str, list[Any]] = {"request": [self._note], "response": [self._look]}
         return httpx2.AsyncClient(headers=headers, timeout=timeout or _TIMEOUT, auth=auth, event_hooks=hooks, **options)
 
     @property
     def returns(self) -> list[str]:
-        """The events after which the client wanted to go on."""
+        """The event ids from which the client resumed."""
         ids = [request.headers.get("last-event-id") for request in self.requests if request.method == "GET"]
         return [last for last in ids if last]
 

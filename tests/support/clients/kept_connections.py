@@ -1,4 +1,4 @@
-"""Connections that stay open from test to test: to open them costs more than most of what is said on them."""
+"""Connections that tests share, because opening one takes longer than most tests."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from tests.support.clients.connections import Places, connected
 
 
 class Lines:
-    """One connection for each way, made when it is first needed."""
+    """One connection per route, opened when it is first used."""
 
     def __init__(self, places: Places) -> None:
         self._places = places
@@ -19,7 +19,7 @@ class Lines:
         self._closing = asyncio.Event()
 
     async def to(self, way: Way) -> IPeer:
-        """Give the client at the other end of a way, with a person who remembers nothing."""
+        """Return the client of a route, with its simulated user reset."""
         if way not in self._peers:
             opened: asyncio.Future[IPeer] = asyncio.get_running_loop().create_future()
             self._holders.append(asyncio.create_task(self._hold(way, opened)))
@@ -29,12 +29,11 @@ class Lines:
         return peer
 
     async def close(self) -> None:
-        """Close all of them."""
         self._closing.set()
         await asyncio.gather(*self._holders)
 
     async def _hold(self, way: Way, opened: asyncio.Future[IPeer]) -> None:
-        """Enter and leave a connection in one and the same task, as the libraries demand."""
+        """Enter and leave a connection in the same task, as the libraries require."""
         try:
             async with connected(way, self._places) as peer:
                 opened.set_result(peer)
@@ -47,5 +46,5 @@ class Lines:
 
 
 def _is_late_message(error: Exception) -> bool:
-    """Tell the failure of the libraries' old transport when a message arrives while it closes; it is not ours."""
+    """Recognize an error of the libraries' SSE transport when a message arrives during closing."""
     return isinstance(error, ExceptionGroup) and error.split(anyio.BrokenResourceError)[1] is None

@@ -1,4 +1,4 @@
-"""Whoever sits at a client: answers as a test says, and remembers what was asked and told."""
+"""The simulated user of a client: gives scripted answers, and records questions and notifications."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -30,13 +30,13 @@ ROOTS = (Root(uri=FileUrl("file:///home/ada/work"), name="work"), Root(uri=FileU
 
 
 class Person:
-    """One for each connection; a test that begins finds it without memories."""
+    """The user of one connection, which is reset before each test."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything, and answer nothing until told how."""
+        """Forget everything and stop answering."""
         self.questions: list[ElicitRequestParams] = []
         self.samples: list[CreateMessageRequestParams] = []
         self.logs: list[LoggingMessageNotificationParams] = []
@@ -47,28 +47,28 @@ class Person:
         self.show_roots: Callable[[], Awaitable[Sequence[Root]]] = _show_roots
 
     async def elicit(self, params: ElicitRequestParams) -> ElicitResult:
-        """Answer a form, or agree to open a page."""
+        """Answer a form, or accept to open a page."""
         self.questions.append(params)
         return await self.fill_in(params)
 
     async def sample(self, params: CreateMessageRequestParams) -> Written:
-        """Write as the client's model."""
+        """Answer as the client's model."""
         self.samples.append(params)
         return await self.write(params)
 
     async def hear_log(self, params: LoggingMessageNotificationParams) -> None:
-        """Note a log message."""
+        """Record a log message."""
         self.logs.append(params)
 
     async def hear(self, message: ServerNotification | Exception) -> None:
-        """Note whatever the server tells."""
+        """Record a notification."""
         if isinstance(message, Exception):
             raise message
         self.heard.append(message)
         self._notices.put_nowait(message)
 
     async def next_notice(self, kind: type[NotificationT]) -> NotificationT:
-        """Wait for the next notification of a kind; those before it are of no interest."""
+        """Wait for the next notification of a kind and skip others."""
         while True:
             notice = await soon(self._notices.get())
             if isinstance(notice, kind):
@@ -76,32 +76,31 @@ class Person:
 
 
 class Progress:
-    """What one call told of its progress."""
+    """The recorded progress of one call."""
 
     def __init__(self) -> None:
         self.heard: list[tuple[float, float | None, str | None]] = []
         self._more = asyncio.Event()
 
     async def __call__(self, progress: float, total: float | None, message: str | None) -> None:
-        """Note where it is."""
         self.heard.append((progress, total, message))
         self._more.set()
 
     async def reached(self, progress: float) -> None:
-        """Wait until it got so far."""
+        """Wait until progress reaches a value."""
         while not any(value >= progress for value, _, _ in self.heard):
             self._more.clear()
             await soon(self._more.wait())
 
 
 async def soon(awaited: Awaitable[ResultT]) -> ResultT:
-    """Wait for something that must happen."""
+    """Wait for something with a timeout."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         return await awaited
 
 
 def answering(action: Any, **content: Any) -> FillIn:
-    """Give every question the same answer."""
+    """Give the same answer to every question."""
 
     async def answer(params: ElicitRequestParams) -> ElicitResult:
         return ElicitResult(action=action, content=content or None)
@@ -110,7 +109,7 @@ def answering(action: Any, **content: Any) -> FillIn:
 
 
 def words(*words: str) -> FillIn:
-    """Answer one question after the other, each with a word."""
+    """Answer successive questions with successive words."""
     remaining = iter(words)
 
     async def answer(params: ElicitRequestParams) -> ElicitResult:
@@ -121,7 +120,7 @@ def words(*words: str) -> FillIn:
 
 
 def writing(text: str) -> Write:
-    """Have the model always write the same."""
+    """Always return the same text as the model."""
 
     async def write(params: CreateMessageRequestParams) -> Written:
         return written(text)
@@ -130,7 +129,7 @@ def writing(text: str) -> Write:
 
 
 def written(text: str) -> CreateMessageResult:
-    """Make a sample of a text."""
+    """Create a sampling result from a text."""
     return CreateMessageResult(role="assistant", content=TextContent(text=text), model="parrot", stop_reason="endTurn")
 
 

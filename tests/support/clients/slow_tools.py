@@ -1,4 +1,4 @@
-"""Tools that take their time: they tell how far they are, can be cancelled, hang up, and run as tasks."""
+"""Slow tools: with progress, cancellation, closed connections and tasks."""
 
 import asyncio
 from collections import defaultdict
@@ -20,7 +20,7 @@ class Wind(BaseModel):
 
 
 class Report(BaseModel):
-    """An answer with structure."""
+    """A structured result."""
 
     city: str
     winds: list[Wind]
@@ -28,7 +28,7 @@ class Report(BaseModel):
 
 
 class Works:
-    """What goes on under some name, and who waits for it."""
+    """Running work by name, and the waiting callers."""
 
     def __init__(self) -> None:
         self.released: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)

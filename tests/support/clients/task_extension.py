@@ -1,4 +1,4 @@
-"""Tasks of the stateless revision for clients that can be taught: neither library brings them along."""
+"""Tasks of the stateless revision for client libraries that do not support them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from mcp_types import (
 
 
 class Created(Result):
-    """What a call answers that has become a task."""
+    """The result of a call that became a task."""
 
     result_type: Literal["task"] = "task"
     task_id: str
@@ -26,7 +26,7 @@ class Created(Result):
 
 
 class TaskParams(RequestParams):
-    """Which task is meant."""
+    """The id of a task."""
 
     task_id: str
 
@@ -36,28 +36,28 @@ class _UpdateParams(TaskParams):
 
 
 class GetTask(Request[TaskParams, Literal["tasks/get"]]):
-    """Ask for the state of a task."""
+    """Get the state of a task."""
 
     method: Literal["tasks/get"] = "tasks/get"
     name_param = "taskId"
 
 
 class CancelTask(Request[TaskParams, Literal["tasks/cancel"]]):
-    """End a task."""
+    """Cancel a task."""
 
     method: Literal["tasks/cancel"] = "tasks/cancel"
     name_param = "taskId"
 
 
 class UpdateTask(Request[_UpdateParams, Literal["tasks/update"]]):
-    """Answer what a task asked."""
+    """Answer the questions of a task."""
 
     method: Literal["tasks/update"] = "tasks/update"
     name_param = "taskId"
 
 
 class State(Result):
-    """The state of a task, with what is asked or what came of it."""
+    """The state of a task, with its questions or its result."""
 
     status: str
     input_requests: dict[str, ElicitRequest] | None = None
@@ -66,7 +66,7 @@ class State(Result):
 
 
 class TaskExtension(ClientExtension):
-    """Follows a task to its end, and remembers the states it went through."""
+    """Follows a task to its end and records its states."""
 
     identifier = "io.modelcontextprotocol/tasks"
 
@@ -74,7 +74,7 @@ class TaskExtension(ClientExtension):
         self.states: list[str] = []
 
     def claims(self) -> Sequence[ResultClaim[Any]]:
-        """Take results that are tasks."""
+        """Handle results that are tasks."""
         return [ResultClaim(result_type="task", model=Created, resolve=self._follow)]
 
     async def _follow(self, created: Created, context: ClaimContext) -> CallToolResult:

@@ -64,10 +64,9 @@ def read(path: str) -> str:
 
 
 class Bystander(ILayer):
-    """Concerns no tool but greet."""
+    """A layer for the tool greet only."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Stand aside."""
         return _beside(call_next) if spec.name == "greet" else call_next
 
 
@@ -79,7 +78,7 @@ def _beside(call_next: Invoke) -> Invoke:
 
 
 class Container(containers.DeclarativeContainer):
-    """Tools that do and tools that do not."""
+    """Tools that succeed and tools that fail."""
 
     settings = providers.Object({"server": {"name": "sample", "version": "7"}, "limits": {"timeout_seconds": 5}})
     layers = providers.List(providers.Singleton(Bystander))
@@ -120,6 +119,6 @@ instance = Container()
 
 
 class Eager(Container):
-    """Says how many processes are to start it."""
+    """Sets a number of workers."""
 
     settings = providers.Object({"http": {"workers": 2}})

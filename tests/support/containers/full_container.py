@@ -1,4 +1,4 @@
-"""A container that offers everything there is, and asks."""
+"""A container with every kind of feature, including questions."""
 
 import asyncio
 from datetime import date
@@ -26,7 +26,7 @@ PICTURE = b"\x89PNG\r\n\x00\xff"
 
 
 class Meal(BaseModel):
-    """What is ordered."""
+    """An order."""
 
     size: Annotated[Literal["s", "l"], Titles("Small", "Large")] = Field("s", description="How much.")
     extras: list[Literal["salt", "oil"]] = Field([], max_length=2)
@@ -37,7 +37,7 @@ class Meal(BaseModel):
 
 
 class Sure(BaseModel):
-    """Whether it is meant."""
+    """A confirmation."""
 
     sure: bool
 

@@ -1,4 +1,4 @@
-"""A container whose code writes to the standard output in every way there is."""
+"""A container whose code writes to standard output in every possible way."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from axolotl_core import tool
 
 
 def make_noise() -> None:
-    """Write through Python, through the descriptor and from a child process."""
+    """Write through Python, through the file descriptor and from a child process."""
     print("noise from print")
     os.write(1, b"noise from the descriptor\n")
     subprocess.run([sys.executable, "-c", "print('noise from a child')"], check=True)
@@ -31,6 +31,4 @@ def shout(text: str) -> str:
 
 
 class Container(containers.DeclarativeContainer):
-    """One noisy tool."""
-
     tools = providers.List(providers.Object(shout))

@@ -1,4 +1,4 @@
-"""Tools in processes that several tools share."""
+"""Tools in tool processes that several tools share."""
 
 import asyncio
 import contextvars
@@ -62,7 +62,7 @@ async def remember_later(user: str) -> str:
 
 
 class Numbered(ITool[NoArguments, int]):
-    """One of many tools that come and go."""
+    """One of many tools that are added and removed."""
 
     execution = "process"
     pool = "one"
@@ -71,7 +71,6 @@ class Numbered(ITool[NoArguments, int]):
         self.name = f"numbered_{number}"
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> int:
-        """Count those that the process knows."""
         return sum(isinstance(one, Numbered) for one in gc.get_objects())
 
 

@@ -1,4 +1,4 @@
-"""Tools for worker processes: good ones, and ones that only a process survives."""
+"""Tools for tool processes: good ones, and ones that only a separate process survives."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ class Point(BaseModel):
 
 
 class Mirror(ITool[Point, Point]):
-    """Takes and gives models."""
+    """Takes and returns models."""
 
     name = "mirror"
     execution = "process"
@@ -182,7 +182,7 @@ async def noting_later(path: str) -> AsyncIterator[str]:
 
 
 class Scoped(ITool[Point, str]):
-    """Uses things of one call in a process."""
+    """Uses per-call resources in a process."""
 
     name = "scoped"
     execution = "process"
@@ -205,7 +205,7 @@ class Scoped(ITool[Point, str]):
 
 
 class Unloadable(ITool[Point, str]):
-    """Can be sent, but cannot be made where it arrives."""
+    """Can be pickled, but not unpickled."""
 
     name = "unloadable"
     execution = "process"
@@ -223,7 +223,7 @@ class Unloadable(ITool[Point, str]):
 
 
 class Container(containers.DeclarativeContainer):
-    """For servers in processes of their own."""
+    """A container for servers in separate processes."""
 
     settings = providers.Object({"tools": {"spin": _LONG, "match": _LONG}})
     tools = providers.List(*map(providers.Object, (whoami, spin, match)))

@@ -1,4 +1,4 @@
-"""Servers to be stopped: tools that take their time or never end, and resources that say when they are closed."""
+"""Servers to be stopped: tools that are slow or never end, and resources that report when they are closed."""
 
 import asyncio
 import sys
@@ -130,7 +130,7 @@ ALL = (
 
 
 class Switch(IHealthCheck):
-    """Fails while a file is there."""
+    """Fails while a file exists."""
 
     name = "switch"
 
@@ -164,7 +164,7 @@ def journal() -> Iterator[str]:
 
 
 class Container(containers.DeclarativeContainer):
-    """All of them; what needs another resource is declared before and after it."""
+    """All tools and resources; dependent resources are declared before and after their dependencies."""
 
     config = providers.Configuration()
     tools = providers.List(*map(providers.Object, ALL))
@@ -176,14 +176,14 @@ class Container(containers.DeclarativeContainer):
 
 
 def container() -> Container:
-    """Make the container with what the environment says."""
+    """Create the container from environment variables."""
     made = Container()
     made.config.switch.from_env("TEST_SWITCH")
     return made
 
 
 class Stuck(containers.DeclarativeContainer):
-    """Code that does not end, in every way; its processes keep the log open for a moment after the server's own end."""
+    """Code that never ends, in every way; its processes keep the log open briefly after the server has ended."""
 
     tools = providers.List(*map(providers.Object, (hang, swallow, block, spin)))
 
@@ -196,7 +196,7 @@ def slow() -> Iterator[None]:
 
 
 class SlowToClose(containers.DeclarativeContainer):
-    """A server whose end never comes."""
+    """A server with a resource that never closes."""
 
     tools = providers.List(providers.Object(echo))
     slow = providers.Resource(slow)

@@ -1,4 +1,4 @@
-"""A container for processes: tools that run as tasks."""
+"""A container for server processes, with tools that run as tasks."""
 
 import asyncio
 from pathlib import Path
@@ -29,7 +29,5 @@ def leave_note(path: str, text: str) -> None:
 
 
 class Container(containers.DeclarativeContainer):
-    """Both of them."""
-
     tools = providers.List(providers.Object(greet), providers.Object(linger))
     settings = providers.Object({"stdio": {"drain_seconds": 0.1}, "http": {"drain_seconds": 0.1}})

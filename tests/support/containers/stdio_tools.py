@@ -1,4 +1,4 @@
-"""A container for processes: noisy, slow and curious tools."""
+"""A container for server processes, with noisy and slow tools."""
 
 import asyncio
 import atexit
@@ -113,8 +113,6 @@ def exit_in_thread() -> str:
 
 
 class Container(containers.DeclarativeContainer):
-    """All of them."""
-
     tools = providers.List(
         *map(
             providers.Object,

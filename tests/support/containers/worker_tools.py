@@ -1,4 +1,4 @@
-"""What workers in processes of their own serve: tools that say who they are, ask, wait and are stopped."""
+"""Tools for worker processes: they identify their process, ask, wait and are stopped."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ async def note() -> str:
 
 
 class Touch:
-    """Tells that the note changed."""
+    """Notifies subscribers that the note changed."""
 
     def __init__(self, registry: ResourceRegistry) -> None:
         self._registry = registry
@@ -70,8 +70,6 @@ class Touch:
 
 
 class Container(containers.DeclarativeContainer):
-    """Lists them."""
-
     resource_registry = providers.Singleton(ResourceRegistry)
     touching = providers.Singleton(Touch, resource_registry)
     tools = providers.List(

@@ -1,4 +1,4 @@
-"""The other side of a call, made by hand."""
+"""A scripted caller."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -11,7 +11,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Caller:
-    """Writes down what it is told, and answers what it was given answers for, by the method of the question."""
+    """Records what it receives, and gives prepared answers by the method of the question."""
 
     client: Implementation | None = Implementation("inspector", "1")
     trace: TraceContext | None = None

@@ -1,4 +1,4 @@
-"""How tests of the core call prompts and resources: with texts, as the protocol does."""
+"""Calls of prompts and resources with strings, as in the protocol."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ URI = "test://asked"
 
 
 def read(feature: IFeature, /, **texts: Any) -> Any:
-    """Read arguments as a call would: they are texts, or lists of them, and are converted."""
+    """Parse arguments like a call: strings or lists of strings that are converted."""
     try:
         return feature.argument_parser(coerce=True)(msgspec.json.encode(texts))
     except ValidationError as error:
@@ -26,19 +26,19 @@ async def run(feature: IFeature, /, **texts: Any) -> Any:
 
 
 async def told(feature: IFeature, /, **texts: Any) -> list[str]:
-    """Run a prompt and give the texts of its messages."""
+    """Run a prompt and return the texts of its messages."""
     return told_by(await run(feature, **texts))
 
 
 def told_by(result: PromptResult) -> list[str]:
-    """Give the texts of messages."""
+    """Return the texts of messages."""
     contents = [message.content for message in result.messages]
     assert all(isinstance(content, TextContent) for content in contents)
     return [content.text for content in contents if isinstance(content, TextContent)]
 
 
 async def text_at(template: IResourceTemplate[Any], uri: str) -> str:
-    """Read the text behind a URI, whose values are found by the template."""
+    """Read the text of a URI that matches a template."""
     values = UriTemplate(template.uri_template).match(uri)
     assert values is not None
     [contents] = await template.execute(read(template, **values), ToolContext(uri=uri))

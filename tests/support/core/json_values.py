@@ -1,4 +1,4 @@
-"""Values as a JSON decoder gives them, for tests of what reads them."""
+"""Random values as returned by a JSON decoder."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 
 
 def mostly(key: str, *values: Any) -> st.SearchStrategy[Any]:
-    """Give the member of an object: one of these values as a rule, else nothing or anything."""
+    """Generate a member of an object: usually one of these values, sometimes nothing or anything."""
     chosen = st.integers(0, 9).flatmap(lambda number: st.sampled_from(values) if number else JSON)
     return chosen.map(lambda value: {key: value}) | st.just({})
 
 
 def objects(*members: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Put members together, and others beside them."""
+    """Combine members into an object, with additional ones."""
     extra = st.dictionaries(st.text(max_size=8), JSON, max_size=2)
     return st.builds(lambda *parts: {key: value for part in parts for key, value in part.items()}, extra, *members)

@@ -1,4 +1,4 @@
-"""Limits as one would do them on paper: fractions, a list of tokens, a table of windows."""
+"""A reference model of quotas with exact fractions, a list of tokens and a table of windows."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -11,15 +11,15 @@ from axolotl_core.policies.quota import Claim, RateLimit, WindowLimit
 SECOND: Final = 1_000_000
 SECONDS: Final = {"minute": 60, "hour": 3600, "day": 86_400}
 START: Final = 1_800_000_000 * SECOND
-"""A moment in 2027, in microseconds."""
+"""A time in 2027, in microseconds."""
 
 Limit = RateLimit | WindowLimit
 Wanted = tuple[str, Limit, float]
-"""A key, the limit that holds for it, and what is to be taken."""
+"""A key, its limit and its cost."""
 
 
 def claims_of(wanted: Sequence[Wanted]) -> list[Claim]:
-    """Say it as a store hears it; the rule has the name of the key."""
+    """Convert to the claims of a store; the rule is named like the key."""
     claims: list[Claim] = []
     for key, limit, cost in wanted:
         charge = limit.charge(key, cost)
@@ -29,19 +29,19 @@ def claims_of(wanted: Sequence[Wanted]) -> list[Claim]:
 
 
 def exact(number: float) -> Fraction:
-    """Read a number as it is written."""
+    """Parse a number exactly."""
     return Fraction(repr(number))
 
 
 class Paper:
-    """Tells which of the keys stand against a call; its clock does not go back."""
+    """Returns the keys that reject a call; its clock never goes back."""
 
     def __init__(self) -> None:
         self._tokens: dict[str, tuple[Fraction, int]] = {}
         self._used: dict[tuple[str, int], Fraction] = {}
 
     def take(self, wanted: Sequence[Wanted], now: int) -> set[str]:
-        """Take everything, or nothing where some keys stand against it."""
+        """Take all costs, or none if some keys reject them."""
         against = {key for key, limit, cost in wanted if self._left(key, limit, now) < exact(cost)}
         if not against:
             for key, limit, cost in wanted:
@@ -72,5 +72,5 @@ window_limits = st.builds(WindowLimit, st.sampled_from([3.0, 4.5, 10.0]), st.sam
 
 
 def rate_limits(*rates: float) -> st.SearchStrategy[RateLimit]:
-    """Make limits of some rates."""
+    """Generate limits of some rates."""
     return st.builds(RateLimit, st.sampled_from(rates), bursts)

@@ -25,7 +25,7 @@ class Sum(BaseModel):
 
 
 class Add(ITool[Pair, Sum]):
-    """The plainest tool there is."""
+    """The simplest tool."""
 
     name = "add"
     description = "Adds two numbers"
@@ -35,7 +35,7 @@ class Add(ITool[Pair, Sum]):
 
 
 class Named(ITool[NoArguments, None]):
-    """A tool of any name that does nothing."""
+    """A tool with any name that does nothing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -45,12 +45,12 @@ class Named(ITool[NoArguments, None]):
 
 
 def read(tool: AnyTool, *, coerce: bool = False, **arguments: Any) -> Any:
-    """Read arguments as a call would, from JSON."""
+    """Parse arguments like a call, from JSON."""
     return read_bytes(tool, msgspec.json.encode(arguments), coerce=coerce)
 
 
 def read_bytes(tool: AnyTool, raw: bytes, *, coerce: bool = False) -> Any:
-    """Read raw arguments as a call would: what pydantic finds is put into words."""
+    """Parse raw arguments like a call, with pydantic's errors converted."""
     try:
         return tool.argument_parser(coerce=coerce)(raw)
     except ValidationError as error:
@@ -58,10 +58,10 @@ def read_bytes(tool: AnyTool, raw: bytes, *, coerce: bool = False) -> Any:
 
 
 async def call(tool: AnyTool, context: ToolContext | None = None, /, **arguments: Any) -> Any:
-    """Call a tool with arguments that travelled as JSON."""
+    """Call a tool with arguments that were encoded as JSON."""
     return await tool.execute(read(tool, **arguments), context or ToolContext())
 
 
 def fits(schema: Any, **arguments: Any) -> bool:
-    """Ask an independent validator whether arguments fit a published schema."""
+    """Check arguments against a published schema with an independent validator."""
     return jsonschema_rs.Draft202012Validator(schema).is_valid(arguments)

@@ -1,4 +1,4 @@
-"""Packages that tests write, to be scanned."""
+"""Temporary packages to scan."""
 
 import importlib
 import sys
@@ -20,7 +20,7 @@ from axolotl_core import prompt, resource, tool
 
 
 def written_below(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePackage]:
-    """Write importable files; what was imported from them is forgotten afterwards."""
+    """Write importable files, and unload their modules afterwards."""
     monkeypatch.syspath_prepend(str(directory))
     before = set(sys.modules)
 

@@ -1,4 +1,4 @@
-"""Calls for tests of layers: made by hand, or by a client that shook hands."""
+"""Calls for tests of layers: created directly, or by a client with a handshake."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ ASKABLE: Mapping[str, Any] = {"elicitation": {"form": {}}}
 
 
 def spec_of(tool: ITool[Any, Any], **limits: Any) -> ToolSpec:
-    """Describe a tool with plain limits."""
+    """Create the spec of a tool with plain limits."""
     plain: dict[str, Any] = {
         "timeout_seconds": PATIENCE_SECONDS,
         "max_concurrency": None,
@@ -30,7 +30,7 @@ def spec_of(tool: ITool[Any, Any], **limits: Any) -> ToolSpec:
 
 
 class HandCall:
-    """A call of a wrapped tool in a task of its own, which can be stopped as the server would."""
+    """A call of a wrapped tool in a separate task, which can be stopped like the server does."""
 
     def __init__(
         self,
@@ -52,34 +52,32 @@ class HandCall:
         return await invoke(self.call)
 
     def stop(self, reason: CancelReason = CancelReason.CLIENT) -> None:
-        """Stop it."""
         self.call.stop(reason)
 
     async def outcome(self) -> Any:
-        """Wait for its end: what it gave, or the exception that it raised."""
+        """Wait for its result or exception."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             return (await asyncio.gather(self.task, return_exceptions=True))[0]
 
 
 class HandshakeClient:
-    """A client of the era with a handshake, in the same process."""
+    """A client with a handshake, in the same process."""
 
     def __init__(self, host: ServerHost, **capabilities: Any) -> None:
         self._transport = MemoryTransport(host.handler)
         self._capabilities = capabilities
 
     async def begin(self) -> None:
-        """Shake hands."""
+        """Perform the handshake."""
         self._transport.send(message("initialize", {**INITIALIZE, "capabilities": self._capabilities}, id=0))
         await self.hear()
         self._transport.send(message("notifications/initialized", id=None))
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: int = 1) -> None:
-        """Call a tool."""
         self._transport.send(call(name, arguments, id=id, handshake=True))
 
     def cancel(self, id: int) -> None:
-        """Take a call back."""
+        """Cancel a call."""
         self._transport.send(message("notifications/cancelled", {"requestId": id}, id=None))
 
     def answer(self, id: Any, result: Mapping[str, Any]) -> None:
@@ -92,5 +90,5 @@ class HandshakeClient:
             return json.loads(await self._transport.receive())
 
     async def close(self) -> list[Any]:
-        """End the connection; gives what was still said."""
+        """End the connection and return the remaining messages."""
         return [json.loads(reply) for reply in await self._transport.close()]

@@ -1,4 +1,4 @@
-"""A client at the end of a memory transport, and containers with every kind of feature for it."""
+"""A client of the memory transport, and containers with every kind of feature."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ from tests.support.peers.wire import INITIALIZE, META, message
 from tests.support.servers.serving import PATIENCE_SECONDS
 
 ABLE: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
-"""What a client declares that can be asked everything."""
+"""The capabilities of a client that supports every kind of question."""
 ACCEPTED: Mapping[str, Any] = {"action": "accept", "content": {"name": "Ann"}}
 """An answer to a form that asks for a name."""
 
@@ -29,7 +29,7 @@ def container_with(
     resources: Sequence[Any] = (),
     **roles: Any,
 ) -> containers.DynamicContainer:
-    """Put features into a container; other roles by their names."""
+    """Create a container with features and other roles."""
     container = containers.DynamicContainer()
     given = {"tools": tools, "prompts": prompts, "resources": resources}
     for role, value in {**{role: features for role, features in given.items() if features}, **roles}.items():
@@ -38,7 +38,7 @@ def container_with(
 
 
 class Peer:
-    """Speaks to a handler in this process: with a handshake, or with an envelope around every request."""
+    """A client in this process, with a handshake or with an envelope in every request."""
 
     def __init__(self, host: ServerHost, *, capabilities: Mapping[str, Any] = ABLE, principal: Principal = ANONYMOUS):
         self.transport = MemoryTransport(host.handler, principal)
@@ -47,11 +47,11 @@ class Peer:
 
     @property
     def connection(self) -> Connection:
-        """What the server knows of this client."""
+        """The server's state of this client."""
         return self.transport._peer.connection()
 
     async def shake_hands(self, version: str = "2025-11-25") -> "Peer":
-        """Begin as clients of the older revisions do."""
+        """Perform the handshake."""
         self._stateless = False
         hello = {**INITIALIZE, "protocolVersion": version, "capabilities": self._capabilities}
         self.transport.send(message("initialize", hello, id="hello"))
@@ -60,16 +60,13 @@ class Peer:
         return self
 
     def send(self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str = 1, **meta: Any) -> None:
-        """Send a request."""
         said = {**META, CLIENT_CAPABILITIES_KEY: self._capabilities, **meta} if self._stateless else meta
         self.transport.send(message(method, {**(params or {}), "_meta": said}, id=id))
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: int | str = 1, **meta: Any) -> None:
-        """Call a tool."""
         self.send("tools/call", {"name": name, "arguments": arguments or {}}, id=id, **meta)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send a notification."""
         self.transport.send(message(method, params, id=None))
 
     def answer(self, question: Any, result: Any) -> None:
@@ -87,7 +84,7 @@ class Peer:
         return await self.receive()
 
     async def close(self) -> list[Any]:
-        """End the connection and give what the server still says."""
+        """End the connection and return the remaining messages."""
         return [json.loads(one) for one in await self.transport.close(PATIENCE_SECONDS)]
 
 
@@ -95,7 +92,7 @@ class Peer:
 async def conversing(
     container: containers.Container, *, settings: Mapping[str, Any] | None = None
 ) -> AsyncIterator[ServerHost]:
-    """Serve a container to peers, and see that nothing runs in the end."""
+    """Serve a container to peers, and check that nothing runs in the end."""
     async with ServerHost(container, flags=settings) as host:
         yield host
         assert not host.handler.inflight
@@ -103,6 +100,6 @@ async def conversing(
 
 
 def text_of(reply: Any) -> str:
-    """Give the text of a tool's answer."""
+    """Return the text of a tool result."""
     text: str = reply["result"]["content"][0]["text"]
     return text

@@ -1,4 +1,4 @@
-"""An HTTP client with a session, and what it reads of event streams."""
+"""An HTTP client with a session, and a reader of event streams."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ INITIALIZED = message("notifications/initialized", id=None)
 
 @dataclass
 class Event:
-    """A server-sent event as it came."""
+    """A server-sent event."""
 
     id: str | None = None
     name: str | None = None
@@ -26,25 +26,25 @@ class Event:
 
     @property
     def message(self) -> Any:
-        """The JSON in it."""
+        """The JSON message of the event."""
         assert self.data, f"{self} holds no message"
         return json.loads(self.data)
 
     @property
     def is_priming(self) -> bool:
-        """Whether it is there for its id alone."""
+        """Whether the event has only an id."""
         return self.id is not None and self.data == ""
 
 
 class EventReader:
-    """Reads the events of a response; comments are left out."""
+    """Reads the events of a response and skips comments."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self.response = response
         self._lines = response.aiter_lines()
 
     async def next(self) -> Event | None:
-        """Wait for the next event; None is the end of the stream."""
+        """Wait for the next event; None means the end of the stream."""
         fields: dict[str, str] = {}
         async with asyncio.timeout(PATIENCE_SECONDS):
             async for line in self._lines:
@@ -58,7 +58,7 @@ class EventReader:
         return None
 
     async def take(self) -> Event:
-        """Wait for the next event, which there must be."""
+        """Wait for the next event, which must exist."""
         event = await self.next()
         assert event is not None, "the stream ended"
         return event
@@ -84,7 +84,7 @@ class Client:
         return await self.http.post(self.url, content=body, headers={**JSON_HEADERS, **self.headers, **headers})
 
     async def begin(self, version: str = "2025-11-25", **capabilities: Any) -> httpx2.Response:
-        """Shake hands."""
+        """Perform the handshake."""
         params = {**INITIALIZE, "protocolVersion": version, "capabilities": capabilities}
         reply = await self.post(message("initialize", params))
         if "mcp-session-id" in reply.headers:
@@ -102,7 +102,7 @@ class Client:
 
     @asynccontextmanager
     async def calling(self, body: bytes) -> AsyncIterator[EventReader]:
-        """Post a request whose reply is a stream, and leave when the block ends."""
+        """Post a request whose reply is a stream, and disconnect when the block ends."""
         headers = {**JSON_HEADERS, **self.headers}
         async with self.http.stream("POST", self.url, content=body, headers=headers) as response:
             assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
@@ -110,7 +110,7 @@ class Client:
 
     @asynccontextmanager
     async def hearing(self, last_event_id: str | None = None) -> AsyncIterator[EventReader]:
-        """Open a stream, or go on after an event."""
+        """Open a stream, or resume it after an event."""
         async with self.listen(**({} if last_event_id is None else {"Last-Event-ID": last_event_id})) as response:
             assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
             yield EventReader(response)

@@ -1,4 +1,4 @@
-"""Clients in memory that follow tasks, and tools that run as tasks."""
+"""In-memory clients that use tasks, and tools that run as tasks."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ ELICITATION: Mapping[str, Any] = {"elicitation": {"form": {}}}
 
 
 class Job(Probe):
-    """A probe that runs as a task, under a name of its own."""
+    """A probe with a given name that runs as a task."""
 
     def __init__(self, name: str = "job", support: TaskSupport = "optional", **attributes: Any) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class Job(Probe):
 
 
 class Herald(Job):
-    """Tells of a step and logs, both before it may go on and after."""
+    """Reports progress and logs, before and after it is released."""
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
         context.report_progress(1, 2)
@@ -47,23 +47,23 @@ class Herald(Job):
 
 
 class Peer:
-    """A connection in memory: replies are found by their id, everything else by its method."""
+    """An in-memory connection: replies are found by their id, other messages by their method."""
 
     def __init__(self, host: ServerHost, principal: Principal = ANONYMOUS) -> None:
         self.transport = MemoryTransport(host.handler, principal)
         self.replies: dict[int, Any] = {}
         self.heard: list[Any] = []
-        """What the server said unasked and nobody has waited for yet, in its order."""
+        """Messages of the server that are not replies and were not awaited yet, in their order."""
         self._ids = itertools.count(1)
 
     def send(self, method: str, params: Mapping[str, Any] | None = None) -> int:
-        """Send a request; gives its id."""
+        """Send a request and return its id."""
         number = next(self._ids)
         self.transport.send(message(method, self.complete(params or {}), id=number))
         return number
 
     def complete(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Add what every request of the revision has."""
+        """Add the members that every request of the revision has."""
         return params
 
     async def reply(self, number: int) -> Any:
@@ -89,7 +89,7 @@ class Peer:
         return reply["error"]
 
     async def hear(self, method: str) -> Any:
-        """Wait for a notification, or a request of the server's own, of this method."""
+        """Wait for a notification or request of the server with this method."""
         while True:
             for place, said in enumerate(self.heard):
                 if said["method"] == method:
@@ -97,19 +97,19 @@ class Peer:
             await self._hear()
 
     async def settle(self) -> None:
-        """Take everything that the server has said so far."""
+        """Read everything that the server has sent so far."""
         await self.reply(self.send("ping"))
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
-        """Call a tool as a task; gives the task."""
+        """Call a tool as a task and return the task."""
         raise NotImplementedError
 
     async def status(self, task_id: str) -> str:
-        """Say how far a task is."""
+        """Return the status of a task."""
         return str((await self.result("tasks/get", {"taskId": task_id}))["status"])
 
     async def until(self, task_id: str, status: str) -> Any:
-        """Look at a task until it is as it should be; gives the task."""
+        """Poll a task until it has a status, and return it."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while True:
                 task = await self.result("tasks/get", {"taskId": task_id})
@@ -118,7 +118,7 @@ class Peer:
                 assert task["status"] in ("working", "input_required"), task
 
     async def close(self) -> list[Any]:
-        """End the connection; gives what the server still said."""
+        """End the connection and return the remaining messages."""
         return [json.loads(said) for said in await self.transport.close()]
 
     async def _hear(self) -> None:
@@ -131,7 +131,7 @@ class Peer:
 
 
 class RequestingPeer(Peer):
-    """A client of the revision in which clients ask for tasks."""
+    """A client of the revision in which clients request tasks."""
 
     @classmethod
     async def begun(
@@ -141,28 +141,28 @@ class RequestingPeer(Peer):
         version: str = "2025-11-25",
         capabilities: Mapping[str, Any] = ELICITATION,
     ) -> "RequestingPeer":
-        """Shake hands."""
+        """Perform the handshake."""
         peer = cls(host, principal)
         await peer.result("initialize", {**INITIALIZE, "protocolVersion": version, "capabilities": capabilities})
         peer.transport.send(message("notifications/initialized", id=None))
         return peer
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
-        """Ask for a task; gives the task."""
+        """Request a task and return it."""
         asked = {"name": name, "arguments": arguments or {}, "task": {}, **params}
         return (await self.result("tools/call", asked))["task"]
 
     async def fetch(self, task_id: str) -> Any:
-        """Wait for the result of a task; gives the reply."""
+        """Wait for the result of a task and return the reply."""
         return await self.ask("tasks/result", {"taskId": task_id})
 
     def answer(self, question: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Answer a request of the server's own."""
+        """Answer a request of the server."""
         self.transport.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode())
 
 
 class DirectedPeer(Peer):
-    """A client of the stateless revision that knows tasks."""
+    """A client of the stateless revision that supports tasks."""
 
     def __init__(
         self, host: ServerHost, principal: Principal = ANONYMOUS, capabilities: Mapping[str, Any] | None = None
@@ -177,15 +177,14 @@ class DirectedPeer(Peer):
         return {**params, "_meta": meta}
 
     async def settle(self) -> None:
-        """Take everything that the server has said so far."""
         await self.result("tools/list")
 
     async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
-        """Call a tool that becomes a task; gives the task."""
+        """Call a tool that becomes a task, and return the task."""
         result = await self.result("tools/call", {"name": name, "arguments": arguments or {}, **params})
         assert result["resultType"] == "task", result
         return result
 
     async def update(self, task_id: str, **responses: Any) -> Any:
-        """Answer what a task asked; gives the reply."""
+        """Answer the questions of a task and return the reply."""
         return await self.ask("tasks/update", {"taskId": task_id, "inputResponses": responses})

@@ -11,18 +11,18 @@ from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer
 
 
 async def begin(client: Client, name: str, **params: Any) -> str:
-    """Ask for a task; gives its id."""
+    """Request a task and return its id."""
     reply = await client.post(message("tools/call", {"name": name, "task": {}, **params}))
     return str(reply.json()["result"]["task"]["taskId"])
 
 
 def fetching(task_id: str, id: int = 7) -> bytes:
-    """Write a request for the result of a task."""
+    """Build a request for the result of a task."""
     return message("tasks/result", {"taskId": task_id}, id=id)
 
 
 class Waiting:
-    """A request for a result that is under way, and what it is told until its end."""
+    """A pending request for a result, and the messages until its end."""
 
     def __init__(self, client: Client, task_id: str, id: int = 7) -> None:
         self.told: asyncio.Queue[Any] = asyncio.Queue()
@@ -30,12 +30,12 @@ class Waiting:
         self.request = asyncio.ensure_future(self._run(client, fetching(task_id, id)))
 
     async def next(self) -> Any:
-        """Wait for the next message; None is the end."""
+        """Wait for the next message; None means the end."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             return await self.told.get()
 
     async def rest(self) -> list[Any]:
-        """Wait for all messages to come."""
+        """Wait for all remaining messages."""
         messages = []
         while (said := await self.next()) is not None:
             messages.append(said)
@@ -61,12 +61,12 @@ class Waiting:
 
 
 def requests_of(server: HttpServer) -> set[Any]:
-    """Name the requests that run in sessions."""
+    """Return the ids of the requests that run in sessions."""
     return {number for session in server.app.sessions._by_id.values() for number in session.calls}
 
 
 def is_lost(server: HttpServer, number: int) -> bool:
-    """Tell whether the server knows that the connection of a request that waits has gone."""
+    """Return whether the server has noticed that a waiting client disconnected."""
     (waiter,) = [session.calls[number] for session in server.app.sessions._by_id.values() if number in session.calls]
     assert isinstance(waiter, Waiter)
     return waiter.lost

@@ -1,4 +1,4 @@
-"""Messages and raw HTTP requests as a client would write them."""
+"""Messages and raw HTTP requests of clients."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ JSON_HEADERS: Mapping[str, str] = {
 
 
 def message(method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None = 1) -> bytes:
-    """Write a request, or a notification where the id is None."""
+    """Encode a request, or a notification if the id is None."""
     body: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
     if id is not None:
         body["id"] = id
@@ -44,7 +44,7 @@ def call(
     token: int | str | None = None,
     handshake: bool = False,
 ) -> bytes:
-    """Write a call of a tool."""
+    """Encode a tool call."""
     params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
     meta = dict({} if handshake else META)
     if token is not None:
@@ -53,14 +53,14 @@ def call(
 
 
 def mirrored(method: str = "tools/call", name: str | None = None) -> dict[str, str]:
-    """Give the headers that go with a stateless request."""
+    """Return the headers of a stateless request."""
     headers = {**JSON_HEADERS, "MCP-Protocol-Version": VERSION, "Mcp-Method": method}
     return headers if name is None else {**headers, "Mcp-Name": name}
 
 
 @dataclass(frozen=True)
 class RawReply:
-    """An HTTP response as it came."""
+    """A raw HTTP response."""
 
     status: int
     headers: Mapping[str, str]
@@ -80,7 +80,7 @@ def raw_request(
     path: str = "/mcp",
     host: str | None = "localhost",
 ) -> bytes:
-    """Write an HTTP request exactly as it is given."""
+    """Encode an HTTP request exactly as given."""
     lines = [f"{method} {path} HTTP/1.1"]
     if host is not None:
         lines.append(f"Host: {host}")
@@ -98,7 +98,7 @@ async def raw_exchange(port: int, data: bytes) -> RawReply:
 
 @asynccontextmanager
 async def connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    """Connect to a server for a while, with some patience."""
+    """Connect to a server, with a timeout."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         async with asyncio.timeout(PATIENCE_SECONDS):

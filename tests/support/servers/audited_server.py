@@ -1,4 +1,4 @@
-"""A server whose calls are recorded, for tests that kill it."""
+"""A server with an audit log, for tests that kill it."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,5 @@ async def transfer(number: int) -> int:
 
 
 class Container(containers.DeclarativeContainer):
-    """One tool, recorded."""
-
     tools = providers.List(providers.Object(transfer))
     layers = providers.Object([_audit.layer, _audit.intent])

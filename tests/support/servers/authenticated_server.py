@@ -1,4 +1,4 @@
-"""Servers behind a gate, and requests with a token."""
+"""Servers with authentication, and requests with tokens."""
 
 import json
 import re
@@ -50,7 +50,7 @@ async def gold() -> str:
 
 
 def container(**roles: Any) -> containers.DynamicContainer:
-    """Give a container with the tools above, and more roles."""
+    """Create a container with the tools above and additional roles."""
     made = container_of(whoami, pay)
     made.prompts = providers.Object((greet,))
     made.resources = providers.Object((gold,))
@@ -65,26 +65,25 @@ def gated(
     listener: socket.socket | None = None,
     **sections: Mapping[str, Any],
 ) -> AbstractAsyncContextManager[HttpServer]:
-    """Serve over HTTP with everything that the settings ask for."""
+    """Serve over HTTP with the given settings."""
     return serving(container() if given is None else given, {"auth": auth, **sections}, listener)
 
 
 def bearer(token: str) -> tuple[str, str]:
-    """Give the header that carries a token."""
+    """Return the header with a token."""
     return "Authorization", f"Bearer {token}"
 
 
 async def discover(
     server: HttpServer, *headers: tuple[str, str], method: str = "POST", path: str = "/mcp", body: bytes = DISCOVER
 ) -> RawReply:
-    """Send a request that everybody may make who may make any, with exactly these headers besides."""
+    """Send a request that every authenticated caller may send, with exactly these additional headers."""
     usual = mirrored("server/discover").items() if method == "POST" else [("MCP-Protocol-Version", VERSION)]
     data = raw_request(body if method == "POST" else b"", [*usual, *headers], method=method, path=path)
     return await raw_exchange(server.port, data)
 
 
 async def called(server: HttpServer, name: str, *headers: tuple[str, str]) -> RawReply:
-    """Call a tool."""
     data = raw_request(call(name), [*mirrored(name=name).items(), *headers])
     return await raw_exchange(server.port, data)
 
@@ -92,20 +91,20 @@ async def called(server: HttpServer, name: str, *headers: tuple[str, str]) -> Ra
 async def asked(
     server: HttpServer, method: str, params: Mapping[str, Any], name: str, headers: Iterable[tuple[str, str]]
 ) -> RawReply:
-    """Use any other method that names something."""
+    """Call another method that names a feature."""
     body = message(method, {**params, "_meta": META})
     return await raw_exchange(server.port, raw_request(body, [*mirrored(method, name).items(), *headers]))
 
 
 async def principal_of(server: HttpServer, token: str) -> Any:
-    """Ask a tool whom it takes the holder of a token for."""
+    """Return the principal that a tool sees for a token."""
     reply = await called(server, "whoami", bearer(token))
     assert reply.status == 200, reply
     return json.loads(reply.body)["result"]["structuredContent"]
 
 
 def challenge_of(reply: RawReply) -> dict[str, str]:
-    """Read the parameters of a challenge."""
+    """Parse the parameters of a challenge."""
     scheme, _, rest = reply.headers["www-authenticate"].partition(" ")
     assert scheme == "Bearer"
     return dict(re.findall(r'(\w+)="([^"]*)"', rest))

@@ -1,4 +1,4 @@
-"""Servers with a console, and what looks at it."""
+"""Servers with a console, and clients of it."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -14,12 +14,12 @@ from tests.support.peers.session_client import EventReader
 from tests.support.servers.serving import free_port, serving
 
 PAGE = {"X-Axolotl-Console": "1"}
-"""What the page says with each request for data."""
+"""The headers of the page's requests for data."""
 
 
 @dataclass(frozen=True)
 class ConsoleServer:
-    """A server that listens on a port of its own."""
+    """A server on its own port."""
 
     host: ServerHost
     app: HttpApp
@@ -27,12 +27,12 @@ class ConsoleServer:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
     @asynccontextmanager
     async def listening(self, client: httpx2.AsyncClient) -> AsyncIterator[EventReader]:
-        """Hear what an open page hears."""
+        """Yield the events that an open page receives."""
         async with client.stream("GET", f"{self.url}/console/events", headers=PAGE) as response:
             assert response.status_code == 200, response.status_code
             yield EventReader(response)
@@ -51,7 +51,7 @@ async def serving_console(
 async def ask_directly(
     app: HttpApp, path: str, *, client: str | None = "127.0.0.1", method: str = "GET", **headers: str
 ) -> tuple[int, Any]:
-    """Send a request past the network, as one from wherever; gives the status and the JSON of the answer."""
+    """Send a request from any address, bypassing the network; returns the status and the JSON."""
     given = {"host": "127.0.0.1:8000", **{name.replace("_", "-"): value for name, value in headers.items()}}
     scope = {
         "type": "http",

@@ -1,4 +1,4 @@
-"""Servers that are observed, and what is seen of them."""
+"""Servers with metrics and traces, and their readers."""
 
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,28 +19,28 @@ from tests.support.servers.authenticated_server import gated
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer
 
 SECRET = "swordfish-7c1f"
-"""What must be seen nowhere."""
+"""A secret that must not appear anywhere."""
 
 
 class Scraped:
-    """The page of metrics as it was read once."""
+    """The metrics page at one time."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.families = {family.name: family for family in text_string_to_metric_families(text)}
 
     def samples(self, name: str) -> dict[tuple[tuple[str, str], ...], float]:
-        """Give all samples of a name, by their labels that are not empty."""
+        """Return all samples of a name, by their non-empty labels."""
         found = (sample for family in self.families.values() for sample in family.samples if sample.name == name)
         return {_said(sample.labels): sample.value for sample in found}
 
     def value(self, sample: str, /, **labels: str) -> float:
-        """Add up the samples of a name that have at least these labels."""
+        """Sum the samples of a name that have at least these labels."""
         return sum(value for said, value in self.samples(sample).items() if set(labels.items()) <= set(said))
 
 
 class Watched:
-    """A server over HTTP, and a client that calls it."""
+    """An HTTP server and a client."""
 
     def __init__(self, server: HttpServer, http: httpx2.AsyncClient) -> None:
         self.server = server
@@ -48,7 +48,7 @@ class Watched:
         self.root = server.url.removesuffix("/mcp")
 
     async def scrape(self, path: str = "/metrics", **headers: str) -> Scraped:
-        """Read the page."""
+        """Read the metrics page."""
         reply = await self.http.get(f"{self.root}{path}", headers=headers)
         assert reply.status_code == 200, reply.text
         return Scraped(reply.text)
@@ -56,7 +56,7 @@ class Watched:
 
 @asynccontextmanager
 async def watched(container: containers.Container, **sections: Mapping[str, Any]) -> AsyncIterator[Watched]:
-    """Serve a container with the page of metrics."""
+    """Serve a container with the metrics page."""
     settings: dict[str, Any] = {"metrics": {"enabled": True}, **sections}
     async with (
         gated({}, container, **settings) as server,
@@ -77,11 +77,11 @@ class Telemetry:
 
     @property
     def spans(self) -> tuple[ReadableSpan, ...]:
-        """The spans that have ended."""
+        """The ended spans."""
         return self.exporter.get_finished_spans()
 
     def span(self, name: str) -> ReadableSpan:
-        """Give the one span of a name."""
+        """Return the only span of a name."""
         [found] = [span for span in self.spans if span.name == name]
         return found
 
@@ -93,7 +93,7 @@ class Telemetry:
         return {metric.name: metric for scope in scopes for metric in scope.metrics}
 
     def value(self, metric: str, /, **attributes: str) -> float:
-        """Add up the points of a metric that have at least these attributes; of durations their number."""
+        """Sum the points of a metric that have at least these attributes; for durations, count them."""
         points = self.metrics()[metric].data.data_points
         wanted = {key.replace("__", "."): value for key, value in attributes.items()}
         chosen = [point for point in points if wanted.items() <= dict(point.attributes or {}).items()]
@@ -102,7 +102,7 @@ class Telemetry:
 
 @pytest.fixture
 def telemetry(monkeypatch: pytest.MonkeyPatch) -> Iterator[Telemetry]:
-    """Be a process that has providers; they can be set once in a process, so that the test only says so."""
+    """Pretend that the process has these providers, which can be set only once per process."""
     made = Telemetry()
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: made.tracers)
     monkeypatch.setattr(metrics, "get_meter_provider", lambda: made.meters)

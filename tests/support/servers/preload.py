@@ -1,4 +1,4 @@
-"""What a process that is forked into servers has imported beforehand."""
+"""The modules that the fork server of the tests imports."""
 
 import gc
 import importlib
@@ -14,5 +14,5 @@ for name in (
 ):
     importlib.import_module(name)
 
-# What is there now stays: looking through it again and again would copy its pages into every fork.
+# Freeze all objects: garbage collection would copy their pages into every fork.
 gc.freeze()

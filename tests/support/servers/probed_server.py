@@ -1,4 +1,4 @@
-"""A server in this process with all that stands around its endpoint, asked as probes ask."""
+"""An in-process server with all of its routes, queried like a probe does."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.support.tools import Echo, container_of
 
 
 class Found(IHealthCheck):
-    """A check that finds what the test says, and counts how often it looked."""
+    """A check with a result that the test sets, which counts its runs."""
 
     def __init__(self, name: str = "found", found: Any = None, **options: Any) -> None:
         self.name = name
@@ -27,7 +27,6 @@ class Found(IHealthCheck):
             setattr(self, option, value)
 
     async def check(self) -> HealthStatus | None:
-        """Look."""
         self.looks += 1
         if isinstance(self.found, BaseException):
             raise self.found
@@ -36,7 +35,7 @@ class Found(IHealthCheck):
 
 
 class Held(Found):
-    """A check that takes until the test lets it go."""
+    """A check that blocks until the test releases it."""
 
     def __init__(self, name: str = "held", **options: Any) -> None:
         super().__init__(name, **options)
@@ -44,7 +43,6 @@ class Held(Found):
         self.release = asyncio.Event()
 
     async def check(self) -> HealthStatus | None:
-        """Look, and wait."""
         self.begun.set()
         await self.release.wait()
         return await super().check()
@@ -58,16 +56,16 @@ class Probed:
         self.port = port
 
     async def ask(self, path: str = "/readyz", *, method: str = "GET", name: str = "10.1.2.3") -> RawReply:
-        """Ask a route, by a name that the server does not know."""
+        """Request a route, with a host name that the server does not know."""
         return await raw_exchange(self.port, raw_request(b"", [], method=method, path=path, host=name))
 
     async def told(self, path: str = "/readyz") -> tuple[int, Any]:
-        """Ask a route; gives the status and what the body says."""
+        """Request a route and return the status and the body."""
         reply = await self.ask(path)
         return reply.status, json.loads(reply.body)
 
     async def checks(self, path: str = "/readyz") -> dict[str, str]:
-        """Ask a route; gives how each check is."""
+        """Request a route and return the status of each check."""
         _, content = await self.told(path)
         return {name: found["status"] for name, found in content["checks"].items()}
 
@@ -76,7 +74,7 @@ class Probed:
 async def probed(
     *checks: Any, tools: Sequence[Any] = (), settings: Mapping[str, Any] | None = None, **roles: Any
 ) -> AsyncIterator[Probed]:
-    """Serve some checks until the block ends; what is found is not kept unless the settings say so."""
+    """Serve checks until the block ends; by default, their results are not cached."""
     container = container_of(Echo(), *tools)
     for role, value in {"health_checks": checks, **roles}.items():
         setattr(container, role, providers.Object(value))

@@ -1,4 +1,4 @@
-"""Servers on which some may use more than others, and clients that speak either era of the protocol."""
+"""Servers with authorization rules, and clients of both eras."""
 
 import asyncio
 import json
@@ -100,7 +100,7 @@ GUESTS: Mapping[str, Any] = {
         {"name": "open", "effect": "allow", "what": {"names": ["look", "greet", "notes://open", "files://*"]}},
     ]
 }
-"""Admins may do everything, all others a little."""
+"""Admins may use everything, other callers a little."""
 
 
 words = st.sets(st.sampled_from(["a", "b", "c"]), min_size=1).map(sorted)
@@ -132,7 +132,7 @@ rule_lists = st.lists(
 
 
 def spec_of(feature: Any, toolset: str | None = None) -> FeatureSpec:
-    """Describe one of the features above."""
+    """Create the spec of one of the features above."""
     if feature in PROMPTS:
         return FeatureSpec(feature, "prompt", feature.name, PLAIN, toolset)
     if feature in RESOURCES:
@@ -142,7 +142,7 @@ def spec_of(feature: Any, toolset: str | None = None) -> FeatureSpec:
 
 
 def policy_of(*rules: Mapping[str, Any], default: str = "deny") -> DefaultAuthorizer:
-    """Make the ready policy."""
+    """Create the compiled policy."""
     return DefaultAuthorizer(AuthorizationSettings.model_validate({"rules": rules, "default": default}))
 
 
@@ -153,7 +153,7 @@ def offering(
     resources: Sequence[Any] = RESOURCES,
     authorizer: IAuthorizer | None = None,
 ) -> containers.DynamicContainer:
-    """Put features into a container, and an authorizer if there is one."""
+    """Create a container with features, and with an authorizer if there is one."""
     container = containers.DynamicContainer()
     container.tools = providers.Object(tools)
     container.prompts = providers.Object(prompts)
@@ -164,7 +164,7 @@ def offering(
 
 
 class Served(containers.DeclarativeContainer):
-    """A server with a policy, on whose standard streams an admin speaks."""
+    """A server with a policy whose stdio client is an admin."""
 
     settings = providers.Object(
         {"authorization": GUESTS, "stdio": {"principal": {"subject": "operator", "roles": ["admin"]}}}
@@ -175,13 +175,13 @@ class Served(containers.DeclarativeContainer):
 
 
 class ServedToAll(Served):
-    """The same, for whoever speaks."""
+    """The same for any client."""
 
     settings = providers.Object({"authorization": GUESTS})
 
 
 class Speaker:
-    """A client that speaks one era of the protocol, and shows replies as they came."""
+    """A client of one era that returns raw replies."""
 
     def __init__(self, host: ServerHost, principal: Principal = ANONYMOUS, *, handshake: bool = False) -> None:
         self._transport = MemoryTransport(host.handler, principal)
@@ -189,7 +189,7 @@ class Speaker:
         self._ids = 0
 
     async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and give the whole reply but its id."""
+        """Send a request and return the reply without its id."""
         self._ids += 1
         self.send(method, params, id=self._ids)
         reply = await self.receive()
@@ -197,7 +197,6 @@ class Speaker:
         return reply
 
     def send(self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None) -> None:
-        """Send a message."""
         meta = {} if self._handshake else {"_meta": {**META, **(params or {}).get("_meta", {})}}
         self._transport.send(message(method, {**(params or {}), **meta}, id=id))
 
@@ -207,13 +206,13 @@ class Speaker:
             return json.loads(await self._transport.receive())
 
     async def shake_hands(self) -> None:
-        """Begin, where the era has a beginning."""
+        """Perform the handshake, if the era has one."""
         if self._handshake:
             await self.ask("initialize", INITIALIZE)
             self.send("notifications/initialized", id=None)
 
     async def listed(self, kind: str) -> list[str]:
-        """Give the names or URIs in a list, page by page."""
+        """Return the names or URIs of a list, page by page."""
         names: list[str] = []
         cursor: dict[str, str] = {}
         while True:
@@ -225,7 +224,6 @@ class Speaker:
             cursor = {"cursor": result["nextCursor"]}
 
     async def close(self) -> None:
-        """Hang up."""
         await self._transport.close()
 
 
@@ -238,7 +236,7 @@ async def speaking(
     container: containers.Container | None = None,
     **settings: Any,
 ) -> AsyncIterator[Speaker]:
-    """Start a server and speak to it."""
+    """Start a server and connect to it."""
     flags = {"authorization": authorization, **settings}
     async with ServerHost(offering() if container is None else container, flags=flags) as host:
         speaker = Speaker(host, principal, handshake=handshake)

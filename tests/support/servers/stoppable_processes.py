@@ -1,4 +1,4 @@
-"""Server processes that are told to stop, with all that they log."""
+"""Server processes to stop, with their logs."""
 
 import asyncio
 import json
@@ -18,7 +18,7 @@ TARGET = "tests.support.containers.shutdown_tools:container"
 
 
 class Process:
-    """A server, what it logs, and how it ends."""
+    """A server, its log and its end."""
 
     def __init__(self, command: ForkedCommand) -> None:
         self._command = command
@@ -26,12 +26,12 @@ class Process:
         self._news = asyncio.Condition()
         self.port = 0
         self.ended_at = 0.0
-        """When it ended, by the monotonic clock."""
+        """The time of the end, on the monotonic clock."""
         self.stdin: asyncio.StreamWriter
-        """Its standard input."""
+        """The standard input."""
 
     async def connect(self) -> "Process":
-        """Take hold of its streams."""
+        """Connect to its streams."""
         loop = asyncio.get_running_loop()
         pipe = os.fdopen(self._command.stdin, "wb", 0)
         transport, protocol = await loop.connect_write_pipe(asyncio.streams.FlowControlMixin, pipe)
@@ -42,11 +42,11 @@ class Process:
 
     @property
     def log(self) -> str:
-        """All that stands in the log so far."""
+        """The log so far."""
         return "".join(self._lines)
 
     async def until(self, text: str, times: int = 1) -> None:
-        """Wait until a text stands in the log so often."""
+        """Wait until the log contains a text a number of times."""
         async with asyncio.timeout(PATIENCE_SECONDS), self._news:
             await self._news.wait_for(lambda: self.log.count(text) >= times or self._reading.done())
         assert self.log.count(text) >= times, self.log
@@ -64,11 +64,11 @@ class Process:
         self._command.send_signal(number)
 
     async def ended(self) -> int:
-        """Wait for its end, and for that of its log, and give the exit code."""
+        """Wait for the end of the process and of its log, and return the exit code."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             await self._end()
             self.ended_at = time.monotonic()
-            await self._reading  # which processes that it started may hold open for a moment longer
+            await self._reading  # child processes may hold it open a moment longer
         return self._command.wait()
 
     def say(self, *messages: bytes) -> None:
@@ -76,27 +76,27 @@ class Process:
         self.stdin.write(b"".join(one + b"\n" for one in messages))
 
     async def hear(self) -> Any:
-        """Wait for a message over stdio; None at the end."""
+        """Wait for a message over stdio; None means the end."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             line = await self._stdout.readline()
         assert line == b"" or line.endswith(b"\n"), line
         return json.loads(line) if line else None
 
     async def hear_rest(self) -> list[Any]:
-        """Wait for the end of what it says over stdio."""
+        """Wait for all remaining messages."""
         said = []
         while (message := await self.hear()) is not None:
             said.append(message)
         return said
 
     async def end(self) -> tuple[int, list[Any], str]:
-        """Close its input; gives the exit code, what it said until the end, and what stands in the log."""
+        """Close its input, and return the exit code, the remaining messages and the log."""
         self.stdin.close()
         rest = await self.hear_rest()
         return await self.ended(), rest, self.log
 
     async def close(self) -> None:
-        """End it, whatever it is doing."""
+        """Kill the process."""
         self.tell(signal.SIGKILL)
         self.stdin.close()
         async with asyncio.timeout(PATIENCE_SECONDS):
@@ -131,7 +131,7 @@ async def _reader(descriptor: int) -> asyncio.StreamReader:
 
 @asynccontextmanager
 async def starting(*words: str, **environment: str) -> AsyncIterator[Process]:
-    """Start `axolotl serve` with some words."""
+    """Start `axolotl serve` with arguments."""
     server = await Process(ForkedCommand("serve", *words, environment=environment_with(**environment))).connect()
     try:
         yield server
@@ -141,23 +141,23 @@ async def starting(*words: str, **environment: str) -> AsyncIterator[Process]:
 
 @asynccontextmanager
 async def over_http(target: str = TARGET, **environment: str) -> AsyncIterator[Process]:
-    """Serve over HTTP at a free port."""
+    """Serve over HTTP on a free port."""
     async with starting(target, "--transport", "http", "--port", "0", **environment) as server:
         yield await server.until_serving()
 
 
 def posted(name: str, arguments: Mapping[str, Any] | None = None, **options: Any) -> bytes:
-    """Write a call as an HTTP request."""
+    """Encode a call as an HTTP request."""
     return raw_request(call(name, arguments, **options), mirrored(name=name).items())
 
 
 async def answer_to(port: int, name: str, arguments: Mapping[str, Any] | None = None, id: int = 1) -> Any:
-    """Call a tool on a connection of its own, and give the result."""
+    """Call a tool on a new connection and return the result."""
     reply = await raw_exchange(port, posted(name, arguments, id=id))
     assert reply.status == 200, reply
     return json.loads(reply.body)["result"]
 
 
 async def probe(port: int, path: str = "/readyz") -> RawReply:
-    """Ask a route as a probe does."""
+    """Request a route like a probe."""
     return await raw_exchange(port, raw_request(b"", [], method="GET", path=path, host="10.1.2.3"))

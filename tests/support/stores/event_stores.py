@@ -1,4 +1,4 @@
-"""Both stores of events, made empty for a test."""
+"""Both event stores, created empty."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,11 +13,11 @@ from tests.support.stores.redis_server import RedisServer
 async def opened(
     redis: RedisServer | None, max_events: int = 100, max_bytes: int = 10_000
 ) -> AsyncIterator[IEventStore]:
-    """Make a store: in Redis, or in memory."""
+    """Create a store in Redis or in memory."""
     if redis is None:
         yield MemoryEventStore(max_events, max_bytes)
         return
-    # Patient, for a busy machine is slow, not wrong.
+    # A long timeout, for busy machines.
     store = RedisEventStore(
         redis.url,
         max_events=max_events,

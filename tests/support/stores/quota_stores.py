@@ -1,4 +1,4 @@
-"""Both stores of quotas, at a clock that tests set."""
+"""Both quota stores, with a manual clock."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +11,7 @@ from tests.support.stores.redis_server import RedisServer
 
 
 class Clock:
-    """Stands still until it is moved; counts microseconds, and tells nanoseconds."""
+    """A manual clock that counts microseconds and returns nanoseconds."""
 
     def __init__(self) -> None:
         self.now = START
@@ -28,21 +28,21 @@ class Till:
         self.clock = clock
 
     async def take(self, *wanted: Wanted) -> QuotaRefusal | None:
-        """Take what a call wants."""
+        """Take the costs of a call."""
         return await self.store.take(claims_of(wanted))
 
     async def takes(self, *wanted: Wanted) -> bool:
-        """Tell whether a call passes."""
+        """Return whether a call is allowed."""
         return await self.take(*wanted) is None
 
 
 @asynccontextmanager
 async def opened(redis: RedisServer | None) -> AsyncIterator[Till]:
-    """Make an empty store: in Redis, or in memory."""
+    """Create an empty store in Redis or in memory."""
     clock = Clock()
     store: IQuotaStore = MemoryQuotaStore(1000, clock)
     if redis is not None:
-        # Patient, for a busy machine is slow, not wrong.
+        # A long timeout, for busy machines.
         store = RedisQuotaStore(redis.url, prefix=redis.new_prefix(), timeout_seconds=20.0, clock=clock)
     try:
         yield Till(store, clock)
