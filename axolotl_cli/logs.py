@@ -33,9 +33,9 @@ class LineFormatter(logging.Formatter):
 
 def start_logging(level: str, settings: "LogSettings | None" = None) -> None:
     """Log to the standard error stream from now on, for people unless the settings say otherwise."""
-    from axolotl_server.observation.tracebacks import SparingHandler, Tracebacks
+    from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit
 
-    handler = SparingHandler(sys.stderr, Tracebacks())
+    handler = LimitedTracebackHandler(sys.stderr, TracebackLimit())
     handler.setFormatter(LineFormatter())
     logging.basicConfig(handlers=[handler], force=True)
     set_log_level(level, settings)
@@ -52,7 +52,7 @@ def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
 
 
 def _set_format(settings: "LogSettings") -> None:
-    from axolotl_server.observation.tracebacks import SparingHandler
+    from axolotl_server.observation.tracebacks import LimitedTracebackHandler
 
     formatter: logging.Formatter = LineFormatter()
     if settings.format == "json":
@@ -61,5 +61,5 @@ def _set_format(settings: "LogSettings") -> None:
         formatter = JsonFormatter(subject=settings.subject)
         logging.captureWarnings(True)  # Python would write them to the stream itself, between the lines
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, SparingHandler):  # what a user's code has added is its own
+        if isinstance(handler, LimitedTracebackHandler):  # what a user's code has added is its own
             handler.setFormatter(formatter)

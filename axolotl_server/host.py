@@ -219,7 +219,7 @@ class ServerHost:
             processes=assembly.processes,
             layers=assembly.layers,
         )
-        gauges.feed(observation.numbers, self.watchdog)
+        gauges.register(observation.values, self.watchdog)
 
     async def _close_stores(self) -> None:
         """Close the stores that were made here; the container closes its own."""

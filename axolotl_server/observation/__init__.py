@@ -1,1 +1,1 @@
-"""What an operator sees of a running server: structured logs, traces and metrics, each only where it is switched on."""
+"""Structured logs, metrics and traces, each loaded only if it is enabled."""

@@ -1,4 +1,4 @@
-"""The log as JSON lines."""
+"""Log records as JSON lines."""
 
 import json
 import logging
@@ -10,10 +10,10 @@ from axolotl_server.layers.call_ending import CURRENT_CALL
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one JSON object on one line.
+    """Formats a record as one JSON object on one line.
 
-    Everything outside of printable ASCII is escaped, so that nothing in a message ends its line or steers a terminal,
-    whatever the stream's encoding is. Nothing of a call's arguments is written, nor what `extra` holds.
+    Everything but printable ASCII is escaped, so that messages can neither break lines nor control a terminal. Neither
+    arguments of calls nor the values in `extra` are written.
     """
 
     def __init__(self, *, subject: bool = False) -> None:
@@ -21,7 +21,6 @@ class JsonFormatter(logging.Formatter):
         self._subject = subject
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write the line."""
         fields = {
             "time": _time_of(record),
             "level": record.levelname.lower(),
@@ -56,7 +55,7 @@ def _time_of(record: logging.LogRecord) -> str:
 
 
 def _span_fields() -> dict[str, str]:
-    """Give the span that is current here, where the process has any."""
+    """Return the IDs of the current span, if the process uses OpenTelemetry."""
     tracing = sys.modules.get("opentelemetry.trace")
     if tracing is None:
         return {}

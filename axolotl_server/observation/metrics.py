@@ -1,4 +1,4 @@
-"""Where the numbers are that a server keeps anyway."""
+"""The metrics of a server: their definitions, and their values for Prometheus and OpenTelemetry."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,17 +16,17 @@ from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.tasks.task import TaskStore
 
 BUCKETS: Final = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
-"""The bounds of all histograms, in seconds, as the conventions for MCP have them."""
+"""The bounds of all histograms, in seconds, from the OpenTelemetry conventions for MCP."""
 
 UNKNOWN: Final = "_unknown"
-"""Stands for a name from the wire that nothing was registered under: there may be any number of those."""
+"""The label for names that are not registered, because clients can send any number of them."""
 
 _PROMETHEUS_UNITS: Final = {"s": "_seconds"}
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A number with labels."""
+    """The definition of a metric."""
 
     name: str
     kind: Literal["histogram", "counter", "gauge"]
@@ -36,12 +36,12 @@ class Metric:
 
     @property
     def prometheus_name(self) -> str:
-        """The name by the rules of Prometheus, without the `_total` of a counter."""
+        """The name in Prometheus, without the `_total` of a counter."""
         return self.name.replace(".", "_") + _PROMETHEUS_UNITS.get(self.unit, "")
 
     @property
     def prometheus_labels(self) -> tuple[str, ...]:
-        """The names of the labels by the rules of Prometheus."""
+        """The names of the labels in Prometheus."""
         return tuple(label.replace(".", "_") for label in self.labels)
 
 
@@ -49,7 +49,7 @@ OPERATION_DURATION: Final = Metric(
     "mcp.server.operation.duration",
     "histogram",
     "s",
-    "How long a request took from its arrival to its answer",
+    "Duration of requests, from arrival to answer",
     (
         "mcp.method.name",
         "gen_ai.operation.name",
@@ -66,14 +66,14 @@ SESSION_DURATION: Final = Metric(
     "mcp.server.session.duration",
     "histogram",
     "s",
-    "How long a connection with a handshake lasted",
+    "Duration of connections with a handshake",
     ("mcp.protocol.version",),
 )
 QUEUE_DURATION: Final = Metric(
     "axolotl.call.queue.duration",
     "histogram",
     "s",
-    "How long a call waited for a place, where it had to wait",
+    "Time that calls waited for a slot, if they had to wait",
     ("kind", "name"),
 )
 
@@ -81,59 +81,59 @@ METRICS: Final = (
     OPERATION_DURATION,
     SESSION_DURATION,
     QUEUE_DURATION,
-    Metric("axolotl.calls", "counter", "{call}", "Calls that ended, by how they did", ("kind", "name", "outcome")),
-    Metric("axolotl.calls.in_flight", "gauge", "{call}", "Calls that run or wait for a place"),
-    Metric("axolotl.calls.waiting", "gauge", "{call}", "Calls that wait for a place of a concurrency limit"),
-    Metric("axolotl.calls.shed", "counter", "{call}", "Calls refused because there was too much to do", ("limit",)),
-    Metric("axolotl.zombies", "gauge", "{call}", "Code that goes on although its caller was answered", ("name",)),
-    Metric("axolotl.zombies.left", "counter", "{call}", "Code that was left behind since the start"),
-    Metric("axolotl.threads.waiting", "gauge", "{call}", "Calls that wait for a worker thread"),
-    Metric("axolotl.processes", "gauge", "{process}", "Worker processes"),
-    Metric("axolotl.processes.killed", "counter", "{process}", "Worker processes ended before their code was"),
-    Metric("axolotl.circuits.open", "gauge", "{circuit}", "Whether a breaker refuses calls, 1 or 0", ("name",)),
-    Metric("axolotl.event_loop.stalls", "counter", "{stall}", "Times that code held up the event loop"),
-    Metric("axolotl.sessions", "gauge", "{session}", "Connections that stay: sessions, and a process on stdio"),
+    Metric("axolotl.calls", "counter", "{call}", "Calls that have ended, by outcome", ("kind", "name", "outcome")),
+    Metric("axolotl.calls.in_flight", "gauge", "{call}", "Calls that are running or waiting for a slot"),
+    Metric("axolotl.calls.waiting", "gauge", "{call}", "Calls that are waiting because of a concurrency limit"),
+    Metric("axolotl.calls.shed", "counter", "{call}", "Calls refused because of overload", ("limit",)),
+    Metric("axolotl.zombies", "gauge", "{call}", "Abandoned calls whose code is still running", ("name",)),
+    Metric("axolotl.zombies.left", "counter", "{call}", "Abandoned calls since the start"),
+    Metric("axolotl.threads.waiting", "gauge", "{call}", "Calls that are waiting for a thread"),
+    Metric("axolotl.processes", "gauge", "{process}", "Tool processes"),
+    Metric("axolotl.processes.killed", "counter", "{process}", "Tool processes killed while their code was running"),
+    Metric("axolotl.circuits.open", "gauge", "{circuit}", "Whether a circuit breaker is open, 1 or 0", ("name",)),
+    Metric("axolotl.event_loop.stalls", "counter", "{stall}", "Times that code blocked the event loop"),
+    Metric("axolotl.sessions", "gauge", "{session}", "Open connections: HTTP sessions, SSE and stdio"),
     Metric("axolotl.subscriptions", "gauge", "{subscription}", "Open subscriptions/listen streams"),
-    Metric("axolotl.tasks", "gauge", "{task}", "Tasks that are kept"),
+    Metric("axolotl.tasks", "gauge", "{task}", "Stored tasks, running or ended"),
     Metric(
         "axolotl.http.refusals",
         "counter",
         "{request}",
-        "Requests over HTTP that were refused before a method saw them",
+        "Requests over HTTP that were refused before they reached a method",
         ("status",),
     ),
 )
-"""All of them."""
+"""All metrics."""
 
 
 Reading: TypeAlias = tuple[tuple[str, ...], float]
-"""The values of the labels, and the number."""
+"""The values of the labels, and the value of the metric."""
 Read: TypeAlias = Callable[[], Iterable[Reading]]
 RecordDuration: TypeAlias = Callable[[float, Mapping[str, str]], object]
 
 _MAX_SERIES: Final = 10_000
 _OTHER: Final = "_other"
-"""Stands for every label of what comes when there are too many combinations, as where features come and go."""
+"""The label for further combinations when there are too many, for example if features change often."""
 
 
 class Series:
     """One combination of labels of a histogram."""
 
-    __slots__ = ("_followers", "attributes", "buckets", "sum")
+    __slots__ = ("_recorders", "attributes", "buckets", "sum")
 
-    def __init__(self, attributes: Mapping[str, str], followers: Sequence[RecordDuration]) -> None:
+    def __init__(self, attributes: Mapping[str, str], recorders: Sequence[RecordDuration]) -> None:
         self.attributes = attributes
         """The labels that are not empty, by name."""
         self.buckets = [0] * (len(BUCKETS) + 1)
         self.sum = 0.0
-        self._followers = followers
+        self._recorders = recorders
 
     def record(self, seconds: float) -> None:
         """Count a duration; a bound belongs to the bucket below it."""
         self.buckets[bisect_left(BUCKETS, seconds)] += 1
         self.sum += seconds
-        for follow in self._followers:
-            follow(seconds, self.attributes)
+        for record in self._recorders:
+            record(seconds, self.attributes)
 
 
 class Histogram:
@@ -142,15 +142,15 @@ class Histogram:
     def __init__(self, metric: Metric) -> None:
         self._metric = metric
         self._series: dict[tuple[str, ...], Series] = {}
-        self.followers: list[RecordDuration] = []
-        """What is told of each duration besides."""
+        self.recorders: list[RecordDuration] = []
+        """Functions that record each duration elsewhere too."""
 
     def series(self, labels: tuple[str, ...]) -> Series:
-        """Give what counts the durations with these labels."""
+        """Return the series with these labels."""
         return self._series.get(labels) or self._begin(labels)
 
     def read(self) -> dict[tuple[str, ...], Series]:
-        """Give what there is so far, by labels."""
+        """Return all series by their labels."""
         return self._series.copy()
 
     def _begin(self, labels: tuple[str, ...]) -> Series:
@@ -158,11 +158,11 @@ class Histogram:
             labels = (_OTHER,) * len(labels)
         names = self._metric.labels
         attributes = {name: value for name, value in zip(names, labels, strict=True) if value}
-        return self._series.setdefault(labels, Series(attributes, self.followers))
+        return self._series.setdefault(labels, Series(attributes, self.recorders))
 
 
 class Counter:
-    """A number that only grows, by labels."""
+    """Counts by labels."""
 
     def __init__(self) -> None:
         self._counts: dict[tuple[str, ...], int] = {}
@@ -175,12 +175,12 @@ class Counter:
         counts[labels] = counts.get(labels, 0) + 1
 
     def read(self) -> Iterable[Reading]:
-        """Give what there is so far."""
+        """Return the counts."""
         return self._counts.copy().items()
 
 
 class MetricValues:
-    """All metrics of one server: those that are counted here, and those that are read where they are."""
+    """The values of all metrics of one server; some are counted here, others are read when they are needed."""
 
     def __init__(self) -> None:
         self.operations = Histogram(OPERATION_DURATION)
@@ -193,22 +193,22 @@ class MetricValues:
             SESSION_DURATION.name: self.sessions,
             QUEUE_DURATION.name: self.queues,
         }
-        self._read: dict[str, list[Read]] = {}
-        self.watch("axolotl.calls", self.calls.read)
-        self.watch("axolotl.calls.shed", self.sheds.read)
+        self._readers: dict[str, list[Read]] = {}
+        self.add_reader("axolotl.calls", self.calls.read)
+        self.add_reader("axolotl.calls.shed", self.sheds.read)
 
-    def watch(self, metric: str, read: Read) -> None:
-        """Read a metric in this way, too, whenever somebody asks."""
-        self._read.setdefault(metric, []).append(read)
+    def add_reader(self, metric: str, read: Read) -> None:
+        """Add a function that reads values of a counter or gauge."""
+        self._readers.setdefault(metric, []).append(read)
 
     def read(self, metric: str) -> list[Reading]:
-        """Give a counter or a gauge as it is now."""
-        return [reading for read in self._read.get(metric, ()) for reading in read()]
+        """Read a counter or gauge."""
+        return [reading for read in self._readers.get(metric, ()) for reading in read()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauges:
-    """The parts of a server that count something."""
+    """The parts of a server whose state is read for metrics."""
 
     inflight: InFlight
     subscriptions: Subscriptions
@@ -217,11 +217,11 @@ class Gauges:
     processes: ProcessRunner
     layers: Sequence[ILayer]
 
-    def feed(self, numbers: MetricValues, watchdog: Watchdog | None) -> None:
-        """Have all of them read whenever somebody asks."""
+    def register(self, values: MetricValues, watchdog: Watchdog | None) -> None:
+        """Add readers for all of them."""
         inflight, processes = self.inflight, self.processes
         zombies = inflight.zombies
-        single: dict[str, Callable[[], int]] = {
+        without_labels: dict[str, Callable[[], int]] = {
             "axolotl.calls.in_flight": inflight.__len__,
             "axolotl.calls.waiting": self._waiting,
             "axolotl.zombies.left": lambda: zombies.total,
@@ -232,13 +232,13 @@ class Gauges:
             "axolotl.subscriptions": lambda: self.subscriptions.listeners,
             "axolotl.tasks": lambda: self.tasks.kept,
         }
-        for name, read in single.items():
-            numbers.watch(name, _one(read))
-        numbers.watch("axolotl.calls.shed", lambda: [(("in_flight",), inflight.refused)])
-        numbers.watch("axolotl.zombies", lambda: _labelled(zombies.by_name()))
-        numbers.watch("axolotl.circuits.open", self._open_circuits)
+        for name, read in without_labels.items():
+            values.add_reader(name, _unlabeled(read))
+        values.add_reader("axolotl.calls.shed", lambda: [(("in_flight",), inflight.refused)])
+        values.add_reader("axolotl.zombies", lambda: _labeled(zombies.by_name()))
+        values.add_reader("axolotl.circuits.open", self._open_circuits)
         if watchdog is not None:
-            numbers.watch("axolotl.event_loop.stalls", _one(lambda: watchdog.stalls))
+            values.add_reader("axolotl.event_loop.stalls", _unlabeled(lambda: watchdog.stalls))
 
     def _waiting(self) -> int:
         layers = (layer for layer in self.layers if isinstance(layer, ConcurrencyLayer))
@@ -250,9 +250,9 @@ class Gauges:
         return [((name,), circuit.state == "open") for name, circuit in circuits]
 
 
-def _one(read: Callable[[], int]) -> Callable[[], Iterable[Reading]]:
+def _unlabeled(read: Callable[[], int]) -> Callable[[], Iterable[Reading]]:
     return lambda: [((), read())]
 
 
-def _labelled(counts: Mapping[str, int]) -> Iterable[Reading]:
+def _labeled(counts: Mapping[str, int]) -> Iterable[Reading]:
     return [((name,), count) for name, count in counts.items()]

@@ -1,4 +1,4 @@
-"""Making an observation of what the settings ask for."""
+"""Assembly of logs, metrics and traces from the settings."""
 
 import asyncio
 import logging
@@ -37,106 +37,101 @@ async def flush(senders: Sequence[Callable[[], object]], seconds: float) -> None
                 if isinstance(outcome, Exception):
                     _log.warning("telemetry could not be flushed: %s", type(outcome).__name__)
     except TimeoutError:
-        _log.warning("telemetry was not sent within %g seconds; what is left of it is lost", seconds)
+        _log.warning("telemetry was not sent within %g seconds; the rest is lost", seconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
-    """Composed when a server starts; where nothing is observed there is none of it."""
+    """The telemetry of a server that has any."""
 
     layers: Sequence[ILayer]
-    numbers: MetricValues
+    values: MetricValues
     observer: OperationObserver | None = None
-    """None where only log messages want to know of calls."""
+    """None if only log messages need to know the current call."""
     page: "MetricsPage | None" = None
     flushes: Sequence[Callable[[], object]] = ()
-    """What blocks until everything is sent."""
+    """Functions that block until everything is sent."""
     flush_seconds: float = 0.0
-    endings: list[Callable[[], object]] = field(default_factory=list)
+    on_close: list[Callable[[], object]] = field(default_factory=list)
 
     def watch_refusals(self, refused: Mapping[int, int]) -> None:
         """Count the HTTP requests that an application refuses, by status."""
-        self.numbers.watch(
+        self.values.add_reader(
             "axolotl.http.refusals", lambda: [((str(status),), count) for status, count in tuple(refused.items())]
         )
 
     async def close(self) -> None:
-        """Send what is not sent yet, if there was ever anything to tell, and let go of the server."""
-        if self.flushes and self.numbers.operations.read():
+        """Send the remaining telemetry if there was any request, and release the server."""
+        if self.flushes and self.values.operations.read():
             await flush(self.flushes, self.flush_seconds)
-        for end in self.endings:
-            end()
+        for close in self.on_close:
+            close()
 
 
 def make_observation(
     settings: ServerSettings, feature_methods: "Callable[[], Mapping[str, FeatureMethod]]"
 ) -> Observation:
-    """Make what is asked for.
-
-    Raises:
-        ConfigurationError: if something for it is not installed, or an exporter cannot be made.
-    """
+    """Make the telemetry; raises ConfigurationError if a library is missing or an exporter cannot be made."""
     layers: list[ILayer] = [CurrentCallLayer()] if settings.log.format == "json" else []
-    said, numbers = settings.telemetry, MetricValues()
-    if not (said.traces or said.metrics or settings.metrics.enabled):
-        return Observation(layers=layers, numbers=numbers)
-    page = _page(settings, numbers) if settings.metrics.enabled else None
+    telemetry, values = settings.telemetry, MetricValues()
+    if not (telemetry.traces or telemetry.metrics or settings.metrics.enabled):
+        return Observation(layers=layers, values=values)
+    page = _page(settings, values) if settings.metrics.enabled else None
     flushes: list[Callable[[], object]] = []
-    endings: list[Callable[[], object]] = []
+    on_close: list[Callable[[], object]] = []
     try:
-        spans = _spans(settings, flushes) if said.traces else None
-        if said.metrics:
-            _send(settings, numbers, flushes, endings)
+        spans = _spans(settings, flushes) if telemetry.traces else None
+        if telemetry.metrics:
+            _send(settings, values, flushes, on_close)
     except ImportError as error:
         raise _missing("telemetry", "OpenTelemetry", "otel") from error
-    observer = OperationObserver(numbers, Targets(feature_methods), spans)
+    observer = OperationObserver(values, Targets(feature_methods), spans)
     return Observation(
         layers=layers,
-        numbers=numbers,
+        values=values,
         observer=observer,
         page=page,
         flushes=flushes,
-        flush_seconds=said.flush_seconds,
-        endings=endings,
+        flush_seconds=telemetry.flush_seconds,
+        on_close=on_close,
     )
 
 
-def _page(settings: ServerSettings, numbers: MetricValues) -> "MetricsPage":
+def _page(settings: ServerSettings, values: MetricValues) -> "MetricsPage":
     http, path = settings.http, settings.metrics.path
     if path in (http.path, http.sse_path):
-        raise ConfigurationError(f"metrics.path is {path}, where the MCP endpoint is: choose another path")
+        raise ConfigurationError(f"metrics.path is {path}, which is the path of the MCP endpoint: choose another path")
     try:
         from axolotl_server.observation.prometheus import MetricsPage
     except ImportError as error:
         raise _missing("metrics.enabled", "prometheus-client", "metrics") from error
-    return MetricsPage(numbers, {"worker": str(os.getpid())} if http.workers > 1 else None)
+    return MetricsPage(values, {"worker": str(os.getpid())} if http.workers > 1 else None)
 
 
 def _spans(settings: ServerSettings, flushes: list[Callable[[], object]]) -> "Spans":
     from axolotl_server.observation.otel import Spans, tracer_provider
 
     provider = tracer_provider(settings.server)
-    _flush_later(provider, flushes)
+    _add_flush(provider, flushes)
     return Spans(provider)
 
 
 def _send(
     settings: ServerSettings,
-    numbers: MetricValues,
+    values: MetricValues,
     flushes: list[Callable[[], object]],
-    endings: list[Callable[[], object]],
+    on_close: list[Callable[[], object]],
 ) -> None:
     from axolotl_server.observation.otel import instruments_of, meter_provider
 
     provider = meter_provider(settings.server)
-    _flush_later(provider, flushes)
+    _add_flush(provider, flushes)
     instruments = instruments_of(provider)
-    instruments.add(numbers)
-    endings.append(lambda: instruments.remove(numbers))
+    instruments.add(values)
+    on_close.append(lambda: instruments.remove(values))
 
 
-def _flush_later(provider: object, flushes: list[Callable[[], object]]) -> None:
-    """Remember how a provider is flushed, if it can be."""
+def _add_flush(provider: object, flushes: list[Callable[[], object]]) -> None:
     force_flush = getattr(provider, "force_flush", None)
     if force_flush is not None:
         flushes.append(force_flush)

@@ -1,4 +1,4 @@
-"""What stands in front of the methods of an observed server: each operation is noted once, when it is answered."""
+"""The observer that measures and traces operations."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -27,14 +27,14 @@ _INTERNAL: Final = str(codes.INTERNAL_ERROR)
 
 
 class Failure(NamedTuple):
-    """What an operation failed with, in the words of the conventions for MCP; empty where it did not."""
+    """The failure of an operation in the terms of the conventions for MCP; empty if it succeeded."""
 
     error_type: str = ""
     code: str = ""
-    """The JSON-RPC code of the answer, where that is an error."""
+    """The JSON-RPC code, if the answer is an error."""
 
 
-FINE: Final = Failure()
+SUCCESS: Final = Failure()
 _TOOL_ERROR: Final = Failure("tool_error")
 _CANCELLED: Final = Failure("cancelled")
 _HIDDEN: Final = Failure(_INTERNAL, _INTERNAL)
@@ -48,10 +48,10 @@ class Operation:
     def __init__(self, method: str, request: Request) -> None:
         self.began = perf_counter()
         self.method = method
-        """As it was registered; `_unknown` for any other."""
+        """The registered name, or `_unknown`."""
         self.request = request
         self.call: ToolCall | None = None
-        """What was run for it, once that is over."""
+        """The call that was run for it, once that has ended."""
         self.outcome = ""
         self.has_ended = False
         self.span: OperationSpan | None = None
@@ -65,19 +65,19 @@ def failure_of(method: str, request: Request, result: bytes | None, error: BaseE
     if error is not None:
         return _CANCELLED if isinstance(error, asyncio.CancelledError | GeneratorExit) else _HIDDEN
     if result is None:
-        return FINE if method == _LISTEN else _CANCELLED
-    return _TOOL_ERROR if request.is_error else FINE
+        return SUCCESS if method == _LISTEN else _CANCELLED
+    return _TOOL_ERROR if request.is_error else SUCCESS
 
 
 def failure_of_stop(method: str, call: ToolCall) -> Failure:
-    """Tell how a call is answered whose code goes on for nobody."""
+    """Tell how the caller of an abandoned call is answered."""
     if call.cancel_reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
         return _CANCELLED
     return _TOOL_ERROR if method == _CALL else _HIDDEN
 
 
 Target: TypeAlias = tuple[str, str, str, str]
-"""The GenAI operation, the tool, the prompt, and the resource or its template; empty where there is none."""
+"""The GenAI operation, the tool, the prompt, and the resource or its template; empty if there is none."""
 
 NO_TARGET: Target = ("", "", "", "")
 
@@ -104,28 +104,28 @@ _MAKERS = {
 
 
 class Targets:
-    """Finds the registered name behind a request."""
+    """Finds the registered name of the feature that a request names."""
 
     def __init__(self, feature_methods: Callable[[], Mapping[str, FeatureMethod]]) -> None:
         """Take a function: the methods are made after the observers."""
         self._feature_methods = feature_methods
 
     def expected(self, method: str, request: Request) -> Target:
-        """Find the target before anything has run, where one lookup is enough for that."""
+        """Find the target before anything has run, if one lookup is enough."""
         if method not in ("tools/call", "prompts/get") or request.head.params.name is UNSET:
             return NO_TARGET
         target = request.target = request.target or self._feature_methods()[method].locate(request)
         return NO_TARGET if target.binding is None else _MAKERS[method](target.binding.spec.name)
 
     def of(self, operation: Operation) -> Target:
-        """Give the target of an operation that is over."""
+        """Return the target of an operation that has ended."""
         make = _MAKERS.get(operation.method)
         if make is None:
             return NO_TARGET
-        return make(self._found(operation) if operation.call is None else operation.call.spec.name)
+        return make(self._find(operation) if operation.call is None else operation.call.spec.name)
 
-    def _found(self, operation: Operation) -> str:
-        """Look for what a request names of which nothing was run."""
+    def _find(self, operation: Operation) -> str:
+        """Find the feature of a request that ran no code."""
         request, method = operation.request, operation.method
         if method in ("tools/call", "prompts/get"):
             return "".join(self.expected(method, request)[1:]) or UNKNOWN
@@ -138,14 +138,14 @@ class Targets:
 
 _Key: TypeAlias = tuple[str, str | None, Failure, IEra, bool]
 
-_MOST_REMEMBERED: Final = 10_000
+_MAX_CACHED: Final = 10_000
 
 
 class OperationObserver(IObserver):
     """Measures operations, and makes spans of them if there is a tracer."""
 
-    def __init__(self, numbers: MetricValues, targets: Targets, spans: "Spans | None" = None) -> None:
-        self._numbers = numbers
+    def __init__(self, values: MetricValues, targets: Targets, spans: "Spans | None" = None) -> None:
+        self._values = values
         self._targets = targets
         self._spans = spans
         self._running: dict[Request, Operation] = {}
@@ -167,12 +167,12 @@ class OperationObserver(IObserver):
 
     def call_ended(self, call: ToolCall, ending: Ending) -> None:
         """Count a call; the operation of an abandoned call ends with it."""
-        spec, numbers = call.spec, self._numbers
-        numbers.calls.add((spec.kind, spec.name, ending.outcome))
+        spec, values = call.spec, self._values
+        values.calls.add((spec.kind, spec.name, ending.outcome))
         if ending.outcome == "overloaded":
-            numbers.sheds.add(("circuit" if ending.reason == "circuit_open" else "concurrency",))
+            values.sheds.add(("circuit" if ending.reason == "circuit_open" else "concurrency",))
         if call.queued_seconds:
-            numbers.queues.series((spec.kind, spec.name)).record(call.queued_seconds)
+            values.queues.series((spec.kind, spec.name)).record(call.queued_seconds)
         request = call.caller
         operation = self._running.get(request) if isinstance(request, Request) else None
         if operation is None:  # it runs as a task, and its request was answered long ago
@@ -185,7 +185,7 @@ class OperationObserver(IObserver):
         """Record how long a session lasted; a connection without a handshake is not a session."""
         if connection.era is not None and connection.opened_at is not None:
             seconds = perf_counter() - connection.opened_at
-            self._numbers.sessions.series((connection.era.revision.name,)).record(seconds)
+            self._values.sessions.series((connection.era.revision.name,)).record(seconds)
 
     def _end(self, operation: Operation, failure: Failure) -> None:
         seconds = perf_counter() - operation.began
@@ -203,8 +203,8 @@ class OperationObserver(IObserver):
         target = self._targets.of(operation)
         transport = "pipe" if request.exchange.headers is None else "tcp"
         labels = (operation.method, *target, *failure, request.era.revision.name, transport)
-        series = self._numbers.operations.series(labels)
+        series = self._values.operations.series(labels)
         known = operation.call is not None or target is NO_TARGET
-        if known and len(self._series) < _MOST_REMEMBERED:
+        if known and len(self._series) < _MAX_CACHED:
             self._series[key] = series
         return series

@@ -1,4 +1,4 @@
-"""The providers of OpenTelemetry: those that the process has, else one that is made by its standard variables."""
+"""OpenTelemetry: instruments, spans, and providers configured by the standard environment variables."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ from axolotl_server.settings.server import ServerIdentity
 
 
 class Instruments:
-    """All instruments of one provider; a provider takes each of them once, so that all servers share them."""
+    """The instruments of one provider, which all servers of a process share."""
 
     def __init__(self, provider: MeterProvider) -> None:
         self._meter = provider.get_meter("axolotl")
@@ -47,22 +47,22 @@ class Instruments:
         for metric in METRICS:
             self._create(metric)
 
-    def add(self, numbers: MetricValues) -> None:
-        """Send the numbers of a server from now on."""
-        self._servers[numbers] = None
-        for name, histogram in numbers.histograms.items():
-            histogram.followers.append(self._histograms[name].record)
+    def add(self, values: MetricValues) -> None:
+        """Start sending the metrics of a server."""
+        self._servers[values] = None
+        for name, histogram in values.histograms.items():
+            histogram.recorders.append(self._histograms[name].record)
 
-    def remove(self, numbers: MetricValues) -> None:
-        """Send them no more."""
-        self._servers.pop(numbers, None)
+    def remove(self, values: MetricValues) -> None:
+        """Stop sending the metrics of a server."""
+        self._servers.pop(values, None)
 
     def _create(self, metric: Metric) -> None:
         meter, name, unit, text = self._meter, metric.name, metric.unit, metric.description
         if metric.kind == "histogram":
             bounds = list(BUCKETS)
-            made = meter.create_histogram(name, unit, text, explicit_bucket_boundaries_advisory=bounds)
-            self._histograms[name] = made
+            histogram = meter.create_histogram(name, unit, text, explicit_bucket_boundaries_advisory=bounds)
+            self._histograms[name] = histogram
         elif metric.kind == "counter":
             meter.create_observable_counter(name, [self._reader(metric)], unit, text)
         else:
@@ -70,17 +70,17 @@ class Instruments:
 
     def _reader(self, metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def read(options: CallbackOptions) -> Iterable[Observation]:
-            for numbers in tuple(self._servers):
-                for labels, value in _read(numbers, metric):
+            for values in tuple(self._servers):
+                for labels, value in _read(values, metric):
                     yield Observation(value, dict(zip(metric.labels, labels, strict=True)))
 
         return read
 
 
-def _read(numbers: MetricValues, metric: Metric) -> Iterable[Reading]:
-    """Read from a thread of the exporter's; what changes at that very moment is read the next time."""
+def _read(values: MetricValues, metric: Metric) -> Iterable[Reading]:
+    """Read in a thread of the exporter; values that change at the same moment are read the next time."""
     try:
-        return numbers.read(metric.name)
+        return values.read(metric.name)
     except RuntimeError:
         return ()
 
@@ -89,7 +89,7 @@ _INSTRUMENTS: Final[WeakKeyDictionary[MeterProvider, Instruments]] = WeakKeyDict
 
 
 def instruments_of(provider: MeterProvider) -> Instruments:
-    """Give the instruments of a provider, made when they are first wanted."""
+    """Return the instruments of a provider, which are made when they are first needed."""
     if provider not in _INSTRUMENTS:
         _INSTRUMENTS[provider] = Instruments(provider)
     return _INSTRUMENTS[provider]
@@ -100,14 +100,13 @@ _SESSION_DIGITS: Final = 32
 
 
 class OperationSpan:
-    """The span of one operation; it says nothing of arguments, results and the texts of errors."""
+    """The span of one operation; it contains no arguments, results or error messages."""
 
-    __slots__ = ("_said", "_span", "_token")
+    __slots__ = ("_attributes", "_span", "_token")
 
-    def __init__(self, span: Span, said: Mapping[str, str]) -> None:
+    def __init__(self, span: Span, attributes: Mapping[str, str]) -> None:
         self._span = span
-        self._said = said
-        """The attributes that it began with."""
+        self._attributes = attributes
 
         self._token = contexts.attach(set_span_in_context(span))  # spans that begin now are its children
 
@@ -116,31 +115,31 @@ class OperationSpan:
         contexts.detach(self._token)
 
     def end(self, operation: Operation, attributes: Mapping[str, str]) -> None:
-        """Say how the operation ended, with the labels that its duration has."""
+        """End the span with the labels of the operation's duration."""
         span = self._span
         if span.is_recording():
-            news = dict(attributes.items() - self._said.items())
+            added = dict(attributes.items() - self._attributes.items())
             if operation.outcome not in ("", "ok"):
-                news["axolotl.outcome"] = operation.outcome
+                added["axolotl.outcome"] = operation.outcome
             if operation.call is not None and operation.call.reference is not None:
-                news["axolotl.reference"] = operation.call.reference
-            if news:
-                span.set_attributes(news)
-                span.update_name(_name_of({**self._said, **news}))
-            if "error.type" in news:
+                added["axolotl.reference"] = operation.call.reference
+            if added:
+                span.set_attributes(added)
+                span.update_name(_name_of({**self._attributes, **added}))
+            if "error.type" in added:
                 span.set_status(Status(StatusCode.ERROR))
         span.end()
 
 
 class Spans:
-    """Begins the spans of operations in the traces that their callers are in."""
+    """Starts the spans of operations, in the traces of their callers."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._tracer = provider.get_tracer("axolotl")
         self._propagator = TraceContextTextMapPropagator()
 
     def begin(self, operation: Operation, target: Target) -> OperationSpan:
-        """Begin a span with what is known of an operation before it runs, for samplers to decide by."""
+        """Start a span with everything that is known before the operation runs, for samplers."""
         request = operation.request
         attributes = _attributes_of(operation, target)
         parent, links = self._parent(request)
@@ -148,23 +147,23 @@ class Spans:
         return OperationSpan(span, attributes)
 
     def _parent(self, request: Request) -> tuple[Context | None, list[Link]]:
-        """Choose the parent: what `_meta` says, else a span that is current here already, else what the headers say."""
+        """Choose the parent: the trace in `_meta`, a span that is current already, or the trace in the headers."""
         headers = request.exchange.headers
         if _TRACEPARENT not in request.data and (headers is None or _TRACEPARENT not in headers):
             return None, []
         trace = request.trace
         if trace is None:
             return None, []
-        around = get_current_span().get_span_context()
-        if around.is_valid and headers is not None and headers.get(_TRACEPARENT) == trace.traceparent.encode():
-            return None, []  # what serves HTTP has read the header before
+        current = get_current_span().get_span_context()
+        if current.is_valid and headers is not None and headers.get(_TRACEPARENT) == trace.traceparent.encode():
+            return None, []  # the HTTP instrumentation has read the header already
         carrier = {"traceparent": trace.traceparent, "tracestate": trace.tracestate or ""}
-        # Into an empty context: what a stranger calls its baggage is none of ours.
-        return self._propagator.extract(carrier, Context()), [Link(around)] if around.is_valid else []
+        # Into an empty context, so that baggage of clients is not adopted.
+        return self._propagator.extract(carrier, Context()), [Link(current)] if current.is_valid else []
 
 
 def _name_of(attributes: Mapping[str, str]) -> str:
-    """Name a span by its method and its tool or prompt; URIs, and names that nobody registered, are left out."""
+    """Name a span after its method and its tool or prompt, but not after URIs and unknown names."""
     method = attributes["mcp.method.name"]
     target = attributes.get("gen_ai.tool.name") or attributes.get("gen_ai.prompt.name")
     return method if target in (None, UNKNOWN) else f"{method} {target}"
@@ -184,7 +183,7 @@ def _attributes_of(operation: Operation, target: Target) -> dict[str, str]:
         attributes["jsonrpc.request.id"] = str(request.head.id)
     session = getattr(request.connection, "id", None)
     if isinstance(session, bytes):
-        # The id itself would let whoever reads traces go on with the session.
+        # With the ID itself, anybody who reads traces could use the session.
         attributes["mcp.session.id"] = sha256(session).hexdigest()[:_SESSION_DIGITS]
     names = ("gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.prompt.name", "mcp.resource.uri")
     attributes.update({name: value for name, value in zip(names, target, strict=True) if value})
@@ -202,16 +201,15 @@ _OTLP: Final = {"http/protobuf": "otlp_proto_http", "grpc": "otlp_proto_grpc"}
 
 
 def exporters_of(signal: Signal) -> Iterator[Callable[[], Any]]:
-    """Give what makes each exporter that is asked for: OTLP over HTTP where nothing is said, none for `none`.
+    """Return a factory for each exporter in the environment variable; OTLP over HTTP if it is not set.
 
-    Raises:
-        ConfigurationError: if there is no such exporter.
+    Raises ConfigurationError if there is no such exporter.
     """
     variable = _CHOICE[signal]
     names = [name.strip() for name in (os.environ.get(variable) or "otlp").split(",")]
     for name in filter(None, names):
         if name != "none":
-            yield _found(_registered_name(name, signal), signal, variable)
+            yield _load_exporter(_registered_name(name, signal), signal, variable)
 
 
 def _registered_name(name: str, signal: Signal) -> str:
@@ -225,13 +223,13 @@ def _registered_name(name: str, signal: Signal) -> str:
     return _OTLP[protocol]
 
 
-def _found(name: str, signal: Signal, variable: str) -> Callable[[], Any]:
+def _load_exporter(name: str, signal: Signal, variable: str) -> Callable[[], Any]:
     group = f"opentelemetry_{signal}_exporter"
     found = next(iter(entry_points(group=group, name=name)), None)
     if found is None:
         known = ", ".join(sorted({"none", "otlp", *(entry.name for entry in entry_points(group=group))}))
         raise ConfigurationError(
-            f"{variable} asks for the exporter {name!r}, which is not installed; there are: {known}"
+            f"{variable} names the exporter {name!r}, which is not installed; installed are: {known}"
         )
     try:
         made: Callable[[], Any] = found.load()
@@ -241,12 +239,10 @@ def _found(name: str, signal: Signal, variable: str) -> Callable[[], Any]:
 
 
 def tracer_provider(identity: ServerIdentity) -> trace.TracerProvider:
-    """Give the provider of tracers; one that is made here is the process's own from then on.
+    """Return the process's tracer provider; make and set one if there is none.
 
-    It is never shut down: the process may have other servers, and what is left at its end was flushed by them.
-
-    Raises:
-        ConfigurationError: if an exporter cannot be made.
+    It is never shut down, because the process may run other servers; each of them flushes it. Raises ConfigurationError
+    if an exporter cannot be made.
     """
     current = trace.get_tracer_provider()
     if not isinstance(current, trace.ProxyTracerProvider):
@@ -262,13 +258,9 @@ def tracer_provider(identity: ServerIdentity) -> trace.TracerProvider:
 
 
 def meter_provider(identity: ServerIdentity) -> metrics.MeterProvider:
-    """Give the provider of meters, in the same way.
-
-    Raises:
-        ConfigurationError: if an exporter cannot be made.
-    """
+    """Return the process's meter provider, in the same way."""
     current = metrics.get_meter_provider()
-    if type(current).__name__ != "_ProxyMeterProvider":  # which has no public name, other than that of tracers
+    if type(current).__name__ != "_ProxyMeterProvider":  # the class is not public, unlike the one for tracers
         return current
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
@@ -288,10 +280,10 @@ def _made(make: Any) -> Any:
 
 
 def _resource(identity: ServerIdentity) -> Any:
-    """Say who sends: what the variables say, and the server's own name where they say none."""
+    """Describe the server: by the environment variables, or by its own name and version."""
     from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 
-    said = Resource.create({})
-    if str(said.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
-        said = said.merge(Resource({SERVICE_NAME: identity.name}))
-    return Resource({SERVICE_VERSION: identity.version}).merge(said)
+    resource = Resource.create({})
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith("unknown_service"):
+        resource = resource.merge(Resource({SERVICE_NAME: identity.name}))
+    return Resource({SERVICE_VERSION: identity.version}).merge(resource)

@@ -1,4 +1,4 @@
-"""The page that Prometheus reads."""
+"""The metrics page for Prometheus."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
@@ -17,13 +17,13 @@ _BOUNDS: Final = (*map(str, BUCKETS), "+Inf")
 
 
 class MetricsPage:
-    """Serves the numbers of a server, and those of its process, from a registry of its own."""
+    """Serves the metrics of a server and its process, from its own registry."""
 
-    def __init__(self, numbers: MetricValues, labels: Mapping[str, str] | None = None) -> None:
+    def __init__(self, values: MetricValues, labels: Mapping[str, str] | None = None) -> None:
         self._registry = CollectorRegistry()
         process = ProcessCollector(registry=None)
-        for collector in (_NumbersCollector(numbers), process):
-            self._registry.register(_Labelling(collector, labels) if labels else collector)
+        for collector in (_ValuesCollector(values), process):
+            self._registry.register(_LabelingCollector(collector, labels) if labels else collector)
 
     async def serve(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         """Answer a scrape in the format that it accepts."""
@@ -36,24 +36,22 @@ class MetricsPage:
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else page})
 
 
-class _NumbersCollector(Collector):
-    """Gives the numbers as they are when somebody asks."""
-
-    def __init__(self, numbers: MetricValues) -> None:
-        self._numbers = numbers
+class _ValuesCollector(Collector):
+    def __init__(self, values: MetricValues) -> None:
+        self._values = values
 
     def collect(self) -> Iterator[Family]:
         for metric in METRICS:
-            histogram = self._numbers.histograms.get(metric.name)
+            histogram = self._values.histograms.get(metric.name)
             yield (
-                _readings(metric, self._numbers.read(metric.name))
+                _readings(metric, self._values.read(metric.name))
                 if histogram is None
                 else _durations(metric, histogram)
             )
 
 
-class _Labelling(Collector):
-    """Gives every number the same labels besides its own."""
+class _LabelingCollector(Collector):
+    """Adds the same labels to all metrics of another collector."""
 
     def __init__(self, collector: Collector, labels: Mapping[str, str]) -> None:
         self._collector = collector
@@ -76,9 +74,9 @@ def _readings(metric: Metric, readings: Iterable[Reading]) -> Family:
 def _durations(metric: Metric, histogram: Histogram) -> Family:
     family = HistogramMetricFamily(metric.prometheus_name, metric.description, labels=metric.prometheus_labels)
     for labels, series in histogram.read().items():
-        family.add_metric(labels, _cumulated(series), series.sum)
+        family.add_metric(labels, _cumulative(series), series.sum)
     return family
 
 
-def _cumulated(series: Series) -> list[tuple[str, float]]:
+def _cumulative(series: Series) -> list[tuple[str, float]]:
     return list(zip(_BOUNDS, accumulate(series.buckets), strict=True))

@@ -1,4 +1,4 @@
-"""Tracebacks of failures that come again and again: one now and then, and a line for each of the others."""
+"""A limit for the tracebacks of repeated failures."""
 
 import copy
 import logging
@@ -11,60 +11,59 @@ from axolotl_core.layers import ToolCall
 _Key: TypeAlias = tuple[str, str, str]
 
 _SECONDS: Final = 10.0
-_MOST_KEYS: Final = 1000
-_SPARED: Final = ("axolotl", "uvicorn")
+_MAX_KEYS: Final = 1000
+_LIMITED_LOGGERS: Final = ("axolotl", "uvicorn")
 
 
-class Tracebacks:
-    """Lets a traceback pass once in a while for each tool and type of exception.
+class TracebackLimit:
+    """Shows one traceback per feature and type of exception every ten seconds, and a line for each of the others.
 
-    What other loggers say is left as it is: who logs there knows what for.
+    It applies to the loggers of the server only.
     """
 
     def __init__(self, seconds: float = _SECONDS, clock: Callable[[], float] = monotonic) -> None:
         self._seconds = seconds
         self._clock = clock
         self._shown: dict[_Key, tuple[float, int]] = {}
-        """When each was last shown, and how many were left out since."""
+        """When a traceback was last shown, and how many were omitted since."""
 
-    def spare(self, record: logging.LogRecord) -> logging.LogRecord:
-        """Give the record itself, or one whose words stand for its traceback."""
+    def apply(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Return the record, or a copy with a text instead of its traceback."""
         kind = record.exc_info[0] if record.exc_info else None
-        if kind is None or record.name.partition(".")[0] not in _SPARED:
+        if kind is None or record.name.partition(".")[0] not in _LIMITED_LOGGERS:
             return record
         key = (*_source_of(record), f"{kind.__module__}.{kind.__qualname__}")
         now = self._clock()
-        shown, left_out = self._shown.get(key, (None, 0))
+        shown, omitted = self._shown.get(key, (None, 0))
         if shown is None or now - shown >= self._seconds:
             self._note(key, now, 0)
             return record
-        self._note(key, shown, left_out + 1)
-        spared = copy.copy(record)
-        spared.exc_info = spared.exc_text = None
-        spared.msg = "%s: %s, without its traceback, number %d since the last one shown"
-        spared.args = (record.getMessage(), kind.__qualname__, left_out + 1)
-        return spared
+        self._note(key, shown, omitted + 1)
+        shortened = copy.copy(record)
+        shortened.exc_info = shortened.exc_text = None
+        shortened.msg = "%s: %s (traceback omitted, %d since the last one shown)"
+        shortened.args = (record.getMessage(), kind.__qualname__, omitted + 1)
+        return shortened
 
-    def _note(self, key: _Key, shown: float, left_out: int) -> None:
-        if len(self._shown) >= _MOST_KEYS and key not in self._shown:
+    def _note(self, key: _Key, shown: float, omitted: int) -> None:
+        if len(self._shown) >= _MAX_KEYS and key not in self._shown:
             self._shown.clear()
-        self._shown[key] = shown, left_out
+        self._shown[key] = shown, omitted
 
 
-class SparingHandler(logging.StreamHandler[TextIO]):
-    """Writes records to a stream, with their tracebacks as far as those are spared."""
+class LimitedTracebackHandler(logging.StreamHandler[TextIO]):
+    """Writes records to a stream with a limited number of tracebacks."""
 
-    def __init__(self, stream: TextIO, tracebacks: Tracebacks) -> None:
+    def __init__(self, stream: TextIO, limit: TracebackLimit) -> None:
         super().__init__(stream)
-        self._tracebacks = tracebacks
+        self._limit = limit
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write the text of a record."""
-        return super().format(self._tracebacks.spare(record))
+        return super().format(self._limit.apply(record))
 
 
 def _source_of(record: logging.LogRecord) -> tuple[str, str]:
-    """Tell what failed: a feature, or the place that logged it."""
+    """Name the feature that failed, or the logger and its message."""
     call = getattr(record, "axolotl_call", None)
     if isinstance(call, ToolCall):
         return call.spec.kind, call.spec.name

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from axolotl_server.observation.metrics import BUCKETS, METRICS
-from axolotl_server.observation.tracebacks import Tracebacks
+from axolotl_server.observation.tracebacks import TracebackLimit
 from axolotl_server.settings.server import LogSettings, MetricsSettings, TelemetrySettings
 from tests.docs.metrics import metrics_table
 from tests.docs.pages import EXAMPLES, ROOT, read_page, region_of
@@ -40,10 +40,10 @@ def test_span_attributes() -> None:
 
 def test_repeated_failures() -> None:
     """The page shows how a failure is logged without its traceback."""
-    tracebacks, error = Tracebacks(), ConnectionError()
+    tracebacks, error = TracebackLimit(), ConnectionError()
     failure = "tool charge failed, reference 9076e29508709f3d"
     record = logging.LogRecord("axolotl", logging.ERROR, "", 0, failure, (), (ConnectionError, error, None))
-    texts = [tracebacks.spare(record).getMessage() for _ in range(18)]
+    texts = [tracebacks.apply(record).getMessage() for _ in range(18)]
     assert f"```text\n{texts[-1]}\n```" in read_page(PAGE)
 
 

@@ -89,7 +89,7 @@ def test_without_exporters_nothing_is_sent(processes: Processes, target: str) ->
 @pytest.mark.parametrize(
     ("variables", "finding"),
     [
-        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER asks for the exporter 'zipkin', which is not inst"),
+        ({"OTEL_TRACES_EXPORTER": "zipkin"}, "OTEL_TRACES_EXPORTER names the exporter 'zipkin', which is not inst"),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "pigeon"}, "OTEL_EXPORTER_OTLP_PROTOCOL is 'pigeon': use one of http/protob"),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "the exporter 'otlp_proto_grpc', which is not installed"),
     ],

@@ -349,7 +349,7 @@ async def test_beside_telemetry() -> None:
             ("greet", "ok"),
             ("complain", "error"),
         ]
-        assert dict(host.observation.numbers.read("axolotl.calls")) == {
+        assert dict(host.observation.values.read("axolotl.calls")) == {
             ("tool", "greet", "ok"): 1,
             ("tool", "complain", "error"): 1,
         }

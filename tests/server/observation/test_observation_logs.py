@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from axolotl_core import Principal, ToolError, resource, tool
 from axolotl_core.policies.audit import Sensitive
 from axolotl_server.observation.json_log import JsonFormatter
-from axolotl_server.observation.tracebacks import SparingHandler, Tracebacks
+from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit
 from tests.support.endless_tools import Stuck
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.servers.observed_server import SECRET, Telemetry
@@ -73,7 +73,7 @@ def everything() -> Any:
 def stream(caplog: pytest.LogCaptureFixture) -> Iterator[io.StringIO]:
     """Log as a server does that writes JSON."""
     stream = io.StringIO()
-    handler = SparingHandler(stream, Tracebacks())
+    handler = LimitedTracebackHandler(stream, TracebackLimit())
     handler.setFormatter(JsonFormatter(subject=True))
     root = logging.getLogger()
     root.addHandler(handler)
@@ -199,10 +199,12 @@ class TestTracebacks:
         return [100.0]
 
     @pytest.fixture
-    def handler(self, clock: list[float]) -> SparingHandler:
-        return SparingHandler(io.StringIO(), Tracebacks(clock=lambda: clock[0]))
+    def handler(self, clock: list[float]) -> LimitedTracebackHandler:
+        return LimitedTracebackHandler(io.StringIO(), TracebackLimit(clock=lambda: clock[0]))
 
-    def write(self, handler: SparingHandler, error: Exception, logger: str = "axolotl", call: Any = None) -> list[str]:
+    def write(
+        self, handler: LimitedTracebackHandler, error: Exception, logger: str = "axolotl", call: Any = None
+    ) -> list[str]:
         """Log a failure and give the lines that this makes."""
         try:
             raise error
@@ -212,10 +214,10 @@ class TestTracebacks:
             said.axolotl_call = call
         return handler.format(said).splitlines()
 
-    def test_one_in_a_while(self, handler: SparingHandler, clock: list[float]) -> None:
+    def test_one_in_a_while(self, handler: LimitedTracebackHandler, clock: list[float]) -> None:
         """Others of the same kind have one line with a count, until the time is up."""
         assert self.write(handler, ValueError("a"))[-1] == "ValueError: a"
-        expected = "it failed: ValueError, without its traceback, number {} since the last one shown"
+        expected = "it failed: ValueError (traceback omitted, {} since the last one shown)"
         for count in (1, 2, 3):
             assert self.write(handler, ValueError("a")) == [expected.format(count)]
         clock[0] += 9.9
@@ -224,12 +226,12 @@ class TestTracebacks:
         assert self.write(handler, ValueError("a"))[-1] == "ValueError: a"
         assert self.write(handler, ValueError("a")) == [expected.format(1)]
 
-    def test_each_type_for_itself(self, handler: SparingHandler) -> None:
+    def test_each_type_for_itself(self, handler: LimitedTracebackHandler) -> None:
         """Another exception is other news."""
         self.write(handler, ValueError("a"))
         assert self.write(handler, KeyError("a"))[-1] == "KeyError: 'a'"
 
-    def test_loggers_of_others_are_left_alone(self, handler: SparingHandler) -> None:
+    def test_loggers_of_others_are_left_alone(self, handler: LimitedTracebackHandler) -> None:
         """What an application logs itself always has its traceback."""
         for _ in range(3):
             assert self.write(handler, ValueError("a"), "acme")[-1] == "ValueError: a"
@@ -246,12 +248,12 @@ class TestTracebacks:
         assert "exception" in other
         assert "exception" not in second
         assert second["reference"] in second["message"]
-        assert second["message"].endswith(": ValueError, without its traceback, number 1 since the last one shown")
+        assert second["message"].endswith(": ValueError (traceback omitted, 1 since the last one shown)")
 
     def test_memory_is_bounded(self, clock: list[float]) -> None:
         """Types without end do not fill the memory."""
-        tracebacks = Tracebacks(clock=lambda: clock[0])
-        handler = SparingHandler(io.StringIO(), tracebacks)
+        tracebacks = TracebackLimit(clock=lambda: clock[0])
+        handler = LimitedTracebackHandler(io.StringIO(), tracebacks)
         for number in range(1500):
             self.write(handler, type(f"Error{number}", (Exception,), {})())
         assert len(tracebacks._shown) <= 1000

@@ -75,7 +75,7 @@ async def test_there_is_no_page_unless_it_is_wanted() -> None:
 async def test_the_page_needs_a_path_of_its_own(http: dict[str, str]) -> None:
     """A path that leads to the endpoint is refused at start."""
     settings = {"metrics": {"enabled": True}, "http": http}
-    with pytest.raises(ConfigurationError, match=r"metrics\.path is /metrics, where the MCP endpoint is"):
+    with pytest.raises(ConfigurationError, match=r"metrics\.path is /metrics, which is the path of the MCP endpoint"):
         await ServerHost(container_of(Echo()), flags=settings).start()
 
 
