@@ -98,7 +98,7 @@ async def _stop_while_busy(server: Server, url: str, signals: int) -> _Stopped:
         began = time.monotonic()
         for _ in range(signals):
             server.signal(signal.SIGTERM)
-            await asyncio.sleep(0.5)  # pause, because two simultaneous signals count as one
+            await asyncio.sleep(0.5)  # sleeps: two signals at once are one
         return began, children, await asyncio.gather(*calls)
 
 
