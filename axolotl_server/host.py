@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
+    from axolotl_server.stores.redis_client import RedisClient
 
 _CLOSING_SECONDS = 3.0
 _LISTED: dict[Listable, str] = {
@@ -63,6 +64,7 @@ class ServerHost:
     watchdog: Watchdog | None = None
     console: "Console | None" = None
     observation: "Observation | None" = None
+    redis: "RedisClient | None" = None
 
     def __init__(
         self,
@@ -110,6 +112,7 @@ class ServerHost:
             "telemetry": self._flush_telemetry,
             "stores": self._close_stores,
             "what was made to serve it": self._close_made,
+            "Redis": self._close_redis,
             "threads and processes": self._close_workers,
             "registries": self._undo.close,
             "resources of the container": self._close_resources,
@@ -148,6 +151,10 @@ class ServerHost:
     async def _close_made(self) -> None:
         while self._closers:
             await _finish(self._closers.pop()())
+
+    async def _close_redis(self) -> None:
+        if self.redis is not None:
+            await self.redis.close()
 
     def _close_workers(self) -> None:
         if self._is_composed:
@@ -188,6 +195,7 @@ class ServerHost:
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
         self._undo_registrations()
         assembly = self.assembly = ServerAssembly(self.settings, self.roles)
+        self.redis = assembly.redis
         self.registry, self.catalogue, self.handler = assembly.registry, assembly.tools, assembly.handler
         self.prompts, self.resources, self.templates = assembly.prompts, assembly.resources, assembly.templates
         self.audit, self.console, self.observation = assembly.audit, assembly.console, assembly.observation

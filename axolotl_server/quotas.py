@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from time import monotonic
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from axolotl_core.errors import ConfigurationError, Refused
 from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
@@ -11,6 +11,9 @@ from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.lifecycle.outage_log import OutageLog
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
+
+if TYPE_CHECKING:
+    from axolotl_server.stores.redis_client import RedisClient
 
 _EFFECTS: Final = {"open": "calls let through unchecked", "closed": "calls refused"}
 
@@ -103,13 +106,13 @@ def quota_rules(settings: QuotaSettings) -> tuple[QuotaRule, ...]:
     return rules
 
 
-def quota_store(settings: QuotaSettings, given: IQuotaStore | None = None) -> IQuotaStore:
-    """Make the store: the one that the container gives, else Redis where the settings name one, else memory.
+def quota_store(settings: QuotaSettings, redis: "RedisClient | None", given: IQuotaStore | None = None) -> IQuotaStore:
+    """Choose the store of the container, or Redis, or memory."""
+    store = given
+    if store is None and redis is not None:
+        from axolotl_server.stores.redis_quotas import RedisQuotaStore
 
-    Raises:
-        ConfigurationError: if Redis is wanted but cannot be used.
-    """
-    store = _redis(settings) if given is None else given
+        store = RedisQuotaStore(redis, timeout_seconds=settings.store_timeout_seconds)
     if store is None:
         return MemoryQuotaStore(settings.max_entries)
     return OutageTolerantStore(
@@ -127,20 +130,3 @@ def quota_layer(settings: QuotaSettings, store: IQuotaStore) -> QuotaLayer:
         ConfigurationError: if a rule cannot be applied.
     """
     return QuotaLayer(store, quota_rules(settings))
-
-
-def _redis(settings: QuotaSettings) -> IQuotaStore | None:
-    if settings.redis_url is None:
-        return None
-    try:
-        from axolotl_server.stores.redis_quotas import RedisQuotaStore
-    except ImportError:
-        raise ConfigurationError(
-            "Setting quotas.redis_url needs the extra redis: pip install 'axolotl-mcp[redis]'"
-        ) from None
-    return RedisQuotaStore(
-        settings.redis_url.get_secret_value(),
-        prefix=settings.redis_prefix,
-        timeout_seconds=settings.store_timeout_seconds,
-        max_connections=settings.redis_connections,
-    )

@@ -15,8 +15,8 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
 from axolotl_server.http.assembly import prepare
 from axolotl_server.http_server.serve import serve_http
-from axolotl_server.sessions.sessions import load_stores
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.stores.assembly import load_redis
 
 
 def serve_over_http(
@@ -31,7 +31,7 @@ def serve_over_http(
 
         serve_by_workers(chosen, target, env_file)
     else:
-        load_stores(early.sessions)
+        load_redis(early.redis)
         run(_serve(chosen.load()))
 
 

@@ -22,8 +22,8 @@ from axolotl_server.hosting.worker_settings import cautions, for_worker
 from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.methods.subscriptions import Listable
-from axolotl_server.sessions.sessions import load_stores
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.stores.assembly import load_redis
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> None:
         target = resolve_target(order.target, order.toolsets, order.flags, env_file)
         early = target.settings
         start_logging(early.log_level, early.log)
-        load_stores(early.sessions)
+        load_redis(early.redis)
         run(_Worker(order, target.load(partial(_adapt, order))).serve(end, listener))
     except Exception as error:
         _fail(error, end, order)

@@ -26,6 +26,7 @@ from axolotl_server.messages.connection import IObserver
 from axolotl_server.methods.subscriptions import Subscriptions
 from axolotl_server.questions.sealing import StateSealer
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.stores.assembly import make_redis, make_result_store
 
 if TYPE_CHECKING:
     from axolotl_server.audit.assembly import Audit
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.guard import Guard, ResourceWatch
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
+    from axolotl_server.stores.redis_client import RedisClient
     from axolotl_server.tasks.task import TaskStore
 
 # Code that few servers need is imported by those that need it: every module costs time at startup.
@@ -100,20 +102,23 @@ class ServerAssembly:
         return authorization_of(settings.authorization, roles.authorizer, has_tokens=has_tokens)
 
     @cached_property
+    def redis(self) -> "RedisClient | None":
+        """The connections to Redis, which all stores share."""
+        return make_redis(self.settings.redis)
+
+    @cached_property
     def quota_store(self) -> IQuotaStore | None:
         """The store of the quotas, if there are any."""
         if not self.settings.quotas.rules:
             return None
         from axolotl_server.quotas import quota_store
 
-        return quota_store(self.settings.quotas, self.roles.quota_store)
+        return quota_store(self.settings.quotas, self.redis, self.roles.quota_store)
 
     @cached_property
     def result_store(self) -> IResultStore:
         """The store of the results of idempotent tools."""
-        from axolotl_server.hosting.result_store import result_store
-
-        return result_store(self.settings.idempotency, self.roles.result_store)
+        return make_result_store(self.settings.idempotency, self.redis, self.roles.result_store)
 
     @cached_property
     def console(self) -> "Console | None":

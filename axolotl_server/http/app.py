@@ -37,6 +37,7 @@ from axolotl_server.settings.server import ServerSettings
 
 if TYPE_CHECKING:
     from axolotl_server.http.sse_transport import SseTransport
+    from axolotl_server.stores.redis_client import RedisClient
 
 
 async def listen(session: Session, headers: Mapping[bytes, bytes], outlet: EventStream, receive: Receive) -> None:
@@ -215,9 +216,11 @@ class HttpApp:
         reply_at_once: ReplyAtOnce | None = None,
         event_store: IEventStore | None = None,
         premises: Routing | None = None,
+        *,
+        redis: "RedisClient | None" = None,
     ) -> None:
-        if premises is None and settings.auth.is_used:
-            raise ConfigurationError("An HttpApp of its own asks nobody for a token: make it with make_app(host)")
+        if (premises is None and settings.auth.is_used) or (redis is None and settings.redis.url is not None):
+            raise ConfigurationError("This HttpApp would ignore auth or redis.url: create it with make_app(host)")
         premises = premises or Routing()
         self._gate = premises.gate
         self._routes = premises.routes
@@ -228,7 +231,7 @@ class HttpApp:
         self._path = settings.http.path
         self.refused: dict[int, int] = {}
         """How many requests were refused before a method saw them, by status."""
-        self.sessions = choose_sessions(handler, settings, event_store)
+        self.sessions = choose_sessions(handler, settings, event_store, redis)
         self._shares_sessions = self.sessions.shared
         self._surroundings = ExchangeContext(self.sessions, settings.http.keep_alive_seconds, premises.gate)
         self._sse = None if settings.http.sse_path is None else self._make_sse(handler, settings)

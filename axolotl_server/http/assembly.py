@@ -86,7 +86,8 @@ def make_app(host: ServerHost, reply_at_once: ReplyAtOnce | None = None) -> Http
     console = _console_of(host, gate)
     routes = _routes_of(host) | ({} if console is None else console.by_path())
     kind = _kind_of(host)
-    app = kind(host.handler, host.settings, reply_at_once, host.roles.event_store, Routing(gate, routes))
+    routing = Routing(gate, routes)
+    app = kind(host.handler, host.settings, reply_at_once, host.roles.event_store, routing, redis=host.redis)
     host.on_stop(app.sessions.close)
     if console is not None:
         console.sessions = app.sessions

@@ -4,9 +4,9 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from axolotl_core.errors import ConfigurationError, InternalError
+from axolotl_core.errors import InternalError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.http import HttpRefusal
@@ -15,6 +15,9 @@ from axolotl_server.sessions.session import Session
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import SessionSettings
 from axolotl_server.stores.memory_events import MemoryEventStore
+
+if TYPE_CHECKING:
+    from axolotl_server.stores.redis_client import RedisClient
 
 
 class Sessions:
@@ -181,7 +184,7 @@ class Sessions:
 
 
 NO_SESSIONS = (
-    "This server keeps no sessions, because it has several workers that share none: set sessions.redis_url, or serve "
+    "This server keeps no sessions, because it has several workers that share none: set redis.url, or serve "
     "with one worker; clients of a revision without a handshake need no session"
 )
 
@@ -202,14 +205,15 @@ class RefusedSessions(Sessions):
         raise InternalError(NO_SESSIONS)
 
 
-def choose_sessions(handler: DefaultHandler, settings: ServerSettings, given: IEventStore | None = None) -> Sessions:
-    """Make what the settings ask for; sessions that are shared need a running loop.
-
-    Raises:
-        ConfigurationError: if Redis is wanted but cannot be used.
-    """
-    if settings.sessions.redis_url is not None:
-        return _shared(handler, settings.sessions, settings.sessions.redis_url.get_secret_value(), given)
+def choose_sessions(
+    handler: DefaultHandler,
+    settings: ServerSettings,
+    given: IEventStore | None = None,
+    redis: "RedisClient | None" = None,
+) -> Sessions:
+    """Make the sessions that the settings ask for; shared ones need a running event loop."""
+    if redis is not None:
+        return _redis_sessions(handler, settings.sessions, redis, given)
     if settings.sessions.directory is not None:
         from axolotl_server.sessions.local_sessions import local_sessions
 
@@ -219,23 +223,6 @@ def choose_sessions(handler: DefaultHandler, settings: ServerSettings, given: IE
     return Sessions(handler, settings.sessions, _events(settings.sessions, given))
 
 
-def load_stores(settings: SessionSettings) -> None:
-    """Import what shared sessions need; that takes a while, during which no loop should run.
-
-    Raises:
-        ConfigurationError: if the extra is missing.
-    """
-    if settings.redis_url is None:
-        return
-    try:
-        import axolotl_server.stores.redis_events
-        import axolotl_server.stores.redis_sessions  # noqa: F401 - it is the import that is wanted
-    except ImportError:
-        raise ConfigurationError(
-            "Setting sessions.redis_url needs the extra redis: pip install 'axolotl-mcp[redis]'"
-        ) from None
-
-
 def _events(settings: SessionSettings, given: IEventStore | None) -> IEventStore | None:
     """Choose where events are kept, if they are."""
     if not settings.resumable:
@@ -243,29 +230,24 @@ def _events(settings: SessionSettings, given: IEventStore | None) -> IEventStore
     return MemoryEventStore(settings.max_events, settings.max_event_bytes) if given is None else given
 
 
-def _shared(handler: DefaultHandler, settings: SessionSettings, url: str, given: IEventStore | None) -> Sessions:
-    load_stores(settings)
+def _redis_sessions(
+    handler: DefaultHandler, settings: SessionSettings, redis: "RedisClient", given: IEventStore | None
+) -> Sessions:
     from axolotl_server.sessions.shared_sessions import SharedSessions
     from axolotl_server.stores.redis_events import RedisEventStore
     from axolotl_server.stores.redis_sessions import RedisSessionStore
 
     store = RedisSessionStore(
-        url,
+        redis,
         maximum=settings.maximum,
         idle_seconds=settings.idle_seconds,
-        prefix=settings.redis_prefix,
         timeout_seconds=settings.store_timeout_seconds,
-        max_connections=settings.redis_connections,
     )
-    if not settings.resumable or given is not None:
-        return SharedSessions(handler, settings, given if settings.resumable else None, store)
-    events = RedisEventStore(
-        url,
+    events = given or RedisEventStore(
+        redis,
         max_events=settings.max_events,
         max_bytes=settings.max_event_bytes,
         idle_seconds=settings.idle_seconds,
-        prefix=settings.redis_prefix,
         timeout_seconds=settings.store_timeout_seconds,
-        max_connections=settings.redis_connections,
     )
-    return SharedSessions(handler, settings, events, store, events.close)
+    return SharedSessions(handler, settings, events if settings.resumable else None, store)

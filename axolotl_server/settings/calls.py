@@ -86,12 +86,6 @@ class IdempotencySettings(Section):
     """How many bytes of results are kept in memory. The oldest are dropped first."""
     max_record_bytes: PositiveInt = 1024 * 1024
     """The largest result that is stored. For a larger one, only the fact that the work is done is stored."""
-    redis_url: SecretStr | None = None
-    """A Redis in which workers and replicas share results."""
-    redis_prefix: str = "axolotl:result:"
-    """The prefix of all keys in Redis."""
-    redis_connections: PositiveInt = 20
-    """How many connections a process may open."""
     claim_seconds: PositiveFloat = 10.0
     """When another replica may take over work after the replica that did it has stopped responding."""
     store_timeout_seconds: PositiveFloat = 1.0

@@ -74,12 +74,6 @@ class QuotaSettings(Section):
     """Rules by name. Callers see the name when they exceed the limit."""
     max_entries: PositiveInt = 100_000
     """How many counts are kept in memory. Expired ones are dropped first."""
-    redis_url: SecretStr | None = None
-    """A Redis in which workers and replicas share counts."""
-    redis_prefix: str = "axolotl:quota:"
-    """The prefix of all keys in Redis."""
-    redis_connections: PositiveInt = 20
-    """How many connections a process may open."""
     store_timeout_seconds: PositiveFloat = 0.25
     """How long a call waits for the store."""
     store_retry_seconds: PositiveFloat = 1.0

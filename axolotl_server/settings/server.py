@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, PositiveInt, SecretStr, model_validator
 
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.settings.calls import (
@@ -61,6 +61,18 @@ class ServerIdentity(Section):
     """Instructions for models that use the server."""
 
 
+class RedisSettings(Section):
+    """A Redis that workers and replicas share: for sessions, quotas and the results of idempotent calls."""
+
+    url: SecretStr | None = None
+    """The URL of Redis, which begins with `redis://`, `rediss://` or `unix://`. Without it, each process keeps its own
+    quotas and results, and the sessions of one machine are shared in files."""
+    prefix: str = "axolotl:"
+    """The prefix of all keys and channels. Servers with the same prefix share sessions, quotas and results."""
+    connections: PositiveInt = 20
+    """The maximum number of connections per process."""
+
+
 class LogSettings(Section):
     """The format of the log, which is written to stderr."""
 
@@ -108,6 +120,7 @@ class ServerSettings(Section):
     http: HttpSettings = Field(default_factory=HttpSettings)
     stdio: StdioSettings = Field(default_factory=StdioSettings)
     sessions: SessionSettings = Field(default_factory=SessionSettings)
+    redis: RedisSettings = Field(default_factory=RedisSettings)
     limits: LimitSettings = Field(default_factory=LimitSettings)
     protocol: ProtocolSettings = Field(default_factory=ProtocolSettings)
     caching: CachingSettings = Field(default_factory=CachingSettings)

@@ -142,11 +142,5 @@ class SessionSettings(Section):
     """When a client should reconnect after the server has closed its stream."""
     directory: Path | None = None
     """A directory in which the processes of one machine share sessions."""
-    redis_url: SecretStr | None = None
-    """A Redis in which workers and replicas share sessions and their messages."""
-    redis_prefix: str = "axolotl:session:"
-    """The prefix of all keys and channels in Redis."""
-    redis_connections: PositiveInt = 20
-    """How many connections a process may open."""
     store_timeout_seconds: PositiveFloat = 1.0
     """How long a request waits for the session store before it gets 503."""

@@ -1,10 +1,9 @@
-"""Hearing what is published in Redis, for as long as a process lives."""
+"""A client for Redis, and subscriptions to its channels."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from hashlib import sha1
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -12,59 +11,67 @@ from redis.asyncio import BlockingConnectionPool, ConnectionPool, Redis
 from redis.asyncio.client import PubSub
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.commands.core import AsyncScript
 from redis.exceptions import ConnectionError as LostConnection
-from redis.exceptions import NoScriptError, RedisError
+from redis.exceptions import RedisError
 
-from axolotl_core.errors import ConfigurationError
+from axolotl_core.errors import AxolotlError, ConfigurationError
 
+_log: Final = logging.getLogger("axolotl")
 
-class RedisUnavailable(Exception):
-    """Redis is away, too slow, or answers with an error; the text names its address and no secret."""
+_FIRST_PAUSE_SECONDS: Final = 0.05
+_LONGEST_PAUSE_SECONDS: Final = 1.0
+_SILENCE_SECONDS: Final = 5.0
+"""How long a subscription may be silent before Redis gets a ping, and how long Redis may take to respond."""
 
 
 class RedisClient:
-    """Speaks to one Redis; it connects when it is first used."""
+    """The connections of a process to Redis; they are opened on first use."""
 
-    def __init__(self, url: str, setting: str, *, timeout_seconds: float, max_connections: int) -> None:
-        """Say which Redis, and which setting says so.
-
-        Raises:
-            ConfigurationError: if the URL is none of a Redis.
-        """
+    def __init__(self, url: str, *, prefix: str = "axolotl:", max_connections: int = 20) -> None:
+        self._url = url
         self._address = _without_secrets(url)
-        self._timeout_seconds = timeout_seconds
+        self.prefix = prefix
+        """The beginning of all keys and channels."""
         try:
             pool = BlockingConnectionPool.from_url(
                 url,
                 max_connections=max_connections,
-                # One deadline around everything instead: those of the client can swallow a cancellation.
+                # `within` limits the whole command instead: the timeouts of the library can swallow a cancellation.
                 timeout=None,
                 socket_timeout=None,
                 socket_connect_timeout=None,
-                # A connection that Redis closed while nobody used it is noticed at the next use: try another at once.
+                # Redis may have closed an idle connection, which is noticed on next use: try another one at once.
                 retry=Retry(NoBackoff(), 1, supported_errors=(LostConnection,)),
                 encoding_errors="surrogatepass",
                 protocol=2,
             )
         except ValueError:
-            problem = f"{setting} is no address of a Redis: write redis://, rediss:// or unix://"
-            raise ConfigurationError(problem) from None
+            raise ConfigurationError(
+                "Setting redis.url is not the URL of a Redis: it has to begin with redis://, rediss:// or unix://"
+            ) from None
         self.commands: Redis = Redis.from_pool(pool)
-        """What makes questions; they are asked by `ask`."""
+        """The commands of Redis; await them with `within`."""
 
-    async def ask(self, question: Awaitable[Any]) -> Any:
-        """Wait for an answer, but not long.
+    def script(self, text: str) -> AsyncScript:
+        """Register a Lua script, which Redis runs atomically; it is uploaded once."""
+        return self.commands.register_script(text)
 
-        Raises:
-            RedisUnavailable: if there is none.
-        """
+    async def within(self, seconds: float, reply: Awaitable[Any], error: type[AxolotlError]) -> Any:
+        """Wait for a reply; raises the error, without any secret in its text, if Redis fails or takes too long."""
         try:
-            async with asyncio.timeout(self._timeout_seconds):
-                return await question
+            async with asyncio.timeout(seconds):
+                return await reply
         except TimeoutError:
-            raise RedisUnavailable(f"Redis at {self._address} does not answer") from None
-        except (RedisError, OSError) as error:
-            raise RedisUnavailable(f"Redis at {self._address}: {type(error).__name__}: {error}") from error
+            raise error(f"Redis at {self._address} does not respond") from None
+        except (RedisError, OSError) as cause:
+            raise error(f"Redis at {self._address}: {type(cause).__name__}: {cause}") from cause
+
+    def subscription(self, *channels: str) -> "RedisSubscription":
+        """Make a subscription with a connection of its own."""
+        # A lost connection must be noticed, not restored silently: messages may have been missed.
+        pool = ConnectionPool.from_url(self._url, retry=Retry(NoBackoff(), 0), protocol=2, socket_timeout=None)
+        return RedisSubscription(pool, channels)
 
     async def close(self) -> None:
         """Close all connections."""
@@ -72,96 +79,72 @@ class RedisClient:
 
 
 def _without_secrets(url: str) -> str:
-    """Leave out of a URL what nobody may read in a log: user, password and options."""
+    """Remove the user, the password and the options."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
-class RedisScript:
-    """Does several things in one step, in which nothing can come between."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._digest = sha1(text.encode(), usedforsecurity=False).hexdigest()
-
-    async def run(self, commands: Redis, keys: Sequence[str], *arguments: str | bytes | int) -> Any:
-        """Run it; what Redis answers is given as it is."""
-        try:
-            return await commands.evalsha(self._digest, len(keys), *keys, *arguments)
-        except NoScriptError:
-            return await commands.eval(self._text, len(keys), *keys, *arguments)
-
-
-_log = logging.getLogger("axolotl")
-
-_FIRST_PAUSE_SECONDS: Final = 0.05
-_LONGEST_PAUSE_SECONDS: Final = 1.0
-_PATIENCE_SECONDS: Final = 5.0
-"""How long nothing need be heard before Redis is asked whether it is there, and how long it may take to answer."""
-
-
 class RedisSubscription:
-    """Hears some channels on one connection, which is made anew whenever it is lost."""
+    """Receives the messages of some channels, and reconnects whenever the connection is lost."""
 
-    def __init__(self, url: str, channels: Sequence[str]) -> None:
-        # A lost connection shall be noticed, not mended in silence: what was said meanwhile is lost.
-        self._pool = ConnectionPool.from_url(url, retry=Retry(NoBackoff(), 0), protocol=2, socket_timeout=None)
+    def __init__(self, pool: ConnectionPool, channels: Sequence[str]) -> None:
+        self._pool = pool
         self._channels = channels
-        self._joined = asyncio.Event()
-        self._hearing: asyncio.Task[None] | None = None
+        self._subscribed = asyncio.Event()
+        self._receiving: asyncio.Task[None] | None = None
 
     def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
-        """Begin to hear; `reconnected` is called each time that there was a gap."""
-        self._hearing = asyncio.get_running_loop().create_task(self._keep_receiving(receive, reconnected))
+        """Begin to receive; `reconnected` is called after each gap."""
+        self._receiving = asyncio.get_running_loop().create_task(self._keep_receiving(receive, reconnected))
 
-    async def joined(self) -> None:
-        """Wait until everything that is said from now on will be heard."""
-        await self._joined.wait()
+    async def subscribed(self) -> None:
+        """Wait until every message from now on will be received."""
+        await self._subscribed.wait()
 
     async def close(self) -> None:
-        """Hear no more."""
-        if self._hearing is not None:
-            self._hearing.cancel()
-            await asyncio.wait((self._hearing,))
+        """Stop receiving."""
+        if self._receiving is not None:
+            self._receiving.cancel()
+            await asyncio.wait((self._receiving,))
         await self._pool.aclose()
 
     async def _keep_receiving(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
-        pause, before = _FIRST_PAUSE_SECONDS, False
+        pause, was_subscribed = _FIRST_PAUSE_SECONDS, False
         while True:
             try:
                 async with aclosing(Redis(connection_pool=self._pool).pubsub()) as pubsub:
-                    await self._join(pubsub)
-                    if before:
-                        _log.warning("Redis is back: sessions are shared again")
+                    await self._subscribe(pubsub)
+                    if was_subscribed:
+                        _log.warning("Redis is available again: sessions are shared")
                         reconnected()
-                    pause, before = _FIRST_PAUSE_SECONDS, True
-                    await _receive(pubsub, receive)
-            except (RedisError, OSError) as error:  # a TimeoutError is one
-                if self._joined.is_set():
-                    _log.warning("Redis is away (%s): sessions cannot be shared", type(error).__name__)
-                self._joined.clear()
+                    pause, was_subscribed = _FIRST_PAUSE_SECONDS, True
+                    await _receive_all(pubsub, receive)
+            except (RedisError, OSError) as error:  # TimeoutError is an OSError
+                if self._subscribed.is_set():
+                    _log.warning("Redis is unavailable (%s): sessions cannot be shared", type(error).__name__)
+                self._subscribed.clear()
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
-    async def _join(self, pubsub: PubSub) -> None:
-        async with asyncio.timeout(_PATIENCE_SECONDS):
+    async def _subscribe(self, pubsub: PubSub) -> None:
+        async with asyncio.timeout(_SILENCE_SECONDS):
             await pubsub.subscribe(*self._channels)
             for _ in self._channels:
                 await pubsub.get_message(timeout=None)
-        self._joined.set()
+        self._subscribed.set()
 
 
-async def _receive(pubsub: PubSub, receive: Callable[[bytes], object]) -> None:
-    """Hear until the connection is lost; one on which nothing comes is asked for a sign of life."""
-    asked = False
+async def _receive_all(pubsub: PubSub, receive: Callable[[bytes], object]) -> None:
+    """Receive until the connection is lost; a silent connection gets a ping."""
+    pinged = False
     while True:
-        said: dict[str, Any] | None = await pubsub.get_message(timeout=_PATIENCE_SECONDS)
-        if said is not None:
-            asked = False
-            if said["type"] == "message":
-                receive(said["data"])
-        elif asked:
+        message: dict[str, Any] | None = await pubsub.get_message(timeout=_SILENCE_SECONDS)
+        if message is not None:
+            pinged = False
+            if message["type"] == "message":
+                receive(message["data"])
+        elif pinged:
             raise TimeoutError
         else:
-            asked = True
+            pinged = True
             await pubsub.ping()

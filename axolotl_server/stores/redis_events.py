@@ -1,16 +1,19 @@
-"""Events in Redis, so that a stream can be resumed at another process than the one that speaks on it."""
+"""Event store in Redis, with which any process can resume a stream."""
 
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
-from axolotl_core.sessions import IEventStore, StoredEvent, hide_session_id
-from axolotl_server.stores.redis_client import RedisClient, RedisScript
+from redis.commands.core import AsyncScript
+
+from axolotl_core.sessions import IEventStore, SessionStoreError, StoredEvent, hide_session_id
+from axolotl_server.stores.redis_client import RedisClient
 
 _LONGEST_NUMBER: Final = 15
 
-# KEYS: the events of a session, a stream of Redis in which the numbers are the ids; and what is known of them.
-# Numbers begin at the time in milliseconds: those of a session whose events have expired are not given a second time.
-_APPEND: Final = RedisScript("""\
+# KEYS: the events of a session, as a Redis stream whose IDs are the numbers of the events; and a hash with the first
+# and the last number and the size. Numbers begin at the time in milliseconds, so that a session whose events have
+# expired never uses a number twice.
+_APPEND: Final = """\
 local last = redis.call('HGET', KEYS[2], 'last')
 if not last then
   local time = redis.call('TIME')
@@ -30,8 +33,8 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[5])
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
 return number
-""")
-_AFTER: Final = RedisScript("""\
+"""
+_AFTER: Final = """\
 local stream, number = ARGV[1], tonumber(ARGV[2])
 local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
 if not first then
@@ -57,75 +60,65 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
 return found
-""")
-_FORGET: Final = RedisScript("""\
+"""
+_FORGET: Final = """\
 for _, entry in ipairs(redis.call('XRANGE', KEYS[1], '-', '+')) do
   if entry[2][1] == ARGV[1] then
     redis.call('XDEL', KEYS[1], entry[1])
     redis.call('HINCRBY', KEYS[2], 'bytes', 0 - #entry[2][2])
   end
 end
-""")
+"""
 
 
 class RedisEventStore(IEventStore):
-    """Keeps the newest events of each session until it has been silent for a while; needs the extra `redis`."""
+    """Keeps the newest events of each session until the session has been idle for a while."""
 
     def __init__(
         self,
-        url: str,
+        redis: RedisClient,
         *,
         max_events: int,
         max_bytes: int,
         idle_seconds: float,
-        prefix: str = "axolotl:session:",
         timeout_seconds: float = 1.0,
-        max_connections: int = 20,
     ) -> None:
-        """Say which Redis; it is connected to when it is first needed.
-
-        Raises:
-            ConfigurationError: if the URL is none of a Redis.
-        """
+        self._redis = redis
+        self._prefix = f"{redis.prefix}session:"
+        self._timeout_seconds = timeout_seconds
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._milliseconds = max(1, round(idle_seconds * 1000))
-        self._prefix = prefix
-        self._redis = RedisClient(
-            url, "sessions.redis_url", timeout_seconds=timeout_seconds, max_connections=max_connections
-        )
+        self._idle_milliseconds = max(1, round(idle_seconds * 1000))
+        self._append, self._after, self._forget = map(redis.script, (_APPEND, _AFTER, _FORGET))
 
     async def append(self, session: str, stream: str, message: bytes) -> str:
-        """Keep a message; one that exceeds the bound all by itself leaves its id and nothing else."""
+        """Keep a message; of one that exceeds the limit by itself, only the ID is kept."""
         kept = message if len(message) <= self._max_bytes else b""
-        bounds = (self._max_events, self._max_bytes, self._milliseconds)
-        number: bytes = await self._run(_APPEND, session, stream, kept, *bounds)
+        limits = (self._max_events, self._max_bytes, self._idle_milliseconds)
+        number: bytes = await self._run(self._append, session, stream, kept, *limits)
         return number.decode()
 
     async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
-        """Give what followed an event on its own stream."""
         if not event_id.isdecimal() or len(event_id) > _LONGEST_NUMBER:
             return None
-        found = await self._run(_AFTER, session, stream, int(event_id), self._milliseconds)
+        found = await self._run(self._after, session, stream, int(event_id), self._idle_milliseconds)
         if found is None:
             return None
         numbers = iter(found)
         return [StoredEvent(number.decode(), message) for number, message in zip(numbers, numbers, strict=True)]
 
     async def forget(self, session: str, stream: str | None = None) -> None:
-        """Drop a stream or a session."""
         if stream is None:
-            await self._redis.ask(self._redis.commands.delete(*self._keys(session)))
+            await self._within_timeout(self._redis.commands.delete(*self._keys(session)))
         else:
-            await self._run(_FORGET, session, stream)
+            await self._run(self._forget, session, stream)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._redis.close()
+    def _run(self, script: AsyncScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
+        return self._within_timeout(script(keys=self._keys(session), args=arguments))
 
-    def _run(self, script: RedisScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
-        return self._redis.ask(script.run(self._redis.commands, self._keys(session), *arguments))
+    def _within_timeout(self, reply: Awaitable[Any]) -> Awaitable[Any]:
+        return self._redis.within(self._timeout_seconds, reply, SessionStoreError)
 
-    def _keys(self, session: str) -> tuple[str, str]:
+    def _keys(self, session: str) -> list[str]:
         name = f"{self._prefix}{hide_session_id(session)}"
-        return f"{name}:events", f"{name}:events:known"
+        return [f"{name}:events", f"{name}:events:known"]

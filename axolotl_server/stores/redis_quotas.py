@@ -1,18 +1,15 @@
-"""Quotas in Redis, so that all replicas of a server share one count."""
+"""Quota store in Redis, with counts that all replicas of a server share."""
 
 from collections.abc import Callable, Sequence
-from hashlib import sha1
-from typing import Any, Final
-
-from redis.exceptions import NoScriptError
+from typing import Final
 
 from axolotl_core.policies.quota import BucketCharge, Charge, Claim, IQuotaStore, QuotaRefusal, QuotaStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
+from axolotl_server.stores.redis_client import RedisClient
 
-TAKE_SCRIPT: Final = """\
--- The same as axolotl_core.policies.quota_charge, in numbers that floating point holds exactly.
--- KEYS: one for each claim. ARGV: the time in microseconds, empty for the clock of Redis, so that replicas agree;
--- then kind, cost, capacity and step for each claim. Answers 0, or which claim is refused and for how long.
+_TAKE: Final = """\
+-- The arithmetic of axolotl_core.policies.quota, in integers that a double represents exactly.
+-- KEYS: one per claim. ARGV: the time in microseconds, or empty to use the clock of Redis, so that replicas agree; then
+-- kind, cost, capacity and step of each claim. Returns 0, or the number of the refused claim and how long to wait.
 local now = tonumber(ARGV[1])
 if not now then
   local time = redis.call('TIME')
@@ -91,58 +88,29 @@ return {0, '0'}
 """
 
 
-_DIGEST: Final = sha1(TAKE_SCRIPT.encode(), usedforsecurity=False).hexdigest()
-
-
 class RedisQuotaStore(IQuotaStore):
-    """Counts where all replicas look, at the clock of Redis; needs the extra `redis`.
+    """Keeps counts in Redis, by its clock.
 
-    One script does all the work, so that a call is one round trip and nothing comes between. Keys live until they say
-    nothing any more.
+    A call is one round trip: one script checks and updates all counts. Keys expire as soon as they have no effect.
     """
 
     def __init__(
-        self,
-        url: str,
-        *,
-        prefix: str = "axolotl:quota:",
-        timeout_seconds: float = 0.25,
-        max_connections: int = 20,
-        clock: Callable[[], int] | None = None,
+        self, redis: RedisClient, *, timeout_seconds: float = 0.25, clock: Callable[[], int] | None = None
     ) -> None:
-        """Say which Redis; it is connected to when something is taken.
-
-        `clock` gives nanoseconds since 1970, to reckon by them instead of the clock of Redis.
-
-        Raises:
-            ConfigurationError: if the URL is none of a Redis.
-        """
-        self._prefix = prefix
+        """Use a client; `clock` returns nanoseconds since 1970 and replaces the clock of Redis."""
+        self._redis = redis
+        self._prefix = f"{redis.prefix}quota:"
+        self._timeout_seconds = timeout_seconds
         self._clock = clock
-        self._redis = RedisClient(
-            url, "quotas.redis_url", timeout_seconds=timeout_seconds, max_connections=max_connections
-        )
+        self._take = redis.script(_TAKE)
 
     async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        """Take all or nothing."""
         now = "" if self._clock is None else self._clock() // 1000
         keys = [self._prefix + key for key, _ in claims]
         numbers = [number for _, charge in claims for number in _numbers(charge)]
-        try:
-            refused, microseconds = await self._redis.ask(self._run(len(keys), *keys, now, *numbers))
-        except RedisUnavailable as error:
-            raise QuotaStoreError(str(error)) from error
+        reply = self._take(keys=keys, args=[now, *numbers])
+        refused, microseconds = await self._redis.within(self._timeout_seconds, reply, QuotaStoreError)
         return QuotaRefusal(claims[refused - 1][1].rule, int(microseconds)) if refused else None
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._redis.close()
-
-    async def _run(self, *arguments: Any) -> Any:
-        try:
-            return await self._redis.commands.evalsha(_DIGEST, *arguments)
-        except NoScriptError:
-            return await self._redis.commands.eval(TAKE_SCRIPT, *arguments)
 
 
 def _numbers(charge: Charge) -> tuple[str, int, int, int]:

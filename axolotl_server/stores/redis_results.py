@@ -1,10 +1,12 @@
-"""Results in Redis, so that no two replicas of a server do the same work."""
+"""Result store in Redis, which keeps replicas of a server from doing the same work twice."""
 
 from collections.abc import Awaitable
 from typing import Any, Final
 
+from redis.commands.core import AsyncScript
+
 from axolotl_core.policies.tool_rules import Claim, IResultStore, ResultStoreError
-from axolotl_server.stores.redis_client import RedisClient, RedisUnavailable
+from axolotl_server.stores.redis_client import RedisClient
 
 _CLAIM: Final = b"c:"
 _RESULT: Final = b"r:"
@@ -22,67 +24,43 @@ return 1
 
 
 class RedisResultStore(IResultStore):
-    """Keeps claims and results where all replicas look; needs the extra `redis`.
+    """Keeps claims and results in Redis.
 
-    A claim ends by itself when it is not renewed in time, so that the work of a replica that died can be done by
-    another one. Results are forgotten when their time is over; Redis must not be set up to forget them earlier.
+    A claim expires unless it is renewed, so that another replica can do the work of one that died. Results expire as
+    the tool says; Redis must not evict them earlier.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        prefix: str = "axolotl:result:",
-        claim_seconds: float = 10.0,
-        timeout_seconds: float = 1.0,
-        max_connections: int = 20,
-    ) -> None:
-        """Say which Redis; it is connected to when it is first needed.
-
-        Raises:
-            ConfigurationError: if the URL is none of a Redis.
-        """
-        self._prefix = prefix
+    def __init__(self, redis: RedisClient, *, claim_seconds: float = 10.0, timeout_seconds: float = 1.0) -> None:
+        self._redis = redis
+        self._prefix = f"{redis.prefix}result:"
+        self._timeout_seconds = timeout_seconds
         self._claim_milliseconds = max(1, round(claim_seconds * 1000))
         self.renew_seconds = claim_seconds / 3
-        self._redis = RedisClient(
-            url, "idempotency.redis_url", timeout_seconds=timeout_seconds, max_connections=max_connections
-        )
+        self._renew, self._keep, self._release = map(redis.script, (_RENEW, _KEEP, _RELEASE))
 
     async def claim(self, key: str, holder: str) -> Claim:
-        """Take the key if nobody has it, else look who has, or what is there."""
-        name, claim = self._prefix + key, _CLAIM + holder.encode()
+        name, claim, commands = self._prefix + key, _CLAIM + holder.encode(), self._redis.commands
         while True:
-            if await self._asked(self._redis.commands.set(name, claim, nx=True, px=self._claim_milliseconds)):
+            if await self._within_timeout(commands.set(name, claim, nx=True, px=self._claim_milliseconds)):
                 return "mine"
-            found: bytes | None = await self._asked(self._redis.commands.get(name))
-            if found == claim:  # the first answer got lost
+            found: bytes | None = await self._within_timeout(commands.get(name))
+            if found == claim:  # the first reply got lost
                 return "mine"
             if found is not None:
                 return found.removeprefix(_RESULT) if found.startswith(_RESULT) else "theirs"
 
     async def renew(self, key: str, holder: str) -> bool:
-        """Put off the end of a claim."""
-        return bool(await self._run(_RENEW, key, holder, self._claim_milliseconds))
+        return bool(await self._run(self._renew, key, holder, self._claim_milliseconds))
 
     async def keep(self, key: str, holder: str, record: bytes, seconds: float) -> bool:
-        """Put the result where the claim is, or was."""
-        return bool(await self._run(_KEEP, key, holder, _RESULT + record, max(1, round(seconds * 1000))))
+        return bool(await self._run(self._keep, key, holder, _RESULT + record, max(1, round(seconds * 1000))))
 
     async def release(self, key: str, holder: str) -> None:
-        """Take the claim away if it is still this one."""
-        await self._run(_RELEASE, key, holder)
+        await self._run(self._release, key, holder)
 
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._redis.close()
+    def _run(self, script: AsyncScript, key: str, holder: str, *arguments: bytes | int) -> Awaitable[Any]:
+        claim = _CLAIM + holder.encode()
+        return self._within_timeout(script(keys=[self._prefix + key], args=[claim, *arguments]))
 
-    def _run(self, script: str, key: str, holder: str, *arguments: Any) -> Awaitable[Any]:
-        name, claim = self._prefix + key, _CLAIM + holder.encode()
-        return self._asked(self._redis.commands.eval(script, 1, name, claim, *arguments))
-
-    async def _asked(self, question: Awaitable[Any]) -> Any:
-        try:
-            return await self._redis.ask(question)
-        except RedisUnavailable as error:
-            raise ResultStoreError(str(error)) from error
+    def _within_timeout(self, reply: Awaitable[Any]) -> Awaitable[Any]:
+        return self._redis.within(self._timeout_seconds, reply, ResultStoreError)

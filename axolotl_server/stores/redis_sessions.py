@@ -1,4 +1,4 @@
-"""Sessions in Redis, so that every process of a server can serve every client."""
+"""Session store in Redis, with which every process of a server can serve every client."""
 
 import asyncio
 import secrets
@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
+from redis.commands.core import AsyncScript
 
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.sessions import (
@@ -16,18 +17,18 @@ from axolotl_core.sessions import (
     SessionStoreError,
     hide_session_id,
 )
-from axolotl_server.stores.redis_client import RedisClient, RedisScript, RedisSubscription, RedisUnavailable
+from axolotl_server.stores.redis_client import RedisClient
 
-# KEYS[1] is a session: a hash with its version, a field for each part of its record, one that begins with `s:` for
-# each URI that is watched, and one that begins with `h:` for each process that holds it. KEYS[2] has the names of all
-# sessions, by the time in milliseconds when they were last used. ARGV[1] is how long a session may be idle.
+# KEYS[1] is a session: a hash with its version, the fields of its record, a field `s:<uri>` per subscription and a
+# field `h:<process>` per process that holds a copy. KEYS[2] is a sorted set with the keys of all sessions, by the time
+# of their last use in milliseconds. ARGV[1] is how long a session may be idle, in milliseconds.
 
 _NOW: Final = """\
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 """
 
-BEGIN: Final = RedisScript(
+_BEGIN: Final = (
     _NOW
     + """\
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[1])
@@ -41,9 +42,9 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return 1
 """
 )
-"""ARGV: how many sessions there may be, then names and values. Answers 0 if there are too many."""
+"""ARGV: the maximum number of sessions, then names and values. Returns 0 if there are too many sessions."""
 
-FIND: Final = RedisScript(
+_FIND: Final = (
     _NOW
     + """\
 local version = redis.call('HGET', KEYS[1], 'version')
@@ -60,9 +61,9 @@ redis.call('HSET', KEYS[1], 'h:' .. ARGV[3], 1)
 return {version, redis.call('HGETALL', KEYS[1])}
 """
 )
-"""ARGV: the version that is known, and who asks. Answers the version, and all fields if it is another one."""
+"""ARGV: the known version, and the process. Returns the version, and all fields if the version is a different one."""
 
-CHANGE: Final = RedisScript("""\
+_CHANGE: Final = """\
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return false
 end
@@ -75,10 +76,10 @@ if #ARGV > 2 + set then
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return redis.call('HINCRBY', KEYS[1], 'version', 1)
-""")
-"""ARGV: how many names and values there are to set; these; then the names to remove. Answers the new version."""
+"""
+"""ARGV: the number of names and values to set; these; then the names to remove. Returns the new version."""
 
-HOLD: Final = RedisScript(
+_HOLD: Final = (
     _NOW
     + """\
 if redis.call('EXISTS', KEYS[1]) == 0 then
@@ -91,19 +92,19 @@ redis.call('PEXPIRE', KEYS[2], ARGV[1])
 return 1
 """
 )
-"""ARGV: who holds it. Answers 0 if it has ended."""
+"""ARGV: the process. Returns 0 if the session has ended."""
 
-END: Final = RedisScript("""\
+_END: Final = """\
 redis.call('ZREM', KEYS[2], KEYS[1])
 return redis.call('DEL', KEYS[1])
-""")
+"""
 
-TELL: Final = RedisScript("""\
-local heard, missed = 0, 0
+_SEND: Final = """\
+local received, missed = 0, 0
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
   if string.sub(field, 1, 2) == 'h:' and field ~= 'h:' .. ARGV[1] then
     if redis.call('PUBLISH', ARGV[2] .. string.sub(field, 3), ARGV[3]) > 0 then
-      heard = heard + 1
+      received = received + 1
     elseif ARGV[4] == 'last' then
       redis.call('HDEL', KEYS[1], field)
     else
@@ -111,132 +112,97 @@ for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
     end
   end
 end
-return {heard, missed}
-""")
-"""ARGV: who tells, how channels begin, the message, and `last` to take those for gone who do not hear it. Answers how
-many heard it, and how many did not and may be trying to come back."""
+return {received, missed}
+"""
+"""ARGV: the sending process, the prefix of channels, the message, and `last` to drop processes that do not receive it.
+Returns how many processes received it, and how many did not and may be reconnecting."""
 
 
 _SENDER_BYTES: Final = 16
 _PAUSES_SECONDS: Final = (0.2, 0.5)
-"""How long somebody who does not hear a message may take to come back."""
+"""How long a process that does not receive a message may take to reconnect."""
 
 
 class RedisSessionStore(ISessionStore):
-    """Keeps sessions where all processes look, and speaks to the others through channels; needs the extra `redis`."""
+    """Keeps sessions in Redis, and sends messages to other processes through channels."""
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        maximum: int,
-        idle_seconds: float,
-        prefix: str = "axolotl:session:",
-        timeout_seconds: float = 1.0,
-        max_connections: int = 20,
-    ) -> None:
-        """Say which Redis; it is connected to when it is first needed.
-
-        Raises:
-            ConfigurationError: if the URL is none of a Redis.
-        """
-        self._maximum = maximum
-        self._milliseconds = max(1, round(idle_seconds * 1000))
-        self._prefix = prefix
+    def __init__(self, redis: RedisClient, *, maximum: int, idle_seconds: float, timeout_seconds: float = 1.0) -> None:
+        self._redis = redis
+        self._prefix = f"{redis.prefix}session:"
         self._timeout_seconds = timeout_seconds
-        self._name = secrets.token_hex(_SENDER_BYTES // 2)
-        self._redis = RedisClient(
-            url, "sessions.redis_url", timeout_seconds=timeout_seconds, max_connections=max_connections
-        )
-        self._channels = f"{prefix}process:"
-        self._subscription = RedisSubscription(url, (f"{self._channels}{self._name}", f"{prefix}all"))
+        self._maximum = maximum
+        self._idle_milliseconds = max(1, round(idle_seconds * 1000))
+        self._process = secrets.token_hex(_SENDER_BYTES // 2)
+        self._begin, self._find, self._change = map(redis.script, (_BEGIN, _FIND, _CHANGE))
+        self._hold, self._end, self._send = map(redis.script, (_HOLD, _END, _SEND))
+        self._channels = f"{self._prefix}process:"
+        self._subscription = redis.subscription(f"{self._channels}{self._process}", f"{self._prefix}all")
 
     def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
-        """Begin to hear."""
-
-        def others(message: bytes) -> None:
-            if not message.startswith(self._name.encode()):
+        def receive_from_others(message: bytes) -> None:
+            if not message.startswith(self._process.encode()):
                 receive(message[_SENDER_BYTES:])
 
-        self._subscription.open(others, reconnected)
+        self._subscription.open(receive_from_others, reconnected)
 
     async def begin(self, session: str, record: SessionRecord) -> bool:
-        """Keep a new session, unless there are too many."""
-        await self._joined()
-        fields = [*_fields(record), f"h:{self._name}", "1"]
-        return bool(await self._run(BEGIN, session, self._maximum, *fields))
+        await self._subscribed()
+        fields = [*_fields(record), f"h:{self._process}", "1"]
+        return bool(await self._run(self._begin, session, self._maximum, *fields))
 
     async def find(self, session: str, known: int) -> KnownSession | None:
-        """Look for a session, which counts as using it."""
-        await self._joined()
-        found = await self._run(FIND, session, known, self._name)
+        await self._subscribed()
+        found = await self._run(self._find, session, known, self._process)
         if found is None:
             return None
         return KnownSession(int(found[0]), _record(found[1]) if len(found) > 1 else None)
 
     async def change(self, session: str, change: SessionChange) -> int | None:
-        """Set and remove what became different."""
         fields = [*_change_fields(change)]
         removed = [f"s:{uri}" for uri in change.unsubscribed]
-        version = await self._run(CHANGE, session, len(fields), *fields, *removed)
+        version = await self._run(self._change, session, len(fields), *fields, *removed)
         return None if version is None else int(version)
 
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
-        """Put off the end of sessions."""
-        return frozenset([session for session in sessions if await self._run(HOLD, session, self._name)])
+        return frozenset([session for session in sessions if await self._run(self._hold, session, self._process)])
 
     async def end(self, session: str) -> None:
-        """Remove a session."""
-        await self._run(END, session)
+        await self._run(self._end, session)
 
     async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
-        """Publish a message to each holder."""
         for pause in (*(_PAUSES_SECONDS if wait else ()), None):
-            heard, missed = await self._tell(session, message, "last" if pause is None else "again")
+            received, missed = await self._publish(session, message, "last" if pause is None else "again")
             if pause is None or not missed:
                 break
             await asyncio.sleep(pause)
-        return bool(heard)
+        return bool(received)
 
     async def broadcast(self, message: bytes) -> None:
-        """Publish a message to everybody."""
-        await self._asked(self._redis.commands.publish(f"{self._prefix}all", self._name.encode() + message))
+        channel = f"{self._prefix}all"
+        await self._within_timeout(self._redis.commands.publish(channel, self._process.encode() + message))
 
     async def close(self) -> None:
-        """Hear no more, and close all connections."""
         await self._subscription.close()
-        await self._redis.close()
 
-    async def _tell(self, session: str, message: bytes, attempt: str) -> tuple[int, int]:
-        told = await self._asked(
-            TELL.run(
-                self._redis.commands,
-                [self._key(session)],
-                self._name,
-                self._channels,
-                self._name.encode() + message,
-                attempt,
-            )
-        )
-        return told[0], told[1]
+    async def _publish(self, session: str, message: bytes, attempt: str) -> tuple[int, int]:
+        arguments: list[str | bytes] = [self._process, self._channels, self._process.encode() + message, attempt]
+        received, missed = await self._within_timeout(self._send(keys=[self._key(session)], args=arguments))
+        return received, missed
 
-    async def _joined(self) -> None:
-        """Make sure that what others say about a session will be heard here."""
+    async def _subscribed(self) -> None:
+        """Make sure that messages about a session will be received here."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                await self._subscription.joined()
+                await self._subscription.subscribed()
         except TimeoutError:
-            raise SessionStoreError("Redis is away: what other processes say cannot be heard") from None
+            raise SessionStoreError("Redis is unavailable: messages of other processes cannot be received") from None
 
-    def _run(self, script: RedisScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
+    def _run(self, script: AsyncScript, session: str, *arguments: str | bytes | int) -> Awaitable[Any]:
         keys = [self._key(session), f"{self._prefix}alive"]
-        return self._asked(script.run(self._redis.commands, keys, self._milliseconds, *arguments))
+        return self._within_timeout(script(keys=keys, args=[self._idle_milliseconds, *arguments]))
 
-    async def _asked(self, question: Awaitable[Any]) -> Any:
-        try:
-            return await self._redis.ask(question)
-        except RedisUnavailable as error:
-            raise SessionStoreError(str(error)) from error
+    def _within_timeout(self, reply: Awaitable[Any]) -> Awaitable[Any]:
+        return self._redis.within(self._timeout_seconds, reply, SessionStoreError)
 
     def _key(self, session: str) -> str:
         return f"{self._prefix}{hide_session_id(session)}"
@@ -278,5 +244,5 @@ def _record(flat: Sequence[bytes]) -> SessionRecord:
 
 
 def _uri(field: bytes) -> str:
-    """Read a URI, which may be no proper Unicode."""
+    """Read a URI, which may contain lone surrogates."""
     return field[2:].decode("utf-8", "surrogatepass")

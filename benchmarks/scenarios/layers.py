@@ -40,11 +40,11 @@ def _database(directory: Path) -> Mapping[str, Any]:
 
 
 def _shared_quotas(directory: Path) -> Mapping[str, Any]:
-    return {"quotas": {"rules": _QUOTAS, "redis_url": f"unix://{directory}/redis.sock"}}
+    return {"quotas": {"rules": _QUOTAS}, "redis": {"url": f"unix://{directory}/redis.sock"}}
 
 
 def _shared_results(directory: Path) -> Mapping[str, Any]:
-    return {"idempotency": {"redis_url": f"unix://{directory}/redis.sock"}}
+    return {"redis": {"url": f"unix://{directory}/redis.sock"}}
 
 
 def _many(directory: Path) -> Mapping[str, Any]:

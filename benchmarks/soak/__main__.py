@@ -57,7 +57,7 @@ def _kill_workers(calls: int, redis_url: str | None) -> bool:
         ledger.touch()
         environment = {LEDGER: str(ledger), "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20"}
         if redis_url is not None:
-            environment["AXOLOTL_SESSIONS__REDIS_URL"] = redis_url
+            environment["AXOLOTL_REDIS__URL"] = redis_url
         with fleet("benchmarks.soak.server:Container", 2, environment) as workers:
             began, kills = time.monotonic(), max(1, calls // _CALLS_PER_KILL)
             outcome = asyncio.run(call_while_killing(workers, calls, sessions=redis_url is not None, kills=kills))

@@ -59,7 +59,7 @@ def over_sessions(sessions: int, workers: int = 1, redis_url: str | None = None)
     """Open sessions, make one call in each, and abandon them; every other one is ended explicitly."""
     environment = {"AXOLOTL_SESSIONS__IDLE_SECONDS": "2", "AXOLOTL_SESSIONS__MAXIMUM": str(sessions + 1)}
     if redis_url is not None:
-        environment["AXOLOTL_SESSIONS__REDIS_URL"] = redis_url
+        environment["AXOLOTL_REDIS__URL"] = redis_url
 
     def step(client: HttpClient, port: int, first: int, count: int) -> None:
         for number in range(first, first + count):

@@ -157,9 +157,8 @@ class TestCompose:
         """Workers share sessions, quotas and results in Redis, which must be healthy before they start."""
         settings = self.settings(monkeypatch)
         assert settings.http.workers > 1
-        for section in (settings.sessions, settings.quotas, settings.idempotency):
-            assert section.redis_url is not None
-            assert section.redis_url.get_secret_value() == "redis://redis:6379/0"
+        assert settings.redis.url is not None
+        assert settings.redis.url.get_secret_value() == "redis://redis:6379/0"
         assert self.server["depends_on"] == {"redis": {"condition": "service_healthy"}}
         assert "noeviction" in self.redis["command"]
 
@@ -212,8 +211,7 @@ class TestKubernetes:
         """All variables are settings, secrets come from files, and replicas share their state and its sealing key."""
         settings = self.settings(monkeypatch, tmp_path, **{"state-key": STATE_KEY})
         assert [key.get_secret_value() for key in settings.protocol.state_keys] == [STATE_KEY]
-        for section in (settings.sessions, settings.quotas, settings.idempotency):
-            assert section.redis_url is not None
+        assert settings.redis.url is not None
         assert settings.auth.resource == f"https://{settings.http.allowed_hosts[0]}{settings.http.path}"
         assert settings.auth.issuers
         assert settings.http.workers == 1

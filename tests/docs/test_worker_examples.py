@@ -20,7 +20,7 @@ def test_the_settings_of_the_page() -> None:
     """Four workers share sessions and a key, and each has its own log."""
     settings = settings_of_the_page()
     assert settings.http.workers == 4
-    assert settings.sessions.redis_url is not None
+    assert settings.redis.url is not None
     adapted = [for_worker(settings, number, "a key that all workers have") for number in (1, 2)]
     assert [one.audit.jsonl_path for one in adapted] == [Path("audit-1.jsonl"), Path("audit-2.jsonl")]
     [[first], [second]] = [one.protocol.state_keys for one in adapted]

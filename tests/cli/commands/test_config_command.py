@@ -240,10 +240,10 @@ def test_secrets_are_never_written(
     cli.write("key", f"{CANARY}\n")
     cli.write("axolotl.toml", f"target = '{SAMPLE}'\n[audit]\nkey_file = 'key'\nstderr = true\n")
     cli.write(".env", f"AXOLOTL_PROTOCOL__STATE_KEYS='[\"{CANARY}\"]'\n")
-    monkeypatch.setenv("AXOLOTL_IDEMPOTENCY__REDIS_URL", f"redis://user:{CANARY}@127.0.0.1:1/0")
+    monkeypatch.setenv("AXOLOTL_REDIS__URL", f"redis://user:{CANARY}@127.0.0.1:1/0")
     monkeypatch.setenv("AXOLOTL_LOG_LEVEL", "debug")
     if not is_right:
-        monkeypatch.setenv("AXOLOTL_QUOTAS__REDIS_URL_FILE", CANARY)
+        monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", CANARY)
         monkeypatch.setenv("AXOLOTL_HTTP__PORT", CANARY)
     answer = cli(*words)
     assert answer.code == (0 if is_right else 2), answer.stderr
@@ -253,6 +253,6 @@ def test_secrets_are_never_written(
 def test_explanations_cost_nothing_unasked() -> None:
     """A server whose settings are right imports nothing of what explains them."""
     modules = set(imported_modules("list", SAMPLE))
-    parts = ("effective", "meanings", "mistakes", "schema", "toml_lines")
+    parts = ("effective", "file_schema", "mistakes", "toml_lines")
     assert "axolotl_server.configuration.loading" in modules
     assert not modules & {f"axolotl_server.configuration.{part}" for part in parts}

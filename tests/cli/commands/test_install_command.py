@@ -171,7 +171,7 @@ def test_vscode_asks_for_secrets(project: CommandLine, tmp_path: Path) -> None:
         f"DB_PASSWORD={CANARY}",
         f"AXOLOTL_PROTOCOL__STATE_KEYS={CANARY}",
         f"DATABASE=postgres://ada:{CANARY}@db/x",
-        f"AXOLOTL_QUOTAS__REDIS_URL=rediss://:{CANARY}@redis:6379/0",
+        f"AXOLOTL_REDIS__URL=rediss://:{CANARY}@redis:6379/0",
         f"HEADER=Bearer {CANARY}",
         f"X=sk-{CANARY}",
         f"X=ghp_{CANARY}",

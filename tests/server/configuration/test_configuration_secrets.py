@@ -274,7 +274,7 @@ def _weighed() -> tuple[LoadedSettings | None, str]:
 
 def test_there_are_secrets() -> None:
     """The test above has something to look at."""
-    assert {("audit", "key"), ("protocol", "state_keys"), ("quotas", "redis_url")} <= SECRETS.keys()
+    assert {("audit", "key"), ("protocol", "state_keys"), ("redis", "url")} <= SECRETS.keys()
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ def test_masks(value: Any, shown: Any) -> None:
         {"audit": {"key": [CANARY]}},
         {"audit": CANARY},
         {"protocol": {"state_keys": CANARY}},
-        {"quotas": {"redis_url": 5, "on_store_failure": CANARY}},
+        {"redis": {"url": 5, "connections": CANARY}},
         {"http": {"port": CANARY}},
         {"log_level": CANARY},
     ],

@@ -5,6 +5,7 @@ import logging
 
 import pytest
 from dependency_injector import providers
+from redis import Redis
 
 from axolotl_core import Idempotency, ITool, NoArguments, ToolAnnotations, ToolContext
 from axolotl_core.policies.tool_rules import Claim, IResultStore
@@ -79,12 +80,26 @@ async def test_replicas_share_results_through_redis() -> None:
     """With one setting, what one server did is not done again by another."""
     first, second = Pay(), Pay()
     with RedisServer() as redis:
-        settings = {"idempotency": {"redis_url": redis.url}}
+        settings = {"redis": {"url": redis.url}}
         async with connect(container_of(first), settings=settings) as client:
             assert (await client.call("pay")).text == "payment 1"
         async with connect(container_of(second), settings=settings) as client:
             assert (await client.call("pay")).text == "payment 1"
     assert (first.runs, second.runs) == (1, 0)
+
+
+async def test_one_redis_client() -> None:
+    """Quotas and results use the same connections, which the server closes when it stops."""
+    with RedisServer() as redis, Redis(unix_socket_path=redis.socket) as other:
+        settings = {
+            "redis": {"url": redis.url, "prefix": "shop:", "connections": 1},
+            "quotas": {"rules": {"rate": {"rate_per_second": 1, "burst": 2}}},
+        }
+        async with connect(container_of(Pay()), settings=settings) as client:
+            await client.call("pay")
+            assert sorted(key.split(b":")[1] for key in other.keys("shop:*")) == [b"quota", b"result"]
+            assert len(other.client_list()) == 2
+        await until(lambda: len(other.client_list()) == 1)
 
 
 async def test_a_store_of_the_container() -> None:

@@ -34,7 +34,7 @@ SOAK = "benchmarks.soak.server:Container"
 @pytest.fixture(scope="module")
 def workers(redis: RedisServer) -> Iterator[Fleet]:
     """Start two workers that share sessions."""
-    shared = {"AXOLOTL_SESSIONS__REDIS_URL": redis.url, "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20"}
+    shared = {"AXOLOTL_REDIS__URL": redis.url, "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20"}
     with fleet(TARGET, 2, shared) as running:
         yield running
 
@@ -188,8 +188,8 @@ async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
     ledger.touch()
     environment = {
         "SOAK_LEDGER": str(ledger),
-        "AXOLOTL_SESSIONS__REDIS_URL": redis.url,
-        "AXOLOTL_SESSIONS__REDIS_PREFIX": "killed:",
+        "AXOLOTL_REDIS__URL": redis.url,
+        "AXOLOTL_REDIS__PREFIX": "killed:",
         "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20",
     }
     with fleet(SOAK, 2, environment) as workers:

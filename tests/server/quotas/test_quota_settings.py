@@ -1,6 +1,5 @@
 """What operators say about quotas, and what is made of it."""
 
-import sys
 import tomllib
 from typing import Any
 
@@ -14,6 +13,7 @@ from axolotl_server.quotas import OutageTolerantStore, quota_layer, quota_rules,
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from tests.support.core.quota_model import claims_of
+from tests.support.stores.redis_server import redis_client
 
 
 def settings_of(text: str) -> QuotaSettings:
@@ -111,34 +111,21 @@ def test_nothing_is_limited_unless_it_is_said() -> None:
     """Without rules there are none, and counts are kept in memory."""
     settings = QuotaSettings()
     assert quota_rules(settings) == ()
-    assert isinstance(quota_store(settings), MemoryQuotaStore)
-    assert isinstance(quota_layer(settings, quota_store(settings)), QuotaLayer)
+    assert isinstance(quota_store(settings, None), MemoryQuotaStore)
+    assert isinstance(quota_layer(settings, quota_store(settings, None)), QuotaLayer)
 
 
 async def test_the_store_that_is_wanted() -> None:
     """A store of the container comes first, then Redis; both are guarded against being away."""
-    said = {"redis_url": "redis://:swordfish@127.0.0.1:1", "on_store_failure": "closed", "store_retry_seconds": 7.0}
-    settings = QuotaSettings.model_validate(said)
-    assert "swordfish" not in repr(settings)
+    settings = QuotaSettings(on_store_failure="closed", store_retry_seconds=7.0)
     claims = claims_of([("key", WindowLimit(2, "day"), 1.0)])
     given = MemoryQuotaStore(1)
-    for settings_with_or_without in (settings, QuotaSettings()):
-        store = quota_store(settings_with_or_without, given)
-        assert isinstance(store, OutageTolerantStore)
-        assert await store.take(claims) is None
-    assert await given.take(claims) is not None
-    store = quota_store(settings)
-    with pytest.raises(Refused) as failure:
-        await store.take(claims)
+    async with redis_client("redis://127.0.0.1:1") as redis:
+        for redis_or_none in (redis, None):
+            store = quota_store(settings, redis_or_none, given)
+            assert isinstance(store, OutageTolerantStore)
+            assert await store.take(claims) is None
+        assert await given.take(claims) is not None
+        with pytest.raises(Refused) as failure:
+            await quota_store(settings, redis).take(claims)
     assert failure.value.meta == {"reason": "quota_unavailable", "retryAfterMs": 7000}
-    await store.close()
-
-
-def test_redis_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server whose settings want Redis, but that has no client for it, says what to install."""
-    for module in ("redis_client", "redis_quotas"):
-        monkeypatch.delitem(sys.modules, f"axolotl_server.stores.{module}", raising=False)
-    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
-    settings = QuotaSettings.model_validate({"redis_url": "redis://127.0.0.1:1"})
-    with pytest.raises(ConfigurationError, match=r"pip install 'axolotl-mcp\[redis\]'"):
-        quota_store(settings)

@@ -11,7 +11,7 @@ from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.quotas import quota_layer, quota_store
 from axolotl_server.settings.policies import QuotaSettings
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.stores.redis_server import RedisServer
+from tests.support.stores.redis_server import RedisServer, redis_client
 from tests.support.tools import Echo, container_of
 
 ADA, BOB = Principal("ada"), Principal("bob")
@@ -23,10 +23,10 @@ class Replica:
 
     def __init__(self, stack: AsyncExitStack, redis: RedisServer, **settings: Any) -> None:
         self._stack = stack
+        self._url = redis.url
         self._settings = QuotaSettings.model_validate(
             {
                 "rules": {"shared": RULE},
-                "redis_url": redis.url,
                 "store_timeout_seconds": PATIENCE_SECONDS,
                 "store_retry_seconds": 0.001,
                 **settings,
@@ -34,8 +34,8 @@ class Replica:
         )
 
     async def start(self) -> "Replica":
-        store = quota_store(self._settings)
-        self._stack.push_async_callback(store.close)
+        redis = await self._stack.enter_async_context(redis_client(self._url))
+        store = quota_store(self._settings, redis)
         layer = quota_layer(self._settings, store)
         self._host = await self._stack.enter_async_context(ServerHost(container_of(Echo(), layers=[layer])))
         return self

@@ -105,9 +105,9 @@ async def working(
 ) -> AsyncIterator[Worker]:
     """Serve in a process of its own, as far as the others can tell."""
     talker = Talker()
-    shared = {"redis_url": redis.url, "redis_prefix": prefix, "store_timeout_seconds": PATIENCE_SECONDS, **sessions}
+    shared = {"store_timeout_seconds": PATIENCE_SECONDS, **sessions}
     container = container_with((talker, greet, mutter), resources=(note,))
-    settings = {"sessions": shared, "protocol": UNTHROTTLED}
+    settings = {"redis": {"url": redis.url, "prefix": prefix}, "sessions": shared, "protocol": UNTHROTTLED}
     roles: dict[str, Any] = {} if verifier is None else {"token_verifier": verifier}
     async with serving(container, settings, **roles) as server:
         yield Worker(server, talker)
@@ -520,7 +520,7 @@ async def test_workers_that_share_nothing_refuse_the_handshake(http: httpx2.Asyn
         client = Client(http, server.url)
         reply = await client.begin()
         assert reply.status_code == 200
-        assert "set sessions.redis_url, or serve with one worker" in reply.json()["error"]["message"]
+        assert "set redis.url, or serve with one worker" in reply.json()["error"]["message"]
         assert "mcp-session-id" not in reply.headers
         headers = {**JSON_HEADERS, "Mcp-Session-Id": "of-before"}
         assert (await http.post(server.url, content=message("ping"), headers=headers)).status_code == 404
@@ -531,9 +531,12 @@ async def test_workers_that_share_nothing_refuse_the_handshake(http: httpx2.Asyn
 @pytest.mark.parametrize("is_shared", [False, True])
 async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool) -> None:
     """A session that ended, with its streams, is not kept until a collection of garbage, which comes late or never."""
-    shared = {"redis_url": redis.url, "redis_prefix": "gone:", "store_timeout_seconds": PATIENCE_SECONDS}
+    shared = {
+        "redis": {"url": redis.url, "prefix": "gone:"},
+        "sessions": {"store_timeout_seconds": PATIENCE_SECONDS},
+    }
     talker = Talker()
-    async with serving(container_with((talker,)), {"sessions": shared if is_shared else {}}) as server:
+    async with serving(container_with((talker,)), shared if is_shared else {}) as server:
         gc.disable()
         try:
             client = Traveller(http, server.url)

@@ -11,12 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.sessions import KnownSession, SessionChange, SessionRecord, SessionStoreError
 from axolotl_server.stores.redis_sessions import RedisSessionStore
 from tests.support.servers.serving import PATIENCE_SECONDS
-from tests.support.stores.redis_server import RedisServer
+from tests.support.stores.redis_server import RedisServer, redis_client
 
 RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"elicitation": {}})
 
@@ -40,11 +39,12 @@ class Process:
 async def process(redis: RedisServer, prefix: str, **options: Any) -> AsyncIterator[Process]:
     """Begin to share sessions."""
     usual = {"maximum": 100, "idle_seconds": 600.0, "timeout_seconds": PATIENCE_SECONDS}
-    store = RedisSessionStore(redis.url, prefix=prefix, **{**usual, **options})
-    try:
-        yield Process(store)
-    finally:
-        await store.close()
+    async with redis_client(redis.url, prefix=prefix) as client:
+        store = RedisSessionStore(client, **{**usual, **options})
+        try:
+            yield Process(store)
+        finally:
+            await store.close()
 
 
 @asynccontextmanager
@@ -159,7 +159,7 @@ async def test_nothing_can_be_read_from_keys(redis: RedisServer) -> None:
     async with process(redis, "hidden:") as one, Redis.from_url(redis.url) as client:
         await one.store.begin("5ec2e7", RECORD)
         names = [key async for key in client.scan_iter("hidden:*")]
-        names += await client.zrange("hidden:alive", 0, -1)
+        names += await client.zrange("hidden:session:alive", 0, -1)
         assert len(names) == 3
         assert not [name for name in names if b"5ec2e7" in name]
 
@@ -197,18 +197,11 @@ async def test_a_redis_that_hangs() -> None:
         async with process(redis, "h:", timeout_seconds=0.2) as one:
             await one.store.begin("s", RECORD)
             redis.hang()
-            with pytest.raises(SessionStoreError, match="does not answer"):
+            with pytest.raises(SessionStoreError, match="does not respond"):
                 await one.store.find("s", 1)
             redis.go_on()
             async with asyncio.timeout(PATIENCE_SECONDS):
                 assert await one.store.find("s", 1) == KnownSession(1, None)
-
-
-def test_a_wrong_address() -> None:
-    """An address of no Redis is told when the store is made, without what is secret in it."""
-    with pytest.raises(ConfigurationError, match=r"sessions\.redis_url is no address of a Redis") as told:
-        RedisSessionStore("http://user:secret@somewhere", maximum=1, idle_seconds=1)
-    assert "secret" not in str(told.value)
 
 
 _CHANGES = st.builds(

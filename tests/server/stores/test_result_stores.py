@@ -8,6 +8,7 @@ import pytest
 from axolotl_core.policies.tool_rules import IResultStore
 from axolotl_server.stores.memory_results import MemoryResultStore
 from axolotl_server.stores.redis_results import RedisResultStore
+from tests.support.stores.redis_server import redis_client
 
 
 @pytest.fixture(params=["memory", "redis"])
@@ -15,9 +16,8 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[IResultStore]:
     if request.param == "memory":
         yield MemoryResultStore(100, 10_000)
         return
-    opened = RedisResultStore(request.getfixturevalue("redis").url, prefix=f"{request.node.name}:")
-    yield opened
-    await opened.close()
+    async with redis_client(request.getfixturevalue("redis").url, prefix=f"{request.node.name}:") as client:
+        yield RedisResultStore(client)
 
 
 async def test_one_holder_at_a_time(store: IResultStore) -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from axolotl_core.sessions import IEventStore
 from axolotl_server.stores.memory_events import MemoryEventStore
 from axolotl_server.stores.redis_events import RedisEventStore
-from tests.support.stores.redis_server import RedisServer
+from tests.support.stores.redis_server import RedisServer, redis_client
 
 
 @asynccontextmanager
@@ -17,16 +17,8 @@ async def opened(
     if redis is None:
         yield MemoryEventStore(max_events, max_bytes)
         return
-    # A long timeout, for busy machines.
-    store = RedisEventStore(
-        redis.url,
-        max_events=max_events,
-        max_bytes=max_bytes,
-        idle_seconds=600.0,
-        prefix=redis.new_prefix(),
-        timeout_seconds=20.0,
-    )
-    try:
-        yield store
-    finally:
-        await store.close()
+    # Patient, for a busy machine is slow, not wrong.
+    async with redis_client(redis.url, prefix=redis.new_prefix()) as client:
+        yield RedisEventStore(
+            client, max_events=max_events, max_bytes=max_bytes, idle_seconds=600.0, timeout_seconds=20.0
+        )

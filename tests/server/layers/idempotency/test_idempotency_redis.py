@@ -9,16 +9,17 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from axolotl_core import ConfigurationError, ToolError
+from axolotl_core import ToolError
 from axolotl_core.errors import Overloaded
 from axolotl_core.policies.tool_rules import ResultStoreError
-from axolotl_server.hosting.result_store import result_store
 from axolotl_server.settings.calls import IdempotencySettings
+from axolotl_server.stores.assembly import make_result_store
 from axolotl_server.stores.memory_results import MemoryResultStore
+from axolotl_server.stores.redis_client import RedisClient
 from axolotl_server.stores.redis_results import RedisResultStore
 from tests.support.counting_tools import Till, text
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.stores.redis_server import RedisServer
+from tests.support.stores.redis_server import RedisServer, redis_client
 
 FAST: dict[str, Any] = {"poll_seconds": 0.001, "store_timeout_seconds": PATIENCE_SECONDS}
 
@@ -36,8 +37,9 @@ class Replicas:
 
     def __init__(self, url: str, number: int = 2, *, claim_seconds: float = PATIENCE_SECONDS, **options: Any) -> None:
         seconds = options.get("store_timeout_seconds", PATIENCE_SECONDS)
+        self._clients = [RedisClient(url) for _ in range(number)]
         self.stores = [
-            RedisResultStore(url, claim_seconds=claim_seconds, timeout_seconds=seconds) for _ in range(number)
+            RedisResultStore(client, claim_seconds=claim_seconds, timeout_seconds=seconds) for client in self._clients
         ]
         self.tills = [Till(store=store, **{**FAST, **options}) for store in self.stores]
 
@@ -45,8 +47,8 @@ class Replicas:
         return self.tills
 
     async def __aexit__(self, *_: object) -> None:
-        for store in self.stores:
-            await store.close()
+        for client in self._clients:
+            await client.close()
 
     @property
     def runs(self) -> int:
@@ -97,8 +99,9 @@ async def test_work_that_came_to_nothing(redis: RedisServer, client: Redis, how:
 
 async def test_a_replica_that_died(redis: RedisServer, client: Redis) -> None:
     """A claim that nobody renews ends by itself, and another replica does the work."""
-    async with Replicas(redis.url, claim_seconds=0.05) as (till, _):
-        dead = RedisResultStore(redis.url, claim_seconds=0.05)
+    replicas = Replicas(redis.url, claim_seconds=0.05)
+    async with replicas as (till, _):
+        dead = replicas.stores[1]
         call = till.begin()
         await till.running()
         (name,) = [key.decode() for key in await client.keys() if isinstance(key, bytes)]
@@ -109,17 +112,16 @@ async def test_a_replica_that_died(redis: RedisServer, client: Redis) -> None:
         again = till.begin()
         await till.end("paid again")
         assert await again.outcome() == "k paid again"
-        await dead.close()
 
 
 async def test_a_claim_lives_as_long_as_its_work(redis: RedisServer, client: Redis) -> None:
     """Work that takes longer than a claim lasts keeps its claim, because it renews it."""
-    async with Replicas(redis.url, claim_seconds=0.06) as (first, second):
+    async with Replicas(redis.url, claim_seconds=0.6) as (first, second), asyncio.timeout(PATIENCE_SECONDS):
         one = first.begin()
         await first.running()
         (name,) = await client.keys()
         claim, renewals, lived = await client.get(name), 0, await client.pttl(name)
-        while renewals < 5:
+        while renewals < 4:
             await asyncio.sleep(0)
             left = await client.pttl(name)
             renewals, lived = renewals + (left > lived), left
@@ -244,20 +246,17 @@ async def test_a_caller_leaves_while_the_key_is_claimed(redis: RedisServer, clie
 
 async def test_what_redis_says_stays_inside(redis: RedisServer) -> None:
     """The error of a store names the address without its password."""
-    store = RedisResultStore("redis://user:swordfish@127.0.0.1:1/0", timeout_seconds=PATIENCE_SECONDS)
-    with pytest.raises(ResultStoreError, match=r"redis://127\.0\.0\.1:1/0") as raised:
-        await store.claim("k", "a")
+    async with redis_client("redis://user:swordfish@127.0.0.1:1/0") as client:
+        store = RedisResultStore(client, timeout_seconds=PATIENCE_SECONDS)
+        with pytest.raises(ResultStoreError, match=r"redis://127\.0\.0\.1:1/0") as raised:
+            await store.claim("k", "a")
     assert "swordfish" not in str(raised.value)
-    await store.close()
 
 
 async def test_the_store_that_settings_ask_for() -> None:
-    """The container's own store comes first, then Redis, then memory; an address that is none is found at the start."""
-    own = MemoryResultStore(1, 1)
-    assert result_store(IdempotencySettings(), own) is own
-    assert isinstance(result_store(IdempotencySettings()), MemoryResultStore)
-    store = result_store(IdempotencySettings.model_validate({"redis_url": "redis://127.0.0.1:1"}))
-    assert isinstance(store, RedisResultStore)
-    await store.close()
-    with pytest.raises(ConfigurationError, match=r"idempotency\.redis_url"):
-        result_store(IdempotencySettings.model_validate({"redis_url": "http://127.0.0.1"}))
+    """The container's own store comes first, then Redis, then memory."""
+    own, settings = MemoryResultStore(1, 1), IdempotencySettings()
+    async with redis_client("redis://127.0.0.1:1") as redis:
+        assert make_result_store(settings, redis, own) is own
+        assert isinstance(make_result_store(settings, redis), RedisResultStore)
+    assert isinstance(make_result_store(settings, None), MemoryResultStore)

@@ -1,0 +1,28 @@
+"""The Redis client that the settings ask for."""
+
+import sys
+
+import pytest
+from pydantic import SecretStr
+
+from axolotl_core import ConfigurationError
+from axolotl_server.settings.server import RedisSettings
+from axolotl_server.stores.assembly import load_redis, make_redis
+
+
+def test_no_url_no_client() -> None:
+    """Without a URL nothing is imported or made."""
+    load_redis(RedisSettings())
+    assert make_redis(RedisSettings()) is None
+
+
+def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the settings name a Redis and the library is not installed, the error says what to install."""
+    monkeypatch.delitem(sys.modules, "axolotl_server.stores.redis_client", raising=False)
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
+    settings = RedisSettings(url=SecretStr("redis://127.0.0.1:1"))
+    for make in (load_redis, make_redis):
+        with pytest.raises(
+            ConfigurationError, match=r"redis\.url needs the extra redis: pip install 'axolotl-mcp\[redis\]'"
+        ):
+            make(settings)
