@@ -1,9 +1,9 @@
-"""Providers of what belongs to the call for which something is made.
+"""Providers for the call that an object is made for.
 
     session = providers.Factory(Session, database, principal=call_principal)
     tools = providers.List(providers.Singleton(Transfer, session=session.provider))
 
-They work inside of `context.enter(factory)` and `context.open(factory)`, and nowhere else.
+They work only inside of `context.enter(factory)` and `context.open(factory)`.
 """
 
 from typing import Final
@@ -27,10 +27,10 @@ def _cancellation() -> CancellationToken:
 
 
 call_context: Final[providers.Callable[ToolContext]] = providers.Callable(current_call)
-"""The call itself."""
+"""The call."""
 call_principal: Final[providers.Callable[Principal]] = providers.Callable(_principal)
-"""On whose behalf the call is made."""
+"""The principal of the call."""
 call_cancellation: Final[providers.Callable[CancellationToken]] = providers.Callable(_cancellation)
-"""The call's cancellation token."""
+"""The cancellation token of the call."""
 clock: Final[providers.Singleton[SystemClock]] = providers.Singleton(SystemClock)
-"""The machine's clock; a container has one of its own to be overridden in a test."""
+"""The clock of the machine. A test can override it in its container."""

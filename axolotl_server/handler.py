@@ -1,4 +1,4 @@
-"""The default handler: every message of every transport passes here, and every error leaves here."""
+"""The handler of every message, and the one boundary between exceptions and the wire."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
@@ -24,59 +24,53 @@ from axolotl_server.methods.subscriptions import Subscriptions
 
 
 class BatchItem(IExchange):
-    """The surroundings of a message of a batch: those of the batch, but an answer of its own."""
+    """A message of a batch: it has the surroundings of the batch and a reply of its own."""
 
     status = 200
 
     def __init__(self, exchange: IExchange) -> None:
         self._exchange = exchange
-        self._settled: asyncio.Future[bytes | None] = exchange.loop.create_future()
+        self._early_reply: asyncio.Future[bytes | None] = exchange.loop.create_future()
         self.loop = exchange.loop
         self.principal: Principal = exchange.principal
 
     @property
     def headers(self) -> Mapping[bytes, bytes] | None:
-        """The headers of the batch."""
         return self._exchange.headers
 
     def connection(self) -> Connection:
-        """Give the connection of the batch."""
         return self._exchange.connection()
 
     def open_connection(self) -> Connection:
-        """Begin a handshake as the batch would."""
         return self._exchange.open_connection()
 
     def notify(self, message: bytes) -> bool:
-        """Speak ahead of the batch's reply."""
         return self._exchange.notify(message)
 
     def watch(self, running: IStoppable) -> None:
-        """Stop what runs when the sender of the batch goes away."""
         self._exchange.watch(running)
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:
-        """Let the batch go on with this reply."""
-        if not self._settled.done():
-            self._settled.set_result(reply)
+        if not self._early_reply.done():
+            self._early_reply.set_result(reply)
 
     async def reply(self, handling: Coroutine[Any, Any, bytes | None]) -> bytes | None:
-        """Wait for the message to be handled, or for its reply to be settled before that."""
+        """Wait until the message is handled, or until there is an early reply."""
         task = self.loop.create_task(handling)
         try:
-            await asyncio.wait((task, self._settled), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((task, self._early_reply), return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             task.cancel()
             raise
-        return self._settled.result() if self._settled.done() else await task
+        return self._early_reply.result() if self._early_reply.done() else await task
 
 
 _ACCEPTED = 202
-_SHOWN_OF_AN_ERROR = 500
+_MAX_REASON_CHARACTERS = 500
 
 
 class DefaultHandler:
-    """Routes messages to the methods of their era; the one boundary between exceptions and the wire."""
+    """Routes messages to the methods of their era, and turns exceptions into errors of the protocol."""
 
     def __init__(
         self, eras: Eras, inflight: InFlight, subscriptions: Subscriptions, observers: Sequence[IObserver] = ()
@@ -87,7 +81,7 @@ class DefaultHandler:
         self.subscriptions = subscriptions
 
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
-        """Answer a message; None where there is nothing to answer."""
+        """Handle a message and give the reply; None if there is none."""
         try:
             head = read_head(data)
         except msgspec.ValidationError:
@@ -101,7 +95,7 @@ class DefaultHandler:
         request = method = None
         try:
             if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
-                era = self._eras.stateless  # the usual request over HTTP leaves nothing to choose
+                era = self._eras.stateless  # a shortcut for the usual request over HTTP
             else:
                 era, connection = self._eras.select(head, exchange)
             request = Request(head, data, era, exchange, connection)
@@ -119,13 +113,13 @@ class DefaultHandler:
             return error_reply(hide_internal(error, head.method), head.id, era, exchange)
 
     def connect(self, connection: Connection) -> None:
-        """Tell a connection of changes from now on."""
+        """Notify a connection of changes from now on."""
         if connection.opened_at is None:
             connection.opened_at = perf_counter()
         self.subscriptions.connect(connection)
 
     def disconnect(self, connection: Connection, reason: CancelReason = CancelReason.DISCONNECT) -> None:
-        """Forget a connection and stop what runs for it."""
+        """Forget a connection, and stop everything that runs for it."""
         if connection.opened_at is not None:
             for observer in self._observers:
                 observer.connection_closed(connection)
@@ -135,11 +129,11 @@ class DefaultHandler:
             running.stop(reason)
 
     def era_of(self, revision: str) -> IEra:
-        """Give the era of a revision that was agreed upon elsewhere."""
+        """Give the era of a revision that another process has negotiated."""
         return self._eras.negotiate(revision)
 
     def receive_forwarded(self, data: bytes, connection: Connection) -> None:
-        """Act on a message that a client sent to another process: a cancellation, or an answer to a question."""
+        """Act on a message that another process has received: a cancellation, or an answer to a question."""
         message = diagnose(data)
         if isinstance(message, dict) and "method" not in message:
             _deliver_answer(message, connection)
@@ -149,14 +143,14 @@ class DefaultHandler:
             call.stop(CancelReason.CLIENT)
 
     def _report_refusal(self, request: Request, error: ProtocolError) -> None:
-        """Report a request that reaches no method; the others are reported in front of their methods."""
+        """Report a request that reaches no method; the methods report all others."""
         name = request.head.method if request.head.method in request.era.methods else None
         for observer in self._observers:
             observer.request_begun(request, name)
             observer.request_answered(request, None, error)
 
     def _handle_notification(self, head: Head, data: bytes, exchange: IExchange) -> None:
-        """Act on a notification; whatever is wrong with one is nobody's business but ours."""
+        """Act on a notification; a wrong one is ignored, because it cannot be answered."""
         exchange.status = _ACCEPTED
         try:
             _, connection = self._eras.select(head, exchange)
@@ -174,7 +168,7 @@ class DefaultHandler:
             exchange.status = error.status or _ACCEPTED
 
     async def _handle_irregular(self, data: bytes, exchange: IExchange) -> bytes | None:
-        """Answer what is JSON but no plain request: a batch, a client's response, or a mistake."""
+        """Handle JSON that is not a plain request: a batch, a response of the client, or a mistake."""
         request_id: RequestId | None = None
         try:
             message = diagnose(data)
@@ -191,14 +185,14 @@ class DefaultHandler:
             problem = explain_shape(message)
             if "id" not in message and isinstance(problem, InvalidParams):
                 exchange.status = _ACCEPTED
-                return None  # a notification, however wrong, is not answered
+                return None  # a notification is not answered, even if it is wrong
             request_id = usable_id(message)
             raise problem
         except ProtocolError as error:
             return error_reply(error, request_id, self._eras.default_handshake, exchange)
 
     async def _handle_batch(self, data: bytes, exchange: IExchange) -> bytes | None:
-        """Answer each message of a batch on its own, where the connection's revision has batches."""
+        """Handle each message of a batch, if the revision of the connection has batches."""
         era = exchange.connection().era
         if era is None or not era.revision.batches:
             raise InvalidRequest("Invalid request: this protocol revision has no batches, send single messages")
@@ -211,7 +205,6 @@ class DefaultHandler:
         return b"[%b]" % b",".join(answered) if answered else None
 
     async def _handle_item(self, data: bytes, exchange: IExchange) -> bytes | None:
-        """Answer a message of a batch; another batch is none."""
         if data.startswith(b"["):
             error = InvalidRequest("Invalid request: a message must be a JSON object")
             return error_reply(error, None, self._eras.default_handshake, exchange)
@@ -220,7 +213,7 @@ class DefaultHandler:
 
 
 def _deliver_answer(message: dict[str, Any], connection: Connection) -> bool:
-    """Give an answer to the code that waits for it; answers False if nobody does, and it is dropped."""
+    """Give an answer to the code that waits for it, or return False if no code does."""
     request_id = usable_id(message)
     answered = None if request_id is None else connection.pending_answers.get(request_id)
     if answered is None or answered.done():
@@ -229,7 +222,7 @@ def _deliver_answer(message: dict[str, Any], connection: Connection) -> bool:
         answered.set_result(message["result"])
         return True
     error = message["error"]
-    said = error.get("message") if isinstance(error, dict) else None
-    reason = f": {said[:_SHOWN_OF_AN_ERROR]}" if isinstance(said, str) else ""
+    text = error.get("message") if isinstance(error, dict) else None
+    reason = f": {text[:_MAX_REASON_CHARACTERS]}" if isinstance(text, str) else ""
     answered.set_exception(Declined("refuse", f"The client refused to answer{reason}"))
     return True

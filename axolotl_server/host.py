@@ -1,4 +1,4 @@
-"""A server's life: start everything, serve, stop everything in reverse."""
+"""The host of a server: starts everything around a container, and stops it in reverse order."""
 
 import inspect
 import logging
@@ -41,13 +41,13 @@ _LISTED: dict[Listable, str] = {
     "prompts": "prompt_registry",
     "resources": "resource_registry",
 }
-"""The registry behind each list, as the roles call it."""
+"""The role that holds the registry of each list."""
 
 _log = logging.getLogger("axolotl")
 
 
 class ServerHost:
-    """Composes a server around a user's container; the container leaves the call path when it has started."""
+    """Builds and runs a server around a user's container, which is not used on the path of a call."""
 
     settings: ServerSettings
     weighed: LoadedSettings
@@ -83,13 +83,12 @@ class ServerHost:
         self._undo = ExitStack()
         self._closers: list[Callable[[], object]] = []
         self.ending = StopSignal()
-        """The wish that the server should end; whoever serves it obeys."""
+        """Whether the server should stop; the code that serves it watches this."""
 
     async def start(self) -> None:
-        """Start resources, resolve roles, compile every tool.
+        """Start resources, resolve roles and compile every feature.
 
-        Raises:
-            ConfigurationError: with all findings; then nothing stays started.
+        If something cannot be used, everything is stopped again and a ConfigurationError lists all findings.
         """
         try:
             await self._start_resources()
@@ -101,9 +100,9 @@ class ServerHost:
             raise
 
     async def stop(self) -> None:
-        """Close everything, in this order; what fails is logged, and keeps nothing else from being closed.
+        """Close everything, in this order. A step that fails is logged and does not keep the others from running.
 
-        All calls have been answered before, by what served them.
+        All calls have been answered before, by the code that served them.
         """
         steps: dict[str, Callable[[], object]] = {
             "tasks": self.end_tasks,
@@ -111,7 +110,7 @@ class ServerHost:
             "the audit log": self._close_audit,
             "telemetry": self._flush_telemetry,
             "stores": self._close_stores,
-            "what was made to serve it": self._close_made,
+            "objects made to serve it": self._close_made,
             "Redis": self._close_redis,
             "threads and processes": self._close_workers,
             "registries": self._undo.close,
@@ -121,17 +120,17 @@ class ServerHost:
             while steps:
                 what = next(iter(steps))
                 await _close(what, steps.pop(what))
-        except BaseException:  # told to hurry, as by a cancellation, which is no reason to leave the rest open
+        except BaseException:  # a cancellation, for example, which is not a reason to leave the rest open
             for what, step in steps.items():
                 await _close(what, step)
             raise
 
     def on_stop(self, close: Callable[[], object]) -> None:
-        """Have something closed when the server stops that was made for it, before what it stands on is closed."""
+        """Close an object when the server stops, before the objects that it depends on."""
         self._closers.append(close)
 
     async def end_tasks(self) -> None:
-        """Stop what runs as a task; clients that are still there are told."""
+        """Stop all tasks, and notify the clients that are still connected."""
         if self._is_composed:
             await self.ending.unless_hastened(self.assembly.tasks.close())
 
@@ -183,15 +182,15 @@ class ServerHost:
             await _finish(self._container.init_resources())
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            raise ConfigurationError(f"A resource of the container fails to start: {problem}") from error
+            raise ConfigurationError(f"A resource of the container failed to start: {problem}") from error
 
     async def _load_settings(self) -> ServerSettings:
-        said = await resolve_settings(self._container)
-        self.weighed = load_with_origins(flags=self._flags, file=self._file, container=said)
+        overrides = await resolve_settings(self._container)
+        self.weighed = load_with_origins(flags=self._flags, file=self._file, container=overrides)
         return self.weighed.settings if self._adapt is None else self._adapt(self.weighed.settings)
 
     def _compose(self) -> None:
-        # A model that lies about its fields' types would only warn when it is written: it shall fail instead.
+        # Pydantic only warns about a model whose values do not match its fields. Such a result must fail instead.
         warnings.filterwarnings("error", message="Pydantic serializer warnings")
         self._undo_registrations()
         assembly = self.assembly = ServerAssembly(self.settings, self.roles)
@@ -239,7 +238,7 @@ class ServerHost:
             await self.assembly.result_store.close()
 
     def _undo_registrations(self) -> None:
-        """Leave the registries, which may be the container's own, as they were found when the server stops."""
+        """When the server stops, restore the registries, which may belong to the container."""
         roles = self.roles
         added: list[tuple[Registry[Any], Sequence[Any]]] = [
             (roles.registry, roles.tools),
@@ -251,7 +250,7 @@ class ServerHost:
             self._undo.callback(registry.unregister_range, names)
 
     def _announce(self, subscriptions: Subscriptions) -> None:
-        """Tell clients of everything that changes in the registries."""
+        """Notify clients of all changes in the registries."""
         roles = self.roles
         for kind, registry in _LISTED.items():
             changed = partial(subscriptions.list_changed, kind)
@@ -259,7 +258,7 @@ class ServerHost:
         self._undo.callback(roles.resource_registry.on_update(subscriptions.updated))
 
     def _check_apps(self) -> None:
-        """Make sure that the page which a tool names is there."""
+        """Check that the page of each tool exists."""
         missing = [
             f"Tool {tool.name!r} names the page {link.resource_uri!r}, but there is no such resource"
             for tool in self.roles.tools
@@ -273,9 +272,9 @@ async def _close(what: str, step: Callable[[], object]) -> None:
     try:
         await _finish(step())
     except ConfigurationError:
-        return  # it could not be made, which the start has told
+        return  # it could not be made, as the error of the start says
     except Exception:
-        _log.exception("stopping: %s cannot be closed", what)
+        _log.exception("stopping: %s failed to close", what)
 
 
 async def _finish(outcome: Any) -> None:

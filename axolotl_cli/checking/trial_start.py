@@ -63,7 +63,7 @@ class TrialStart:
         """Take every step of a start, and then look for what could be better."""
         with self._noting("The target fails"):
             container = load_container(self._choice.target)
-            with self._noting("A resource of the container fails to start"):
+            with self._noting("A resource of the container failed to start"):
                 await _finish(container.init_resources())
             await self._examine(container)
             with self._noting("A resource of the container fails to stop"):

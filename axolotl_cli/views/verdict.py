@@ -71,7 +71,7 @@ def _find(host: ServerHost, kind: str, name: str) -> Binding[Any] | None:
         return host.catalogue.find(name)
     if kind == "prompt":
         return host.prompts.find(name)
-    return host.resources.find(name) or host.templates.named(name)
+    return host.resources.find(name) or host.templates.find_template(name)
 
 
 def _names(host: ServerHost, kind: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""Who may use what: settings, the ready policy, and the one place that applies it to lists and to calls."""
+"""Access control: rules, the guard in front of methods, decisions."""

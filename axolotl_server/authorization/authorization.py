@@ -23,7 +23,7 @@ from axolotl_core.layers import ToolCall
 from axolotl_core.policies.access import Decision, IAuthorizer, because_of
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.rules import DefaultAuthorizer
-from axolotl_server.features.completion import Completing
+from axolotl_server.features.completion import CompletionFeature
 from axolotl_server.lifecycle.time_limit import answer_within
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.policies import AuthorizationSettings
@@ -188,7 +188,7 @@ def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
 
 def subject_of(spec: FeatureSpec) -> FeatureSpec:
     """Tell whose permission a call needs: to complete something is to use it."""
-    return spec.feature.owner if isinstance(spec.feature, Completing) else spec
+    return spec.feature.owner if isinstance(spec.feature, CompletionFeature) else spec
 
 
 def _missing(call: ToolCall) -> ProtocolError:

@@ -174,7 +174,7 @@ class ResourceWatch:
         self._authorization = authorization
         self._resources = resources
 
-    async def hearable(self, principal: Principal, uris: Sequence[str]) -> tuple[str, ...]:
+    async def readable_uris(self, principal: Principal, uris: Sequence[str]) -> tuple[str, ...]:
         """Leave out the URIs behind which there is nothing that the principal may read.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A feature made ready to be called: its effective limits, its folded layers and what writes its results."""
+"""Features compiled for calls: effective limits, folded layers, encoder."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -27,8 +27,8 @@ _EncodeResult: TypeAlias = Callable[[Any, Request], bytes]
 
 
 def result_encoder(spec: ToolSpec) -> _EncodeResult:
-    """Compile what writes the outputs of a tool."""
-    return _structured_encoder(spec) if is_structured(spec.tool.output_model) else encode_anything
+    """Compile the function that encodes the outputs of a tool."""
+    return _structured_encoder(spec) if is_structured(spec.tool.output_model) else encode_output
 
 
 def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
@@ -55,8 +55,8 @@ def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
     return encode_structured
 
 
-def encode_anything(output: Any, request: Request) -> bytes:
-    """Write an output by what it is: text, nothing, content blocks, a whole result, or any JSON value."""
+def encode_output(output: Any, request: Request) -> bytes:
+    """Encode an output by its type: text, nothing, content blocks, a whole result, or any JSON value."""
     era = request.era
     if isinstance(output, str):
         return b'{"content":[{"type":"text","text":%b}]%b' % (_quoted(output), era.tail)
@@ -74,14 +74,14 @@ def encode_anything(output: Any, request: Request) -> bytes:
 
 
 def encode_error(message: str, meta: Mapping[str, Any] | None, request: Request) -> bytes:
-    """Write a failure for the model to read."""
+    """Encode a failure for the model to read."""
     request.is_error, era = True, request.era
     closing = era.tail if meta is None else era.tail_with_meta(meta)
     return b'{"content":[{"type":"text","text":%b}],"isError":true%b' % (_quoted(message), closing)
 
 
 def _encode_result(result: ToolResult, request: Request, always_wraps: bool = False) -> bytes:
-    """Write a result; where the schema of its tool was wrapped for a revision, every value is."""
+    """Encode a result; where the revision wraps the schema of its tool, every value is wrapped."""
     era = request.era
     blocks: list[ContentBlock] = [content_for(block, era.revision) for block in result.content]
     parts = [b'{"content":', encode(blocks)]
@@ -101,7 +101,7 @@ def _encode_result(result: ToolResult, request: Request, always_wraps: bool = Fa
 def _quoted(text: str) -> bytes:
     try:
         return encode(text)
-    except UnicodeEncodeError:  # lone surrogates, as file names of other encodings have them
+    except UnicodeEncodeError:  # lone surrogates, for example in file names of another encoding
         return encode(text.encode("utf-8", "replace").decode())
 
 
@@ -109,18 +109,18 @@ SpecT_co = TypeVar("SpecT_co", bound=FeatureSpec, covariant=True)
 SpecT = TypeVar("SpecT", bound=FeatureSpec)
 
 EncodeOutput: TypeAlias = Callable[[Any, Request], bytes]
-"""Writes an output as the result of a request; raises where the output breaks the feature's own promise."""
+"""Encodes an output as the result of a request, or raises if the output does not match the schema of its feature."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binding(Generic[SpecT_co]):
-    """All that a call of one feature needs, found by one lookup."""
+    """A feature compiled for calls, found by one lookup."""
 
     spec: SpecT_co
     invoke: Invoke
     encode: EncodeOutput
     layers: tuple[ILayer, ...]
-    """Those that concern the feature, the outermost first."""
+    """The layers that apply to the feature, the outermost first."""
     max_result_bytes: int
     completion: "Binding[FeatureSpec] | None" = None
     """Completes the arguments of a prompt, or the variables of a resource template."""
@@ -130,7 +130,7 @@ class Binding(Generic[SpecT_co]):
 
 ToolBinding: TypeAlias = Binding[ToolSpec]
 Runners: TypeAlias = Mapping[str, Callable[[FeatureSpec], Invoke]]
-"""What runs the code of a feature, by where it wants to run."""
+"""The functions that run the code of a feature, by the kind of execution."""
 
 _NO_OVERRIDES = ToolOverrides()
 _NO_SET_OVERRIDES = ToolsetOverrides()
@@ -160,19 +160,15 @@ class Binder:
         self._settings = settings
         self._runners = runners
         self._toolsets = toolsets
-        """The names of the tool sets by the identities of what is in them."""
+        """The names of the tool sets, by the identity of each feature in them."""
 
     def bind_tool(self, tool: AnyTool) -> ToolBinding:
-        """Compile a tool.
-
-        Raises:
-            ConfigurationError: if its schemas or limits cannot be used.
-        """
+        """Compile a tool, or raise ConfigurationError if its schemas or limits cannot be used."""
         try:
-            said = self._settings.tools.overrides_for(tool.name)
-            coerce = _first(said.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments)
+            overrides = self._settings.tools.overrides_for(tool.name)
+            coerce = _first(overrides.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments)
             toolset = self._toolsets.get(id(tool))
-            spec = ToolSpec.of(tool, self._limits_of(tool, coerce, said, toolset), toolset)
+            spec = ToolSpec.of(tool, self._limits_of(tool, coerce, overrides, toolset), toolset)
             return self._compile(spec, result_encoder(spec))
         except ConfigurationError:
             raise
@@ -180,11 +176,7 @@ class Binder:
             raise ConfigurationError(f"Tool {tool.name!r} cannot be compiled: {error}") from error
 
     def bind(self, feature: IFeature, kind: Kind, name: str, encode: EncodeOutput) -> Binding[FeatureSpec]:
-        """Compile anything else; what it is given arrives as text and is converted.
-
-        Raises:
-            ConfigurationError: if it cannot be used.
-        """
+        """Compile another feature, whose arguments arrive as text, or raise ConfigurationError if it cannot be used."""
         try:
             toolset = self._toolsets.get(id(feature))
             limits = self._limits_of(feature, True, _NO_OVERRIDES, toolset)
@@ -194,26 +186,26 @@ class Binder:
         except Exception as error:
             raise ConfigurationError(f"{kind.title()} {name!r} cannot be compiled: {error}") from error
 
-    def _limits_of(self, feature: IFeature, coerce: bool, said: ToolOverrides, toolset: str | None) -> Limits:
-        """Weigh what the operator says of it and of its set, what it says itself, and the defaults."""
+    def _limits_of(self, feature: IFeature, coerce: bool, overrides: ToolOverrides, toolset: str | None) -> Limits:
+        """Give the first value that is set: by the operator for the feature or its set, by the feature, by default."""
         of_set = self._settings.toolsets.get(toolset or "", _NO_SET_OVERRIDES)
         default = self._settings.limits
-        ceiling = _first(said.max_timeout_seconds, of_set.max_timeout_seconds, feature.max_timeout_seconds)
+        ceiling = _first(overrides.max_timeout_seconds, of_set.max_timeout_seconds, feature.max_timeout_seconds)
         return Limits(
             timeout_seconds=_first(
-                said.timeout_seconds, of_set.timeout_seconds, feature.timeout_seconds, default.timeout_seconds
+                overrides.timeout_seconds, of_set.timeout_seconds, feature.timeout_seconds, default.timeout_seconds
             ),
             max_timeout_seconds=None if ceiling is None else min(ceiling, default.max_timeout_seconds),
-            max_concurrency=_first(said.max_concurrency, feature.max_concurrency),
-            queue_limit=_first(said.queue_limit, feature.queue_limit, default.queue_limit),
+            max_concurrency=_first(overrides.max_concurrency, feature.max_concurrency),
+            queue_limit=_first(overrides.queue_limit, feature.queue_limit, default.queue_limit),
             queue_timeout_seconds=_first(
-                said.queue_timeout_seconds, feature.queue_timeout_seconds, default.queue_timeout_seconds
+                overrides.queue_timeout_seconds, feature.queue_timeout_seconds, default.queue_timeout_seconds
             ),
-            pool=_first(said.pool, of_set.pool, feature.pool),
+            pool=_first(overrides.pool, of_set.pool, feature.pool),
             max_result_bytes=_first(
-                said.max_result_bytes, of_set.max_result_bytes, feature.max_result_bytes, default.max_result_bytes
+                overrides.max_result_bytes, of_set.max_result_bytes, feature.max_result_bytes, default.max_result_bytes
             ),
-            execution=_first(said.execution, feature.execution),
+            execution=_first(overrides.execution, feature.execution),
             coerce_arguments=coerce,
         )
 
@@ -222,7 +214,7 @@ class Binder:
         limit = spec.limits.max_result_bytes or sys.maxsize
         encoded, outer = fold(self._outer, spec, _encoding(invoke, encode, limit))
         if outer:
-            return Binding(spec, encoded, _as_it_is, (*outer, *inner), sys.maxsize)
+            return Binding(spec, encoded, _already_encoded, (*outer, *inner), sys.maxsize)
         return Binding(spec, invoke, encode, inner, limit)
 
 
@@ -240,7 +232,7 @@ def _encoding(invoke: Invoke, encode: EncodeOutput, max_bytes: int) -> Invoke:
     return encoded
 
 
-def _as_it_is(output: Any, request: Request) -> bytes:
+def _already_encoded(output: Any, request: Request) -> bytes:
     result: bytes = output
     return result
 

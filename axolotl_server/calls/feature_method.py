@@ -1,4 +1,4 @@
-"""Failures that no result can tell, as those of prompts and resources: an error of the protocol does."""
+"""Methods that run a feature, and the table of running calls."""
 
 import asyncio
 import logging
@@ -36,32 +36,32 @@ from axolotl_server.questions.asking import withdraw
 _log = logging.getLogger("axolotl")
 
 _RETRY_AFTER_SECONDS = 1.0
-_MOST_NAMED = 100
-"""How many calls are named in the log when all are stopped."""
-_SHOWN_OF_AN_ID = 64
+_MAX_NAMED_CALLS = 100
+"""How many calls the log names when all are stopped."""
+_MAX_ID_CHARACTERS = 64
 
 
 class InFlight(dict[ToolCall, None]):
     """The table of running calls.
 
-    A call is known by itself: ids of unrelated HTTP clients collide, so only a connection's own table is asked by id.
-    It is a dict, so that a short call costs an entry and nothing else. A timer that runs only while something does
-    has those calls watched for their caller's disconnection that it meets twice.
+    IDs of unrelated HTTP clients collide, so a call is found by its ID only in the table of its connection. This table
+    is a dict, so that a short call costs one entry. A timer runs while there are calls; a call that it sees twice is
+    watched for the disconnection of its client.
     """
 
     def __init__(self, limit: int, watch_after_seconds: float, grace_seconds: float = 0.02) -> None:
         super().__init__()
         self.limit = limit
-        """How many calls may run; what goes on for nobody takes places away."""
+        """How many calls may run; zombies count too."""
         self.refused = 0
-        """How many calls were not taken since the start."""
+        """How many calls were refused since startup."""
         self.grace_seconds = grace_seconds
-        """How long a call that was stopped may take to end before its caller is answered without it."""
+        """How long a stopped call may take to end before its caller is answered without it."""
         self.zombies = Zombies(self._count)
         self.scope_closer = ScopeCloser()
         self.ticking = False
         self.has_watchers = False
-        """Whether someone waits for calls to end, or watches some."""
+        """Whether calls are watched or drained, or there are zombies."""
         self._capacity = limit
         self._watch_after_seconds = watch_after_seconds
         self._seen_once: list[ToolCall] = []
@@ -69,13 +69,13 @@ class InFlight(dict[ToolCall, None]):
         self._drained: asyncio.Event | None = None
 
     def refusal(self) -> Overloaded:
-        """Say why no further call is taken, and count it."""
+        """Count a refused call, and give its error."""
         self.refused += 1
         message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
-        """Follow up on a call that was taken out; needed if it had a connection or somebody is attentive."""
+        """Follow up on a call that was removed; needed if it has a connection, or if `has_watchers`."""
         self._watched.discard(call)
         if call.lingers is None:
             self.zombies.remove(call)
@@ -84,7 +84,7 @@ class InFlight(dict[ToolCall, None]):
         self._forget(call, connection)
 
     def abandon(self, call: ToolCall, connection: Connection | None) -> None:
-        """Take out a call whose code goes on for nobody."""
+        """Remove a call whose caller is answered although its code is still running."""
         del self[call]
         self._watched.discard(call)
         self.zombies.add(call)
@@ -98,17 +98,17 @@ class InFlight(dict[ToolCall, None]):
             self._drained.set()
 
     def tick_later(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Start the timer; to be called when a call enters and it is not running."""
+        """Start the timer; called when a call is added and the timer is not running."""
         self.ticking = True
         loop.call_later(self._watch_after_seconds, self._tick, loop)
 
     def refuse(self) -> None:
-        """Take no further call."""
+        """Refuse further calls."""
         self._capacity = 0
         self._count()
 
     async def drain(self, seconds: float) -> bool:
-        """Take no further call and wait until nothing runs; answers False if something still does in the end."""
+        """Refuse further calls and wait until none is running, or return False when the time is up."""
         self.refuse()
         if not self:
             return True
@@ -123,11 +123,11 @@ class InFlight(dict[ToolCall, None]):
     def stop_all(self, reason: CancelReason) -> None:
         """Stop every running call, and name them in the log."""
         calls = tuple(self)
-        for call in calls[:_MOST_NAMED]:
-            shown = repr(call.request_id)[:_SHOWN_OF_AN_ID]
+        for call in calls[:_MAX_NAMED_CALLS]:
+            shown = repr(call.request_id)[:_MAX_ID_CHARACTERS]
             _log.warning("%s %s, request %s, is stopped: %s", call.spec.kind, call.spec.name, shown, reason)
-        if len(calls) > _MOST_NAMED:
-            _log.warning("%d more calls are stopped: %s", len(calls) - _MOST_NAMED, reason)
+        if len(calls) > _MAX_NAMED_CALLS:
+            _log.warning("%d more calls are stopped: %s", len(calls) - _MAX_NAMED_CALLS, reason)
         for call in calls:
             call.stop(reason)
 
@@ -165,11 +165,11 @@ class RequestTarget(msgspec.Struct, gc=False):
 
 
 _CALLER_LEFT: Final = (CancelReason.CLIENT, CancelReason.DISCONNECT)
-"""Why a caller hears nothing more, not even an answer."""
+"""The reasons for which a caller expects no answer."""
 
 
 class FeatureMethod(ABC):
-    """A method of the protocol that runs a tool, a prompt or a resource."""
+    """A method of the protocol that runs a feature."""
 
     def __init__(self, inflight: InFlight) -> None:
         self._inflight = inflight
@@ -179,37 +179,29 @@ class FeatureMethod(ABC):
     def locate(self, request: Request) -> RequestTarget:
         """Find the feature that a request names, or raise InvalidParams if it names none.
 
-        It looks at nothing else in the request, because the principal may not be allowed to know the feature.
+        Nothing else in the request is looked at, because the principal may not be allowed to know the feature.
         """
 
     async def not_found(self, request: Request) -> ProtocolError:
-        """Make the error for a feature that does not exist; it tells the principal no name that it may not know."""
+        """Make the error for a feature that does not exist; it suggests only names that the principal may know."""
         return MethodNotFound(f"Method not found: {request.head.method}")
 
     async def checked(self, target: RequestTarget, request: Request) -> Binding[Any]:
-        """Give the binding of a target, or raise the ProtocolError that the request ends with before anything runs."""
+        """Give the binding of a target, or raise the ProtocolError that ends the request before anything runs."""
         if target.binding is None:
             raise await self.not_found(request)
         return target.binding
 
     @abstractmethod
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
-        """Answer a call that failed in a way the caller may read about.
-
-        Raises:
-            ProtocolError: where the failure is an error of the protocol.
-        """
+        """Make the result of a call that failed with an error for the caller, or raise it as a ProtocolError."""
 
     def reply_to_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
-        """Answer a call whose code raised an error of the protocol itself.
-
-        Raises:
-            ProtocolError: that error, where there is no better way to tell it.
-        """
+        """Make the result of a call whose code raised a ProtocolError, or raise it."""
         raise error
 
     async def call(self, request: Request) -> bytes | None:
-        """Run it; the answer is None if the caller no longer wants one."""
+        """Run the feature that a request names; the result is None if the caller expects no answer."""
         target = request.target or self.locate(request)
         binding = target.binding
         if binding is None or target.needs_check:
@@ -242,7 +234,7 @@ class FeatureMethod(ABC):
             if call.token is None or call.token.reason is None:
                 if request.rounds is not None and request.rounds.pending:
                     request.is_error = False
-                    return request.era.input_required(request, call)  # whatever the code made of it
+                    return request.era.input_required(request, call)  # even if the code handled the question itself
                 result = binding.encode(output, request)
                 if len(result) > binding.max_result_bytes:
                     raise ResultTooLarge(len(result), binding.max_result_bytes)
@@ -259,7 +251,7 @@ class FeatureMethod(ABC):
                 inflight.leave(call, connection)
 
     def _clean_up(self, call: ToolCall, request: Request) -> None:
-        """Say what was held back, take back what was asked in vain, and close the scope of the call."""
+        """Send held-back progress, withdraw unanswered questions, and close the scope of the call."""
         if request.held_progress is not None:
             request.send_held_progress()
         for number, answered in (request.questions or {}).items():
@@ -268,20 +260,25 @@ class FeatureMethod(ABC):
             self._inflight.scope_closer.close(call)
 
     def stopped(self, call: ToolCall) -> None:
-        """Give the code of a stopped call a moment to end; then its caller is answered without it."""
+        """Give the code of a stopped call a moment to end; then answer its caller without it."""
         request = _request_of(call)
         if call.cancel_reason in _CALLER_LEFT:
             request.finished = True
         request.exchange.loop.call_later(self._grace_seconds, self._abandon, call, request)
 
     def _abandon(self, call: ToolCall, request: Request) -> None:
-        """Answer for code that does not end, and let it go on for nobody."""
         inflight = self._inflight
         if call not in inflight:
             return
         inflight.abandon(call, request.connection)
-        words = (call.spec.kind, call.spec.name, call.cancel_reason)
-        _log.warning("%s %s was stopped and goes on: %s", *words, extra={"axolotl_call": call})
+        reason = call.cancel_reason
+        _log.warning(
+            "%s %s was stopped (%s), but its code is still running",
+            call.spec.kind,
+            call.spec.name,
+            reason,
+            extra={"axolotl_call": call},
+        )
         call.abandon()
         if call.scope is not None:
             inflight.scope_closer.close(call)
@@ -315,14 +312,13 @@ class FeatureMethod(ABC):
         return self.reply_to_failure(error if isinstance(error, ToolError) else hide(error, call), request)
 
     def _reply_to_stopped(self, call: ToolCall, task: asyncio.Task[object], request: Request) -> bytes | None:
-        """Answer a call that we cancelled, whether its code took notice or not."""
         task.uncancel()
         return None if call.abandoned else self._reply_to_stop(call, request)
 
     def _reply_to_stop(self, call: ToolCall, request: Request) -> bytes | None:
         if call.cancel_reason in _CALLER_LEFT:
             if request.exchange.headers is not None and not request.era.revision.stateless:
-                raise RequestCancelled  # over HTTP a client waits for a response, and comes back for one for ever
+                raise RequestCancelled  # over HTTP, a client that gets no response asks again and again
             return None
         return self.reply_to_failure(describe_stop(call), request)
 
@@ -334,10 +330,9 @@ def _request_of(call: ToolCall) -> Request:
 
 
 class ErrorFeatureMethod(FeatureMethod):
-    """Answers failures with JSON-RPC errors."""
+    """A method that answers failures with JSON-RPC errors, because its results have no form for them."""
 
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
-        """Raise what the caller may read."""
         if isinstance(error, InvalidArguments):
             raise InvalidParams(error.message) from None
         raise InternalError(error.message, data=error.meta) from None

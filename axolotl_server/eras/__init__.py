@@ -1,1 +1,1 @@
-"""The generations of the protocol, behind one interface."""
+"""The revisions of the protocol, as eras with a handshake or stateless."""

@@ -1,4 +1,4 @@
-"""Which generation a message belongs to, decided for each message."""
+"""One revision of the protocol per era, and the choice of the era for each message."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -24,50 +24,42 @@ if TYPE_CHECKING:
     from axolotl_server.questions.asking import IAsking
 
 Method: TypeAlias = Callable[["Request"], Awaitable[bytes | None]]
-"""Answers a request with the bytes of its result, or with None if there is nothing to answer."""
+"""Answers a request with the bytes of its result, or None if there is none."""
 Methods: TypeAlias = Mapping[str, Method]
 
 
 class IEra(ABC):
-    """One revision of the protocol: which methods it has, what it admits, how it frames."""
+    """One revision of the protocol: its methods, the requests that it admits, the form of its results."""
 
     revision: Revision
     methods: Methods
     settings: ProtocolSettings
     asking: "IAsking"
     tail: bytes
-    """What closes an ordinary result: the end of the object and what every result of the revision carries."""
+    """The end of an ordinary result: the members that every result of the revision has, and the closing brace."""
     list_tail: bytes
-    """What closes a list that a client may keep."""
+    """The end of a list that a client may cache."""
     cancel_on_disconnect: ClassVar[bool]
 
     @abstractmethod
     def admit(self, request: "Request") -> None:
-        """Check a request before its method is looked up.
-
-        Raises:
-            ProtocolError: if the revision does not let it pass.
-        """
+        """Check a request before its method is looked up, or raise a ProtocolError."""
 
     @abstractmethod
     def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        """Close a result that has a `_meta` of its own."""
+        """Give the end of a result that has a `_meta` of its own."""
 
     @abstractmethod
     def cacheable_tail(self, hint: CacheHint) -> bytes:
-        """Close a result that a client may keep for a while."""
+        """Give the end of a result that a client may cache."""
 
     @abstractmethod
     def open_rounds(self, request: "Request", call: "ToolCall") -> None:
-        """Look at what a request brings from an earlier round of it.
-
-        Raises:
-            InvalidParams: if it was not given for this very request.
-        """
+        """Read the state that a request brings from an earlier round, or raise InvalidParams if it is not valid."""
 
     @abstractmethod
     def input_required(self, request: "Request", call: "ToolCall") -> bytes:
-        """Answer with the questions that the code of a feature asked."""
+        """Make a result of the questions that the code of a feature asked."""
 
     @abstractmethod
     def code_of(self, error: ProtocolError) -> int:
@@ -79,29 +71,25 @@ class IEra(ABC):
 
 
 HANDSHAKE_VERSIONS: Final = frozenset({b"", *(revision.name.encode() for revision in HANDSHAKE_REVISIONS)})
-"""Values of the version header that do not ask for a stateless revision; its absence is one."""
+"""The values of the version header that do not select a stateless revision; a missing header counts as empty."""
 
 
 class Eras:
-    """All generations that a server speaks."""
+    """The eras of a server."""
 
     def __init__(self, eras: Sequence[IEra]) -> None:
         self._by_name: Mapping[str, IEra] = {era.revision.name: era for era in eras}
         self.default_handshake = self._by_name[LATEST_HANDSHAKE_REVISION.name]
-        """Stands in for a connection's era before its handshake."""
+        """Used for a connection before its handshake."""
         self.stateless = self._by_name[LATEST_STATELESS_REVISION.name]
 
     def negotiate(self, requested: str) -> IEra:
-        """Answer a handshake: with the revision asked for, or with the latest that a handshake can reach."""
+        """Choose the revision that a handshake asks for, or the latest revision with a handshake."""
         era = self._by_name.get(requested, self.default_handshake)
         return self.default_handshake if era.revision.stateless else era
 
     def select(self, head: Head, exchange: IExchange) -> tuple[IEra, Connection | None]:
-        """Find the era and, where there is one, the connection of a message.
-
-        Raises:
-            ProtocolError: if it belongs to a session that is not there.
-        """
+        """Find the era and the connection, if any, of a message, or raise a ProtocolError if its session is gone."""
         meta = head.params.meta
         headers = exchange.headers
         if meta is not UNSET and meta.version is not UNSET:

@@ -1,4 +1,4 @@
-"""The revisions with a handshake: state belongs to the connection."""
+"""The era of the revisions with a handshake, whose state belongs to the connection."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ _ANY_TIME = frozenset({"initialize", "ping"})
 
 
 class HandshakeEra(IEra):
-    """One handshake revision."""
+    """A revision with a handshake."""
 
     cancel_on_disconnect = False
     tail = b"}"
@@ -40,7 +40,7 @@ class HandshakeEra(IEra):
         self.asking = asking
 
     def admit(self, request: Request) -> None:
-        """Demand the handshake, and its confirmation before anything is used."""
+        """Refuse requests before the handshake, and before its confirmation if the settings require one."""
         connection, method = request.connection, request.head.method
         if connection is not None and connection.initialized:
             return
@@ -55,28 +55,26 @@ class HandshakeEra(IEra):
             raise InvalidParams(f"{method} before the connection is ready: send notifications/initialized first")
 
     def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        """Close a result with the tool's own `_meta`."""
         return b',"_meta":%b}' % encode(meta)
 
     def cacheable_tail(self, hint: CacheHint) -> bytes:
-        """Say nothing: these revisions have no words for it."""
         return self.tail
 
     def open_rounds(self, request: Request, call: ToolCall) -> None:
-        """Ignore it: these revisions know no rounds."""
+        """Do nothing: these revisions have no rounds."""
 
     def input_required(self, request: Request, call: ToolCall) -> bytes:
-        """Never happens: here a question is a request of its own, and the code that asked waits."""
+        """Never called: in these revisions a question is a request of its own, and the code waits for the answer."""
         raise NotImplementedError
 
     def code_of(self, error: ProtocolError) -> int:
-        """Unknown tools are unknown methods here, unless the settings say otherwise."""
+        # An unknown tool is an unknown method here, unless the settings choose the other code.
         if isinstance(error, ToolNotFound) and self.settings.unknown_tool == "invalid_params":
             return codes.INVALID_PARAMS
         if isinstance(error, MissingCapability):
-            return codes.INVALID_REQUEST  # the code of its own came with the stateless revision
+            return codes.INVALID_REQUEST  # its own code is new in the stateless revision
         return error.code
 
     def status_of(self, error: ProtocolError) -> int:
-        """Only a message that is none has a status of its own: 404 means that the session is gone."""
+        """Give 400 to messages that are not valid; 404 would mean that the session is gone."""
         return 400 if isinstance(error, ParseError | InvalidRequest | InvalidEnvelope) else 200

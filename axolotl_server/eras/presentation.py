@@ -1,4 +1,4 @@
-"""Tools, prompts and resources as their lists show them to a peer of some revision."""
+"""The form that content, tools, prompts and resources have in each revision."""
 
 from typing import Any
 
@@ -29,13 +29,9 @@ from axolotl_core.tools.tool import ToolAnnotations
 
 
 def content_for(block: ContentBlock, revision: Revision) -> ContentBlock:
-    """Give the form of a content block that a peer of this revision understands.
-
-    Raises:
-        TypeError: if a tool gave something else for a block.
-    """
+    """Give a content block in the form of a revision, or raise TypeError if it is not a content block."""
     if not isinstance(block, BLOCKS):
-        raise TypeError(f"{type(block).__name__} is no content block")
+        raise TypeError(f"{type(block).__name__} is not a content block")
     if revision.icons:
         return block
     if isinstance(block, AudioContent) and not revision.audio:
@@ -58,12 +54,12 @@ def _without_meta(block: ContentBlock, revision: Revision) -> ContentBlock:
 
 
 def contents_for(contents: TextResource | BlobResource, revision: Revision) -> TextResource | BlobResource:
-    """Give the form of a resource's contents that a peer of this revision understands."""
+    """Give the contents of a resource in the form of a revision."""
     return contents if revision.titles else msgspec.structs.replace(contents, meta=None)
 
 
 def annotations_for(annotations: Annotations | None, revision: Revision) -> Annotations | None:
-    """Give the annotations that a peer of this revision understands."""
+    """Give annotations in the form of a revision."""
     if annotations is None or revision.titles:
         return annotations
     return msgspec.structs.replace(annotations, last_modified=None)
@@ -85,7 +81,7 @@ def tool_definition(spec: ToolSpec, revision: Revision) -> dict[str, Any]:
 
 
 def prompt_definition(prompt: AnyPrompt, revision: Revision) -> dict[str, Any]:
-    """Describe a prompt and the arguments it takes."""
+    """Describe a prompt and its arguments."""
     definition: dict[str, Any] = {"name": prompt.name}
     if prompt.description:
         definition["description"] = prompt.description
@@ -97,7 +93,7 @@ def prompt_definition(prompt: AnyPrompt, revision: Revision) -> dict[str, Any]:
 
 
 def resource_definition(resource: AnyResource, revision: Revision) -> dict[str, Any]:
-    """Describe a resource, or a template of resources."""
+    """Describe a resource or a resource template."""
     definition: dict[str, Any] = {"name": resource.name}
     if isinstance(resource, IResource):
         definition["uri"] = resource.uri
@@ -119,7 +115,7 @@ def resource_definition(resource: AnyResource, revision: Revision) -> dict[str, 
 def _decorated(
     definition: dict[str, Any], feature: IFeature, revision: Revision, extra: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Add what every kind of definition may have."""
+    """Add the members that every kind of definition may have."""
     if revision.titles and feature.title is not None:
         definition["title"] = feature.title
     if revision.icons and feature.icons:

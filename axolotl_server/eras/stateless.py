@@ -1,4 +1,4 @@
-"""The stateless revision: every request says what it needs to be understood."""
+"""The era of the stateless revision, whose requests carry everything that is needed to handle them."""
 
 import base64
 import binascii
@@ -59,11 +59,7 @@ class _NamedMessage(msgspec.Struct):
 
 
 def check_mirrored(headers: Mapping[bytes, bytes], head: Head, version: str, data: bytes) -> None:
-    """Compare the routing headers with the body.
-
-    Raises:
-        HeaderMismatch: if one is missing or differs.
-    """
+    """Compare the routing headers with the body, or raise HeaderMismatch if one is missing or differs."""
     _compare(headers, b"mcp-protocol-version", version)
     _compare(headers, b"mcp-method", head.method)
     if head.method == "tools/call":
@@ -74,12 +70,7 @@ def check_mirrored(headers: Mapping[bytes, bytes], head: Head, version: str, dat
 
 
 def check_parameters(headers: Mapping[bytes, bytes], parameters: tuple[HeaderParameter, ...], raw: bytes) -> None:
-    """Compare the headers of a tool's annotated arguments with the arguments.
-
-    Raises:
-        HeaderMismatch: if one is missing, differs, or stands there without its argument.
-        InvalidParams: if the arguments hold a number that no float can.
-    """
+    """Compare the headers that repeat arguments with the arguments, or raise HeaderMismatch if they differ."""
     try:
         arguments = msgspec.json.decode(raw)
     except msgspec.DecodeError:
@@ -154,7 +145,7 @@ _BAD_REQUESTS: Final = (
 
 
 class StatelessEra(IEra):
-    """One stateless revision."""
+    """A stateless revision."""
 
     cancel_on_disconnect = True
 
@@ -182,7 +173,7 @@ class StatelessEra(IEra):
         self._questions_tail = b',"resultType":"input_required","_meta":%b}' % server_info
 
     def admit(self, request: Request) -> None:
-        """Climb the ladder of checks in the protocol's order: envelope, headers, version."""
+        """Make the checks in the order of the protocol: envelope, headers, version."""
         meta = request.head.params.meta
         if meta is UNSET or meta.version is UNSET or meta.capabilities is UNSET:
             raise InvalidEnvelope(
@@ -204,23 +195,19 @@ class StatelessEra(IEra):
             raise InvalidParams(f"Invalid params: {LOG_LEVEL_KEY} must be one of {', '.join(LEVELS)}")
 
     def tail_with_meta(self, meta: Mapping[str, Any]) -> bytes:
-        """Close a result with the tool's own `_meta` beside the server's."""
         return b',"resultType":"complete","_meta":%b}' % encode({**meta, _SERVER_INFO_KEY: self._identity})
 
     def cacheable_tail(self, hint: CacheHint) -> bytes:
-        """Say how long the result may be kept, and by whom."""
         return b',"ttlMs":%d,"cacheScope":"%b"%b' % (round(hint.ttl_seconds * 1000), hint.scope.encode(), self.tail)
 
     def open_rounds(self, request: Request, call: ToolCall) -> None:
-        """Unseal the state, whether the code will ask for it or not."""
         self.asking.open(request, call)
 
     def input_required(self, request: Request, call: ToolCall) -> bytes:
-        """Ask by means of the result."""
         return self.asking.result(request, call) + self._questions_tail
 
     def code_of(self, error: ProtocolError) -> int:
-        """What is not there is a wrong parameter here: an unknown method would mean HTTP 404."""
+        # An unknown feature is a wrong parameter here: an unknown method would mean HTTP 404.
         if isinstance(error, ToolNotFound) and self.settings.unknown_tool != "method_not_found":
             return codes.INVALID_PARAMS
         if isinstance(error, ResourceNotFound):
@@ -228,7 +215,7 @@ class StatelessEra(IEra):
         return error.code
 
     def status_of(self, error: ProtocolError) -> int:
-        """Wrong requests are 400, unknown methods 404; what goes wrong inside a method is told by the body alone."""
+        """Give 400 to wrong requests and 404 to unknown methods; other errors are visible in the body only."""
         if isinstance(error, _BAD_REQUESTS):
             return 400
         return 404 if isinstance(error, MethodNotFound) else 200

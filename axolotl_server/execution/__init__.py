@@ -1,1 +1,1 @@
-"""Where the code of a tool runs."""
+"""Threads and processes that run tools."""

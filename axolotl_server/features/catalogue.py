@@ -1,4 +1,4 @@
-"""What all catalogues do: follow a registry, compile what appears in it, and list it."""
+"""The catalogue of one kind of feature: follows a registry, compiles its features, lists them in pages."""
 
 import itertools
 from abc import ABC, abstractmethod
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 ViewT = TypeVar("ViewT")
 ValueT = TypeVar("ValueT")
 
-_MOST_PROFILES: Final = 1000
-_MOST_VIEWS: Final = 32
+_MAX_PROFILES: Final = 1000
+_MAX_VIEWS: Final = 32
 
 
-class _Kept(Generic[ValueT]):
-    """So many values, those that were used last."""
+class _RecentValues(Generic[ValueT]):
+    """A bounded cache that drops the least recently used value."""
 
     def __init__(self, maximum: int) -> None:
         self._maximum = maximum
@@ -52,27 +52,23 @@ class _Kept(Generic[ValueT]):
 
 
 class Views(Generic[ViewT]):
-    """The parts of one list that principals see; those who see the same share what was made for it.
+    """The parts of a list that principals see; principals that see the same part share it.
 
-    Principals that the policy treats alike are decided on once; where an authorizer decides that nobody can see into,
-    it is asked each time.
+    With the rules of the settings, principals that the rules treat alike are decided on once. An authorizer of the user
+    is asked each time.
     """
 
     def __init__(self, specs: Sequence[FeatureSpec]) -> None:
         self._specs = specs
-        self._demanded: frozenset[str] = frozenset().union(*(spec.feature.scopes for spec in specs))
-        self._by_profile: _Kept[bytes] = _Kept(_MOST_PROFILES)
-        self._views: _Kept[ViewT] = _Kept(_MOST_VIEWS)
+        self._used_scopes: frozenset[str] = frozenset().union(*(spec.feature.scopes for spec in specs))
+        self._by_profile: _RecentValues[bytes] = _RecentValues(_MAX_PROFILES)
+        self._views: _RecentValues[ViewT] = _RecentValues(_MAX_VIEWS)
 
     async def mask(self, principal: Principal, authorization: "Authorization") -> bytes:
-        """Tell for each feature whether the principal sees it: a byte each, 1 or 0.
-
-        Raises:
-            InternalError: if nobody could decide.
-        """
+        """Give one byte per feature, 1 if the principal may use it, or raise InternalError if the authorizer failed."""
         if authorization.policy is None:
             return bytes(await authorization.allowed(principal, self._specs))
-        profile = authorization.policy.profile(principal), principal.scopes & self._demanded
+        profile = authorization.policy.profile(principal), principal.scopes & self._used_scopes
         mask = self._by_profile.get(profile)
         if mask is None:
             mask = bytes(await authorization.allowed(principal, self._specs))
@@ -80,7 +76,7 @@ class Views(Generic[ViewT]):
         return mask
 
     def view(self, mask: bytes, make: Callable[[], ViewT]) -> ViewT:
-        """Give what was made for a part of the list, made once while it is in use."""
+        """Give the view for a mask; it is made once and kept while it is in use."""
         view = self._views.get(mask)
         if view is None:
             view = make()
@@ -94,25 +90,25 @@ SpecT = TypeVar("SpecT", bound=FeatureSpec)
 
 @dataclass(frozen=True, slots=True)
 class _Listing(Generic[SpecT]):
-    """Bindings at one moment in their order, with the pages made of them so far."""
+    """Bindings at one moment, in their order, with the pages that were made of them."""
 
     bindings: Sequence[Binding[SpecT]]
     ordinals: Sequence[int]
     pages: dict[tuple[str, int], bytes] = field(default_factory=dict)
 
-    def part(self, mask: bytes) -> "_Listing[SpecT]":
-        """Leave out what is not marked; the places of the others stay, so that cursors lead on."""
+    def select(self, mask: bytes) -> "_Listing[SpecT]":
+        """Leave out the bindings that are not marked; the ordinals of the others stay, so that cursors remain valid."""
         compress = itertools.compress
         return _Listing([*compress(self.bindings, mask)], [*compress(self.ordinals, mask)])
 
 
 class Catalogue(ABC, Generic[ItemT, SpecT]):
-    """Follows a registry; a feature is compiled when it appears and keeps its counters until it goes."""
+    """The features that a server offers from one registry; each is compiled when it is registered."""
 
     field: ClassVar[str]
-    """What the list is called in a result."""
-    listed_by: ClassVar[str]
-    """What its method is called, without `/list`."""
+    """The member of a result that holds the list."""
+    method_prefix: ClassVar[str]
+    """The name of the method without `/list`."""
 
     def __init__(
         self,
@@ -122,42 +118,38 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         authorization: "Authorization | None" = None,
     ) -> None:
         self.authorization = authorization
-        """Decides who sees what; None where everybody sees everything."""
+        """Decides who sees what; None if everyone sees everything."""
         self._registry = registry
         self._binder = binder
         self._settings = settings
         self._page_size = settings.protocol.page_size
-        self._personal = CacheHint(settings.caching.list_ttl_seconds, "private")
+        self._private_hint = CacheHint(settings.caching.list_ttl_seconds, "private")
         self._next_ordinal = itertools.count(1)
         self._known: dict[int, tuple[int, Binding[SpecT]]] = {}
         self._shown: tuple[_Listing[SpecT], Views[_Listing[SpecT]]]
-        """Everything there is, and what of it was shown to whom; replaced together."""
+        """All bindings, and the views of them; both are replaced together."""
         self.refresh()
         self.close: Callable[[], None] = registry.on_change(self.refresh)
         """Stop following the registry."""
 
     @abstractmethod
     def items(self) -> Iterable[ItemT]:
-        """Choose from the registry what is served."""
+        """Give the features of the registry that are served."""
 
     @abstractmethod
     def compile(self, item: ItemT) -> Binding[SpecT]:
-        """Make a feature ready to be called.
-
-        Raises:
-            ConfigurationError: if it cannot be used.
-        """
+        """Compile a feature, or raise ConfigurationError if it cannot be used."""
 
     @abstractmethod
     def describe(self, binding: Binding[SpecT], revision: Revision) -> dict[str, Any]:
-        """Describe a feature as the list shows it to a peer of this revision."""
+        """Describe a feature as the list shows it in a revision."""
 
     @abstractmethod
     def index(self, bindings: Sequence[Binding[SpecT]]) -> None:
-        """Prepare to find these bindings, and no others."""
+        """Replace the bindings that can be found."""
 
     def bindings(self) -> tuple[Binding[SpecT], ...]:
-        """List everything that is served."""
+        """Give the bindings of everything that is served."""
         return tuple(self._shown[0].bindings)
 
     async def list(self, request: Request) -> bytes:
@@ -166,22 +158,20 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         return await self.page(request.era, cursor, request.exchange.principal)
 
     async def page(self, era: IEra, cursor: str | None, principal: Principal) -> bytes:
-        """Give a page of the list, as far as the principal may use what is on it, in the form of a revision.
+        """Give a page of the list in the form of a revision, with the features that the principal may use.
 
-        Raises:
-            InvalidParams: if the cursor is none of ours.
-            InternalError: if nobody can decide who may use what.
+        It raises InvalidParams for an invalid cursor, and InternalError if the authorizer failed.
         """
         listing, views = self._shown
-        after = 0 if cursor is None else decode_cursor(self.listed_by, cursor)
+        after = 0 if cursor is None else decode_cursor(self.method_prefix, cursor)
         if self.authorization is None:
             return self._page(listing, era, after, era.list_tail)
         mask = await views.mask(principal, self.authorization)
-        part = views.view(mask, lambda: listing.part(mask))
-        return self._page(part, era, after, era.cacheable_tail(self._personal))
+        part = views.view(mask, lambda: listing.select(mask))
+        return self._page(part, era, after, era.cacheable_tail(self._private_hint))
 
     async def suggestion(self, name: str, principal: Principal) -> str | None:
-        """Find a name that is like this one, of those that the principal may know, if that can be told at once."""
+        """Find the most similar name that the principal may know; None if that would need an authorizer of the user."""
         listing, views = self._shown
         shown: Iterable[Binding[SpecT]] = listing.bindings
         if self.authorization is not None:
@@ -191,10 +181,9 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         return nearest(name, (binding.spec.name for binding in shown))
 
     def refresh(self) -> None:
-        """Compile what is new in the registry and forget what is gone.
+        """Compile new features and forget removed ones.
 
-        Raises:
-            ConfigurationError: with all features that cannot be compiled; then nothing changes.
+        If some cannot be compiled, nothing changes and a ConfigurationError names all of them.
         """
         known: dict[int, tuple[int, Binding[SpecT]]] = {}
         findings: list[str] = []
@@ -212,7 +201,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         self._shown = listing, Views([binding.spec for binding in bindings])
 
     def _page(self, listing: _Listing[SpecT], era: IEra, after: int, tail: bytes) -> bytes:
-        """Give a page, made once; one that begins anywhere else than pages do is not kept: there may be many."""
+        """Give a page from the cache; pages with an unusual start are not kept, because there may be many."""
         start = bisect_right(listing.ordinals, after)
         key = (era.revision.name, start)
         page = listing.pages.get(key)
@@ -226,6 +215,6 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         end = start + self._page_size
         entries = b",".join(encode(self.describe(one, era.revision)) for one in listing.bindings[start:end])
         more = end < len(listing.ordinals)
-        cursor = encode(encode_cursor(self.listed_by, listing.ordinals[end - 1])) if more else b""
+        cursor = encode(encode_cursor(self.method_prefix, listing.ordinals[end - 1])) if more else b""
         next_cursor = b',"nextCursor":' + cursor if more else b""
         return b'{"%b":[%b]%b%b' % (self.field.encode(), entries, next_cursor, tail)

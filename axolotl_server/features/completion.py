@@ -1,4 +1,4 @@
-"""Completions as a feature of their own, so that deadlines and layers hold for them as for everything else."""
+"""`completion/complete`: completions run as features, so that deadlines and layers apply to them too."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ class CompletionMethods(ErrorFeatureMethod):
         if reference.type == "ref/prompt" and reference.name is not None:
             owner = self._prompts.find(reference.name)
         elif reference.type == "ref/resource" and reference.uri is not None:
-            owner = self._templates.named(reference.uri)
+            owner = self._templates.find_template(reference.uri)
         else:
             raise InvalidParams('Invalid params: "ref" must be a ref/prompt with a name or a ref/resource with a uri')
         return RequestTarget(None if owner is None else owner.completion, bytes(read_raw_params(request.data)))
@@ -56,21 +56,21 @@ class _Context(msgspec.Struct):
 
 
 class CompleteParams(msgspec.Struct):
-    """What a client has typed of an argument, and which arguments it knows."""
+    """The argument that a client is typing, and the arguments that it knows."""
 
     argument: _Argument
     context: _Context = msgspec.field(default_factory=_Context)
 
 
-class Completing(IFeature):
-    """Completes the arguments of a prompt or the variables of a resource template."""
+class CompletionFeature(IFeature):
+    """The completion of a prompt's arguments or of a resource template's variables, as a feature."""
 
     input_model = CompleteParams
 
     def __init__(self, owner: ICompletable, spec: FeatureSpec) -> None:
         self.name = owner.name
         self.owner = spec
-        """What is completed: who may not use that may not complete it either."""
+        """The feature that is completed; whoever may not use it may not complete it either."""
         self._owner = owner
         self._arguments: Sequence[str] = tuple(owner.arguments_schema.get("properties", {}))
         self.timeout_seconds = owner.timeout_seconds
@@ -80,7 +80,6 @@ class Completing(IFeature):
             self.execution = "thread"
 
     def argument_parser(self, *, coerce: bool) -> ParseArguments:
-        """Compile what reads the parameters of `completion/complete`."""
         read = msgspec.json.Decoder(CompleteParams).decode
 
         def parse(raw: bytes) -> CompleteParams:
@@ -91,20 +90,19 @@ class Completing(IFeature):
             if params.argument.name not in self._arguments:
                 has = ", ".join(self._arguments) or "none"
                 raise InvalidArguments(
-                    f"Invalid params: there is no argument {params.argument.name!r}; there are: {has}"
+                    f"Invalid params: there is no argument {params.argument.name!r}; available: {has}"
                 )
             return params
 
         return parse
 
     async def execute(self, arguments: CompleteParams, context: ToolContext) -> Completion:
-        """Ask the owner."""
         argument, known = arguments.argument, arguments.context.arguments
         return completion_of(await self._owner.complete(argument.name, argument.value, known))
 
 
 def encode_completion(output: Completion, request: Request) -> bytes:
-    """Write suggestions."""
+    """Encode suggestions."""
     completion: dict[str, Any] = {"values": list(map(str, output.values))}
     if output.total is not None:
         completion["total"] = output.total

@@ -17,7 +17,7 @@ from axolotl_server.calls.binding import Binding
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.eras.presentation import content_for, prompt_definition
 from axolotl_server.features.catalogue import Catalogue
-from axolotl_server.features.completion import Completing, encode_completion
+from axolotl_server.features.completion import CompletionFeature, encode_completion
 from axolotl_server.messages.params import PromptParams, read_params
 from axolotl_server.messages.request import Request
 
@@ -26,7 +26,7 @@ class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):
     """Finds prompts by name and lists them."""
 
     field = "prompts"
-    listed_by = "prompts"
+    method_prefix = "prompts"
 
     _by_fold: Mapping[str, Binding[FeatureSpec]]
 
@@ -39,22 +39,18 @@ class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):
         return PromptNotFound(name, await self.suggestion(name, principal))
 
     def items(self) -> Iterable[AnyPrompt]:
-        """Serve all of them."""
         return self._registry.get_all()
 
     def compile(self, item: AnyPrompt) -> Binding[FeatureSpec]:
-        """Make a prompt ready."""
         bound = self._binder.bind(item, "prompt", item.name, _encode_messages)
-        completing = Completing(item, bound.spec)
+        completing = CompletionFeature(item, bound.spec)
         completion = self._binder.bind(completing, "completion", item.name, encode_completion)
         return replace(bound, completion=completion)
 
     def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
-        """Describe a prompt."""
         return prompt_definition(cast("AnyPrompt", binding.spec.feature), revision)
 
     def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
-        """Find prompts by name."""
         self._by_fold = {binding.spec.name.casefold(): binding for binding in bindings}
 
 

@@ -1,4 +1,4 @@
-"""`resources/list`, `resources/templates/list`, `resources/read`, and watching a resource in the older revisions."""
+"""`resources/list`, `resources/templates/list`, `resources/read`, and subscriptions with a handshake."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ from axolotl_server.calls.binding import Binding, EncodeOutput
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.eras.presentation import contents_for, resource_definition
 from axolotl_server.features.catalogue import Catalogue
-from axolotl_server.features.completion import Completing, encode_completion
+from axolotl_server.features.completion import CompletionFeature, encode_completion
 from axolotl_server.messages.params import ResourceParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.calls import CachingSettings
@@ -25,45 +25,41 @@ if TYPE_CHECKING:
 
 
 class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
-    """Finds resources by their URI and lists them."""
+    """Finds resources by URI and lists them."""
 
     field = "resources"
-    listed_by = "resources"
+    method_prefix = "resources"
 
     _by_uri: Mapping[str, Binding[FeatureSpec]]
 
     def find(self, uri: str) -> Binding[FeatureSpec] | None:
-        """Find a resource."""
+        """Find the resource with a URI."""
         return self._by_uri.get(uri)
 
     def items(self) -> Iterable[IResource]:
-        """Serve what has a fixed URI."""
         return (one for one in self._registry.get_all() if isinstance(one, IResource))
 
     def compile(self, item: IResource) -> Binding[FeatureSpec]:
-        """Make a resource ready."""
         encode = _contents_encoder(item, self._settings.caching, self.authorization is not None)
         return self._binder.bind(item, "resource", item.uri, encode)
 
     def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
-        """Describe a resource."""
         return resource_definition(cast("AnyResource", binding.spec.feature), revision)
 
     def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
-        """Find resources by URI."""
         self._by_uri = {binding.spec.name: binding for binding in bindings}
 
 
 class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
-    """Finds the template that a URI was made of, the most specific first, and lists them."""
+    """Finds the template that matches a URI, the most specific first, and lists templates."""
 
     field = "resourceTemplates"
-    listed_by = "resources/templates"
+    method_prefix = "resources/templates"
 
     _by_specificity: Sequence[Binding[FeatureSpec]]
 
     def find(self, uri: str) -> tuple[Binding[FeatureSpec], bytes] | None:
-        """Find the template of a URI, and the variables in it."""
+        """Find the template that matches a URI, with the values of its variables."""
         for binding in self._by_specificity:
             values = _template_of(binding).match(uri)
             unscreened = cast("IResourceTemplate[Any]", binding.spec.feature).unscreened
@@ -71,33 +67,30 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
                 return binding, encode(values)
         return None
 
-    def named(self, text: str) -> Binding[FeatureSpec] | None:
-        """Find a template by its text, or by a URI that it makes."""
+    def find_template(self, text: str) -> Binding[FeatureSpec] | None:
+        """Find a template by its text, or by a URI that it matches."""
         exact = next((one for one in self._by_specificity if one.spec.name == text), None)
         found = self.find(text) if exact is None else None
         return found[0] if found is not None else exact
 
     def items(self) -> Iterable[IResourceTemplate[Any]]:
-        """Serve what has variables."""
         return (one for one in self._registry.get_all() if isinstance(one, IResourceTemplate))
 
     def compile(self, item: IResourceTemplate[Any]) -> Binding[FeatureSpec]:
-        """Make a template ready."""
         from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster without it
 
         name = item.uri_template
         encode = _contents_encoder(item, self._settings.caching, self.authorization is not None)
         bound = self._binder.bind(item, "resource", name, encode)
-        completing = Completing(item, bound.spec)
+        completing = CompletionFeature(item, bound.spec)
         completion = self._binder.bind(completing, "completion", name, encode_completion)
         return replace(bound, completion=completion, template=UriTemplate(name))
 
     def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
-        """Describe a template."""
         return resource_definition(cast("AnyResource", binding.spec.feature), revision)
 
     def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
-        """Try the most specific first; of equal ones, the one that was registered first."""
+        # The order is stable: of equally specific templates, the one that was registered first comes first.
         self._by_specificity = sorted(bindings, key=lambda binding: _template_of(binding).specificity)
 
 
@@ -109,7 +102,7 @@ def _template_of(binding: Binding[FeatureSpec]) -> "UriTemplate":
 def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: bool) -> EncodeOutput:
     own = resource.cache
     if guarded:
-        # A shared cache asks nobody who may read: where somebody has to be asked, it must not have the answer.
+        # Where access is restricted, a shared cache must not answer, because it does not check who reads.
         own = CacheHint(caching.resource_ttl_seconds if own is None else own.ttl_seconds, "private")
     shared = own or CacheHint(caching.resource_ttl_seconds, caching.scope)
     personal = own or CacheHint(caching.resource_ttl_seconds, "private")
@@ -118,7 +111,7 @@ def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: 
         era = request.era
         body = encode([contents_for(one, era.revision) for one in output])
         if request.rounds is not None:
-            hint = CacheHint(0, "private")  # what a caller was asked for is nobody else's
+            hint = CacheHint(0, "private")  # the contents depend on the answers of one caller
         else:
             hint = shared if request.exchange.principal == ANONYMOUS else personal
         return b'{"contents":%b%b' % (body, era.cacheable_tail(hint))
@@ -127,15 +120,15 @@ def _contents_encoder(resource: AnyResource, caching: CachingSettings, guarded: 
 
 
 class ResourceMethods(ErrorFeatureMethod):
-    """Reads resources, and remembers who watches which."""
+    """Reads resources, and subscribes to them."""
 
     def __init__(
-        self, resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: InFlight, max_watched: int
+        self, resources: ResourceCatalogue, templates: TemplateCatalogue, inflight: InFlight, maximum: int
     ) -> None:
         super().__init__(inflight)
         self._resources = resources
         self._templates = templates
-        self._max_watched = max_watched
+        self._maximum = maximum
 
     def locate(self, request: Request) -> RequestTarget:
         return self.at_uri(read_params(request.data, ResourceParams).uri)
@@ -156,26 +149,26 @@ class ResourceMethods(ErrorFeatureMethod):
         return ResourceNotFound(read_params(request.data, ResourceParams).uri)
 
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
-        """Variables that no resource can have mean that there is none."""
+        # Variables that are not valid mean that there is no such resource.
         if isinstance(error, InvalidArguments):
             raise ResourceNotFound(read_params(request.data, ResourceParams).uri) from None
         return super().reply_to_failure(error, request)
 
     async def subscribe(self, request: Request) -> bytes:
-        """Let a client hear of changes of a resource."""
+        """Notify a client of changes of a resource from now on."""
         target = request.target or self.locate(request)
         uri = target.uri
         if target.binding is None:
             raise ResourceNotFound(uri)
         assert request.connection is not None
-        watched = request.connection.subscriptions
-        if uri not in watched and len(watched) >= self._max_watched:
-            raise InvalidParams(f"Too many subscriptions: one client may watch {self._max_watched} resources")
-        watched.add(uri)
+        subscribed = request.connection.subscriptions
+        if uri not in subscribed and len(subscribed) >= self._maximum:
+            raise InvalidParams(f"Too many subscriptions: a client may subscribe to {self._maximum} resources")
+        subscribed.add(uri)
         return b"{}"
 
     async def unsubscribe(self, request: Request) -> bytes:
-        """Let it hear no more."""
+        """Stop notifying a client of changes of a resource."""
         uri = read_params(request.data, ResourceParams).uri
         assert request.connection is not None
         request.connection.subscriptions.discard(uri)

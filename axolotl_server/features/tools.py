@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Names(dict[str, ToolBinding | None]):
-    """Bindings by exact name; a missing name is tried in any case, so that an exact one costs a single lookup."""
+    """Bindings by exact name; an unknown name is tried again in any case, so that an exact name costs one lookup."""
 
     def __init__(self, bindings: Sequence[ToolBinding], *, fold: bool) -> None:
         super().__init__((binding.spec.name, binding) for binding in bindings)
@@ -46,7 +46,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
     """Finds tools by name and lists them."""
 
     field = "tools"
-    listed_by = "tools"
+    method_prefix = "tools"
 
     by_name: Mapping[str, ToolBinding | None]
     """The tool with a name: the exact name first, then in any case; None if there is none."""
@@ -74,20 +74,17 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
         return ToolNotFound(name, await self.suggestion(name, principal))
 
     def items(self) -> Iterable[AnyTool]:
-        """Leave out the tools that the operator switched off."""
+        # The operator may have disabled some of them.
         return (tool for tool in self._registry.get_all() if self._settings.tools.overrides_for(tool.name).enabled)
 
     def compile(self, item: AnyTool) -> ToolBinding:
-        """Make a tool ready, if its name keeps the server's rule."""
         check_name(item, self._name_rule)
         return self._binder.bind_tool(item)
 
     def describe(self, binding: ToolBinding, revision: Revision) -> dict[str, Any]:
-        """Describe a tool."""
         return tool_definition(binding.spec, revision)
 
     def index(self, bindings: Sequence[ToolBinding]) -> None:
-        """Find tools by name."""
         self.by_name = _Names(bindings, fold=self._settings.tools.name_matching == "fold")
 
 
@@ -95,7 +92,7 @@ _OPENING_BRACE = ord("{")
 
 
 class ToolMethods(FeatureMethod):
-    """Calls tools; what goes wrong inside a tool is a result for the model to read."""
+    """Calls tools; the failure of a tool is a result that the model can read."""
 
     def __init__(
         self,
@@ -122,7 +119,7 @@ class ToolMethods(FeatureMethod):
         return await self._catalogue.not_found(name, request.exchange.principal)
 
     async def checked(self, target: RequestTarget, request: Request) -> ToolBinding:
-        """Refuse arguments that are not an object, or that differ from the headers which repeat them."""
+        """Refuse arguments that are not an object, or that differ from the headers that repeat them."""
         binding: ToolBinding = await super().checked(target, request)
         if target.raw[0] != _OPENING_BRACE:
             raise InvalidParams('Invalid params: "arguments" must be an object')
@@ -132,18 +129,18 @@ class ToolMethods(FeatureMethod):
         return binding
 
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
-        """Write a result that is an error, except for arguments where the revision wants otherwise."""
-        if isinstance(error, InvalidArguments) and not self._as_result(request):
+        """Make a result that is an error; invalid arguments may be an error of the protocol instead."""
+        if isinstance(error, InvalidArguments) and not self._are_results(request):
             raise InvalidParams(error.message) from None
         return encode_error(error.message, error.meta, request)
 
     def reply_to_protocol_error(self, error: ProtocolError, request: Request) -> bytes:
-        """Tell the model that its client cannot be asked, in the revisions that have no code for it."""
+        """Make a result of a question that the client does not support, in the revisions that have no error for it."""
         if isinstance(error, MissingCapability) and not request.era.revision.stateless:
             return encode_error(error.message, error.data, request)
         raise error
 
-    def _as_result(self, request: Request) -> bool:
+    def _are_results(self, request: Request) -> bool:
         if self._invalid_arguments == "by_revision":
             return request.era.revision.argument_errors_as_results
         return self._invalid_arguments == "result"

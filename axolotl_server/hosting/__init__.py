@@ -1,1 +1,1 @@
-"""TODO"""
+"""Building a server around a user's container: roles, layers, methods."""

@@ -127,8 +127,8 @@ def _stateless(
     watched = ("resources/subscribe", "resources/unsubscribe")
     methods = {name: method for name, method in shared.items() if name not in watched}
     methods["server/discover"] = Discovery(assembly.settings.server, capabilities).discover
-    hearable = None if assembly.watch is None else assembly.watch.hearable
-    listening = SubscriptionMethods(assembly.subscriptions, capabilities, maximum, tasks, hearable)
+    readable_uris = None if assembly.watch is None else assembly.watch.readable_uris
+    listening = SubscriptionMethods(assembly.subscriptions, capabilities, maximum, tasks, readable_uris)
     methods["subscriptions/listen"] = listening.listen
     return methods if tasks is None else {**methods, **tasks.methods}
 

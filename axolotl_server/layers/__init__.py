@@ -1,1 +1,1 @@
-"""The layers around every tool."""
+"""The layers around features: deadlines, limits, policies."""

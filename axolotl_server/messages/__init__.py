@@ -1,1 +1,1 @@
-"""TODO"""
+"""Messages and the connections that they arrive on."""

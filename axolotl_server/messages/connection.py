@@ -1,4 +1,4 @@
-"""The other side of the wire: connections that live, and the way back of a single message."""
+"""The connections of clients, the exchange of a single message, and the observers of both."""
 
 import asyncio
 import itertools
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class IStoppable(Protocol):
-    """Something that runs for a caller until it ends or is ended."""
+    """A request that runs until it ends or is stopped."""
 
     def stop(self, reason: CancelReason) -> None:
-        """End it, unless it has ended."""
+        """Stop it, unless it has ended."""
         ...
 
 
 class Connection:
-    """A peer that stays: a process on stdio, or the session of an HTTP client that uses the handshake."""
+    """The state of a client that completed the handshake: on stdio, over SSE, or in a session."""
 
     __slots__ = (
         "__weakref__",
@@ -48,33 +48,33 @@ class Connection:
 
     def __init__(self, send: Callable[[bytes], object]) -> None:
         self.send = send
-        """Writes a message that answers no request."""
+        """Sends a message that is not a reply."""
         self.opened_at: float | None = None
         """When it was opened, by `time.perf_counter`; None if it is not open."""
         self.era: IEra | None = None
-        """The generation agreed upon in the handshake, None before it."""
+        """The era chosen in the handshake, None before it."""
         self.initialized = False
         self.client: Implementation | None = None
         self.capabilities: Mapping[str, Any] = {}
-        """What the client said in the handshake that it can do."""
+        """The capabilities that the client declared in the handshake."""
         self.log_level: str | None = None
-        """From which level on it wants log messages, None before it said so."""
+        """The lowest level of the log messages that the client wants, None if it did not set one."""
         self.calls: dict[RequestId, IStoppable] = {}
         self.pending_answers: dict[RequestId, asyncio.Future[Any]] = {}
-        """What the server asked this client and has no answer to yet."""
+        """The questions to this client that are not answered yet, by the ID of the server's request."""
         self.waiting_calls: dict[RequestId, IStoppable] = {}
         """The calls that wait for those answers."""
         self.input_closed = False
-        """Whether the client says nothing more, so that nobody can answer."""
+        """Whether the client sends nothing more, and so cannot answer."""
         self.next_id = itertools.count(1).__next__
-        """Counts the server's own requests."""
+        """Gives the ID of the server's next request."""
         self.subscriptions: set[str] = set()
-        """The URIs of resources that the client watches."""
+        """The URIs of the resources that the client subscribed to."""
         self.forward: Callable[[bytes], object] | None = None
-        """Takes a message about something that does not run in this process; None where there is no other one."""
+        """Forwards a message about a call that does not run in this process; None if there are no other processes."""
 
     def register(self, request_id: RequestId, running: IStoppable) -> None:
-        """Let the client cancel a request by its ID, or raise InvalidRequest if another one with that ID is running."""
+        """Let the client cancel a request by its ID, or raise InvalidRequest if a request with that ID is running."""
         if request_id in self.calls:
             raise InvalidRequest(f"Invalid request: a request with the id {request_id!r} is still running")
         self.calls[request_id] = running
@@ -102,7 +102,7 @@ class IExchange(Protocol):
     loop: asyncio.AbstractEventLoop
     principal: Principal
     status: int
-    """The HTTP status of the reply, set by the handler when it refuses."""
+    """The HTTP status of the reply; the handler sets it for errors."""
 
     @property
     def headers(self) -> Mapping[bytes, bytes] | None:
@@ -110,19 +110,15 @@ class IExchange(Protocol):
         ...
 
     def connection(self) -> Connection:
-        """Give the connection the message belongs to.
-
-        Raises:
-            ProtocolError: if it belongs to none.
-        """
+        """Give the connection that the message belongs to, or raise a ProtocolError if there is none."""
         ...
 
     def open_connection(self) -> Connection:
-        """Give the connection that a handshake begins."""
+        """Give the connection for a handshake."""
         ...
 
     def notify(self, message: bytes) -> bool:
-        """Send a message that concerns the request, ahead of its reply; answers False if the client takes none."""
+        """Send a message ahead of the reply, or return False if the client accepts none."""
         ...
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:

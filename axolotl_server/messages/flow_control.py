@@ -1,4 +1,4 @@
-"""A token bucket: so many a second, and as many at once after a pause."""
+"""Limits for slow readers and fast writers: a bounded queue, and a token bucket."""
 
 import re
 import time
@@ -8,17 +8,17 @@ from typing import Final, Generic, TypeVar
 ItemT = TypeVar("ItemT")
 
 MAX_WAITING: Final = 1000
-"""How many items may wait; those that must not be lost are kept beyond it."""
+"""How many items may wait; more are kept only if they must not be dropped."""
 _DROPPABLE: Final = re.compile(rb'\{"jsonrpc":"2\.0","method":"notifications/(?!cancelled"|subscriptions/)')
 
 
 def is_droppable(message: bytes) -> bool:
-    """Tell what a slow reader may lose: notifications, save those that begin or end something."""
+    """Tell whether a slow reader may miss a message: notifications, except those that begin or end something."""
     return _DROPPABLE.match(message) is not None
 
 
 class Backlog(Generic[ItemT]):
-    """A queue in which the oldest item that may be lost makes room for the next one."""
+    """A queue that drops its oldest droppable item when it is full."""
 
     def __init__(self) -> None:
         self._items: deque[tuple[ItemT, bool]] = deque()
@@ -27,7 +27,7 @@ class Backlog(Generic[ItemT]):
         return len(self._items)
 
     def put(self, item: ItemT, *, droppable: bool = False) -> None:
-        """Add an item; one that may be lost is, where nothing else can make room."""
+        """Add an item; a droppable one is dropped if no other item makes room."""
         if not droppable or len(self._items) < MAX_WAITING or self._make_room():
             self._items.append((item, droppable))
 
@@ -36,7 +36,6 @@ class Backlog(Generic[ItemT]):
         return self._items.popleft()[0]
 
     def clear(self) -> None:
-        """Drop everything."""
         self._items.clear()
 
     def _make_room(self) -> bool:
@@ -48,7 +47,7 @@ class Backlog(Generic[ItemT]):
 
 
 class TokenBucket:
-    """Says yes as long as there are tokens; they come back with time."""
+    """A token bucket: it allows a number of events per second, and as many at once after a pause."""
 
     __slots__ = ("_capacity", "_filled_at", "_per_second", "_tokens")
 
@@ -58,7 +57,7 @@ class TokenBucket:
         self._filled_at = time.monotonic()
 
     def take(self) -> bool:
-        """Take a token; answers False if there is none."""
+        """Take a token, or return False if there is none."""
         now = time.monotonic()
         self._tokens = min(self._capacity, self._tokens + (now - self._filled_at) * self._per_second)
         self._filled_at = now

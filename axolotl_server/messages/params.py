@@ -1,4 +1,4 @@
-"""The parameters of methods that are not on the hot path, read from the whole message."""
+"""The parameters of methods that are rarely called, read from the whole message."""
 
 from functools import cache
 from typing import Any, TypeVar, cast
@@ -12,7 +12,7 @@ ParamsT = TypeVar("ParamsT", bound=msgspec.Struct)
 
 
 class InitializeParams(msgspec.Struct, rename="camel"):
-    """What a client says of itself in the handshake."""
+    """The parameters of `initialize`."""
 
     protocol_version: str
     capabilities: dict[str, Any]
@@ -20,33 +20,33 @@ class InitializeParams(msgspec.Struct, rename="camel"):
 
 
 class ListParams(msgspec.Struct, frozen=True):
-    """Which page of a list."""
+    """The parameters of every list method."""
 
     cursor: str | None = None
 
 
 class CancelledParams(msgspec.Struct, rename="camel"):
-    """Which request to stop."""
+    """The parameters of `notifications/cancelled`."""
 
     request_id: RequestId
     reason: str | None = None
 
 
 class PromptParams(msgspec.Struct):
-    """Which prompt, and its arguments as texts."""
+    """The parameters of `prompts/get`; arguments are strings."""
 
     name: str
     arguments: dict[str, str] = {}
 
 
 class ResourceParams(msgspec.Struct):
-    """Which resource."""
+    """The parameters of methods that name a resource."""
 
     uri: str
 
 
 class LevelParams(msgspec.Struct):
-    """From which level on log messages are wanted."""
+    """The parameters of `logging/setLevel`."""
 
     level: str
 
@@ -58,13 +58,13 @@ class _Reference(msgspec.Struct):
 
 
 class CompletionParams(msgspec.Struct):
-    """Whose argument is to be completed."""
+    """The reference to the prompt or template whose arguments are completed."""
 
     ref: _Reference
 
 
-class Wanted(msgspec.Struct, rename="camel", omit_defaults=True):
-    """Which changes a listener wants to hear of."""
+class SubscriptionFilter(msgspec.Struct, rename="camel", omit_defaults=True):
+    """The changes that a listener subscribes to."""
 
     tools_list_changed: bool = False
     prompts_list_changed: bool = False
@@ -74,9 +74,9 @@ class Wanted(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class ListenParams(msgspec.Struct):
-    """What a listener wants."""
+    """The parameters of `subscriptions/listen`."""
 
-    notifications: Wanted
+    notifications: SubscriptionFilter
 
 
 class _RawMessage(msgspec.Struct):
@@ -87,16 +87,12 @@ _read_raw = msgspec.json.Decoder(_RawMessage).decode
 
 
 def read_raw_params(data: bytes) -> msgspec.Raw:
-    """Cut the `params` out of a message."""
+    """Give the raw `params` of a message."""
     return _read_raw(data).params
 
 
 def read_params(data: bytes, kind: type[ParamsT]) -> ParamsT:
-    """Read the `params` of a message.
-
-    Raises:
-        InvalidParams: if they have another shape.
-    """
+    """Read the `params` of a message, or raise InvalidParams if they are not valid."""
     try:
         params = _decoder(kind).decode(data).params
     except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""Framing what a request is answered with."""
+"""The replies to requests: frames, hidden failures, reasons of stopped calls."""
 
 import logging
 import secrets
@@ -18,7 +18,7 @@ _log = logging.getLogger("axolotl")
 
 
 def hide(error: BaseException, call: ToolCall) -> ToolFailed:
-    """Log what a tool raised, with its traceback, and give the text that may leave the process."""
+    """Log the exception of a tool with its traceback, and give an error that reveals nothing but a reference."""
     reference = call.reference = call.reference or secrets.token_hex(8)
     kind, name = call.spec.kind, call.spec.name
     _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
@@ -26,14 +26,14 @@ def hide(error: BaseException, call: ToolCall) -> ToolFailed:
 
 
 def hide_internal(error: BaseException, method: str) -> InternalError:
-    """Log a failure of the server itself and give the error that may leave the process."""
+    """Log a failure of the server with its traceback, and give an error that reveals nothing but a reference."""
     reference = secrets.token_hex(8)
     _log.error("%s failed, reference %s", method, reference, exc_info=error)
     return InternalError(f"Internal error. Reference: {reference}", data={"reference": reference})
 
 
 def describe_stop(call: ToolCall) -> ToolError:
-    """Say why a call was ended by the server."""
+    """Make the error for a call that the server has stopped."""
     if call.cancel_reason is CancelReason.TIMEOUT:
         seconds = call.spec.limits.timeout_seconds
         return ToolTimeout(f"{_named(call)} did not finish within {seconds:g} seconds", meta={"reason": "timeout"})
@@ -48,14 +48,14 @@ def _named(call: ToolCall) -> str:
 
 
 RESULT: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
-"""The frame of a result, to be filled in with the encoded id and the result."""
+"""The frame of a result, for the encoded ID and the result."""
 
 
 def error_reply(error: ProtocolError, request_id: RequestId | None, era: "IEra", exchange: "IExchange") -> bytes:
-    """Frame an error, and give the exchange the HTTP status that goes with it."""
+    """Frame an error, and set the HTTP status of the exchange."""
     exchange.status = error.status or era.status_of(error)
     try:
         return error_message(request_id, error, era.code_of(error))
-    except Exception as unwritable:  # a tool may raise a protocol error with anything in it
+    except Exception as unwritable:  # a tool may raise a ProtocolError with data that cannot be encoded
         hidden = hide_internal(unwritable, "writing an error")
         return error_message(request_id, hidden, hidden.code)

@@ -1,4 +1,4 @@
-"""A message that wants an answer; to the code that runs for it, it is the caller."""
+"""A message that expects a response; the code that runs for it sees it as the caller."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Request(msgspec.Struct, eq=False, gc=False):
-    """A decoded message together with all that its method may need.
+    """A decoded message with everything that its method needs.
 
-    The collector does not look at it, so nothing that it holds may lead back to it.
+    The garbage collector does not track it, so it must not be part of a reference cycle.
     """
 
     head: Head
@@ -40,27 +40,27 @@ class Request(msgspec.Struct, eq=False, gc=False):
     exchange: IExchange
     connection: Connection | None
     target: "RequestTarget | None" = None
-    """The feature that the request names, where it was looked up before its method runs."""
+    """The feature that the request names, if it was looked up before the method runs."""
     verdict: "GuardVerdict | None" = None
-    """The decision whether the principal may use that feature, where the guard made one."""
+    """The decision on that feature, if the guard made one."""
     finished: bool = False
     is_error: bool = False
-    """Whether the result says that the tool failed; known when the result is encoded."""
+    """Whether the result says that the tool failed; set when the result is encoded."""
     asking: "IAsking | None" = None
-    """How to ask the caller, where it differs from the way of the revision."""
+    """How to ask the caller, if not in the way of the revision."""
     rounds: "Rounds | None" = None
-    """What was asked and answered, where the revision asks in rounds."""
+    """The questions and answers so far, if the revision asks in rounds."""
     questions: dict[int, asyncio.Future[Any]] | None = None
-    """What the server asked the client on behalf of this request, by the server's own ids."""
+    """The questions to the client on behalf of this request, by the ID of the server's request."""
     held_progress: dict[str, object] | None = None
-    """The latest progress that came too soon after the one before it."""
+    """The latest progress that was held back by the rate limit."""
     _progress: float | None = None
     _progress_tokens: TokenBucket | None = None
     _log_tokens: TokenBucket | None = None
 
     @property
     def client(self) -> Implementation | None:
-        """What the client said it is, in the handshake or in this request."""
+        """The identity of the client, from the handshake or from this request."""
         if self.connection is not None and not self.era.revision.stateless:
             return self.connection.client
         meta = self.head.params.meta
@@ -73,7 +73,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the client said it can do, in the handshake or in this request."""
+        """The capabilities of the client, from the handshake or from this request."""
         if self.connection is not None and not self.era.revision.stateless:
             return self.connection.capabilities
         meta = self.head.params.meta
@@ -83,7 +83,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
 
     @property
     def trace(self) -> TraceContext | None:
-        """The trace that the request belongs to, as its `_meta` or else its headers say."""
+        """The trace that the request belongs to, from its `_meta` or its headers."""
         meta = _read_trace_meta(self.data).params.meta
         trace = read_trace(meta.traceparent, meta.tracestate, meta.baggage)
         headers = self.exchange.headers
@@ -93,7 +93,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         return read_trace(*(headers.get(name, b"").decode("latin-1") for name in names))
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Notify a caller that gave a token; values that do not grow are left out, as the protocol demands."""
+        """Notify a caller that sent a progress token; the protocol requires that the values grow."""
         meta = self.head.params.meta
         if meta is UNSET or meta.progress_token is UNSET or self.finished:
             return
@@ -111,7 +111,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         """Notify a caller that wants messages of this level."""
         if level not in LEVELS:
-            raise ValueError(f"There is no log level {level!r}; there are: {', '.join(LEVELS)}")
+            raise ValueError(f"There is no log level {level!r}; available: {', '.join(LEVELS)}")
         wanted = self._wanted_level
         if wanted is None or self.finished or not reaches(level, wanted):
             return
@@ -124,13 +124,13 @@ class Request(msgspec.Struct, eq=False, gc=False):
             self._notify(notification("notifications/message", params))
 
     def declares(self, capability: Mapping[str, Any]) -> bool:
-        """Tell whether the client can be asked something."""
+        """Tell whether the client declared a capability."""
         from axolotl_server.questions.asking import satisfied  # few tools ask
 
         return satisfied(capability, self.capabilities, self.era.revision)
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """Give the client's settings of an extension, None if it does not have it."""
+        """Give the client's settings of an extension, None if it did not declare the extension."""
         extensions = self.capabilities.get("extensions")
         settings = extensions.get(identifier) if isinstance(extensions, dict) else None
         return settings if isinstance(settings, dict) else None
@@ -138,7 +138,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
     async def ask(
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Ask in the way of the request's revision, whatever thread the code runs in."""
+        """Ask in the way of the revision; the code may run in any thread."""
         self._raise_if_ended(context)
         asking = self._ask_in_loop(context, question, read, key)
         if asyncio.get_running_loop() is self.exchange.loop:
@@ -146,25 +146,25 @@ class Request(msgspec.Struct, eq=False, gc=False):
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking, self.exchange.loop))
 
     def url_completed(self, reference: str) -> None:
-        """Say that the user is done with a page, where a visit has an id."""
+        """Notify the client that the user has finished on a page, if the revision has that notification."""
         if self.era.revision.elicitation_ids and not self.finished:
             self._notify(notification("notifications/elicitation/complete", {"elicitationId": reference}))
 
     def hang_up(self) -> None:
-        """End the caller's connection if it can come back for the answer."""
+        """Close the connection of the caller if it can come back for the reply."""
         if not self.finished:
             self._on_loop(self.exchange.hang_up)
 
     @property
     def _wanted_level(self) -> str | None:
-        """From which level on the caller wants log messages; None where it wants none."""
+        """The lowest level of the log messages that the caller wants; None if it wants none."""
         if self.connection is not None and not self.era.revision.stateless:
             return self.connection.log_level or self.era.settings.log_level
         meta = self.head.params.meta
         return None if meta is UNSET or meta.log_level is UNSET else meta.log_level
 
     def _send_progress(self, params: dict[str, object], complete: bool) -> None:
-        """Send progress, or hold it back until its time has come; only the latest is worth holding."""
+        """Send progress, or hold it back if there is too much of it; only the latest is kept."""
         per_second = self.era.settings.progress_per_second
         if self._progress_tokens is None:
             self._progress_tokens = TokenBucket(per_second)
@@ -186,7 +186,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         self._on_loop(partial(self.exchange.notify, message))
 
     def _on_loop(self, act: Callable[[], object]) -> None:
-        """Act in the loop's thread, whatever thread the tool runs in."""
+        """Act in the thread of the loop; the tool may run in another one."""
         if asyncio._get_running_loop() is self.exchange.loop:
             act()
         else:
@@ -195,16 +195,15 @@ class Request(msgspec.Struct, eq=False, gc=False):
     async def _ask_in_loop(
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Ask where nothing can end the call between the look whether it has ended and the question."""
+        # In the loop, nothing can end the call between the check and the question.
         self._raise_if_ended(context)
         return await (self.asking or self.era.asking).ask(self, context, question, read, key)
 
     def _raise_if_ended(self, context: ToolContext) -> None:
         if self.finished or context.cancelled:
-            raise ToolCancelled("The call was stopped: nobody can be asked any more")
+            raise ToolCancelled("The call was stopped: its caller cannot be asked anymore")
 
     def _unless_finished(self, act: Callable[[], object]) -> None:
-        """Do what a thread wanted, unless the call has ended since."""
         if not self.finished:
             act()
 

@@ -1,1 +1,1 @@
-"""The methods of the protocol, by feature."""
+"""The methods of the protocol that run no feature, and those of extensions."""

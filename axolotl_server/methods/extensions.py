@@ -17,7 +17,7 @@ from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, Re
 from axolotl_server.messages.params import read_raw_params
 from axolotl_server.messages.request import Request
 
-_OWN: Final = frozenset(
+_RESERVED: Final = frozenset(
     {
         "completion",
         "elicitation",
@@ -35,11 +35,11 @@ _OWN: Final = frozenset(
         "tools",
     }
 )
-"""How the names of the protocol's own methods begin."""
+"""The first segments of the names of the protocol's own methods."""
 
 
 class _Method(IFeature):
-    """A method of an extension, run like every other feature."""
+    """A method of an extension as a feature."""
 
     input_model = NoArguments
 
@@ -56,7 +56,7 @@ class _Method(IFeature):
 
 
 class ExtensionMethods(ErrorFeatureMethod):
-    """Runs the methods of extensions for clients that have the extension too."""
+    """Runs the methods of extensions for clients that declare the extension."""
 
     def __init__(self, extensions: Iterable[IExtension], binder: Binder, inflight: InFlight) -> None:
         super().__init__(inflight)
@@ -69,7 +69,7 @@ class ExtensionMethods(ErrorFeatureMethod):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The methods that were added."""
+        """The names of the methods."""
         return tuple(self._bindings)
 
     def locate(self, request: Request) -> RequestTarget:
@@ -97,14 +97,14 @@ def _read_params(raw: bytes) -> dict[str, Any]:
 
 
 def _check_method(name: str, extension: IExtension, known: Mapping[str, object]) -> None:
-    if name in known or name.partition("/")[0] in _OWN:
+    if name in known or name.partition("/")[0] in _RESERVED:
         raise ConfigurationError(
-            f"The extension {extension.identifier} adds the method {name!r}, which the protocol or another one has"
+            f"The extension {extension.identifier} adds the method {name!r}, which already exists. Choose another name"
         )
 
 
 def _encode(output: Mapping[str, Any], request: Request) -> bytes:
-    """Write a result; what every result carries is added by the revision."""
+    """Encode a result; the revision adds the members that every result has."""
     own = {name: value for name, value in output.items() if name not in ("_meta", "resultType")}
     meta = output.get("_meta")
     closing = request.era.tail if meta is None else request.era.tail_with_meta(meta)

@@ -1,4 +1,4 @@
-"""Getting to know each other: handshake, discovery, ping."""
+"""The handshake, discovery, `ping`, `logging/setLevel`, and the capabilities of the server."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
@@ -17,16 +17,16 @@ from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerIdentity
 
 TASKS_EXTENSION: Final = "io.modelcontextprotocol/tasks"
-"""What the stateless revision has tasks by."""
+"""The extension that adds tasks to the stateless revision."""
 
 TASKS_CAPABILITY: Final[Mapping[str, Any]] = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
-"""What the revision that has tasks without an extension is told."""
+"""The capability of the revision that has tasks without an extension."""
 
 
 def capabilities_of(
     offers: Collection[str], extensions: Iterable[IExtension], tools: Iterable[AnyTool]
 ) -> dict[str, Any]:
-    """Write the capabilities of a server that has these kinds of features."""
+    """Make the capabilities of a server that offers these kinds of features."""
     known = tuple(tools)
     capabilities: dict[str, Any] = {"logging": {}}
     for kind in ("tools", "prompts", "resources"):
@@ -52,7 +52,7 @@ def runs_tasks(tools: Iterable[AnyTool]) -> bool:
 
 
 async def set_level(request: Request) -> bytes:
-    """Remember from which level on the client wants log messages."""
+    """Set the lowest level of the log messages that the client wants."""
     level = read_params(request.data, LevelParams).level
     if level not in LEVELS:
         raise InvalidParams(f'Invalid params: "level" must be one of {", ".join(LEVELS)}')
@@ -62,28 +62,27 @@ async def set_level(request: Request) -> bytes:
 
 
 def identity_of(settings: ServerIdentity) -> Implementation:
-    """Say who the server is."""
+    """Make the identity of the server."""
     icons = tuple(Icon(icon.src, icon.mime_type, icon.sizes, icon.theme) for icon in settings.icons)
-    said = (settings.title, settings.description, settings.website_url)
-    return Implementation(settings.name, settings.version, *said, icons or None)
+    optional = (settings.title, settings.description, settings.website_url)
+    return Implementation(settings.name, settings.version, *optional, icons or None)
 
 
 async def ping(request: Request) -> bytes:
-    """Answer that the server is there."""
+    """Answer that the server is alive."""
     return b"{}"
 
 
 class Handshake:
-    """`initialize`: agree on a revision and remember who called."""
+    """`initialize`: agrees on a revision with a client."""
 
     def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
         self._settings = settings
         self._capabilities = capabilities
         self.eras: Eras
-        """Set once all eras are there, of which each has this method in its table."""
+        """Set when all eras are made; each of them has this method in its table."""
 
     async def initialize(self, request: Request) -> bytes:
-        """Begin a connection."""
         params = read_params(request.data, InitializeParams)
         era = self.eras.negotiate(params.protocol_version)
         connection = request.exchange.open_connection()
@@ -107,7 +106,7 @@ class Handshake:
         return encode(result)
 
     def _capabilities_in(self, revision: Revision) -> Mapping[str, Any]:
-        """Name tasks in the way of the revision; only one of those with a handshake has them."""
+        """Add tasks in the form of the revision; only one of those with a handshake has them."""
         extensions = dict(self._capabilities.get("extensions", {}))
         if extensions.pop(TASKS_EXTENSION, None) is None:
             return self._capabilities
@@ -118,7 +117,7 @@ class Handshake:
 
 
 class Discovery:
-    """`server/discover`: what a stateless client may ask."""
+    """`server/discover`: tells a stateless client what the server offers."""
 
     def __init__(self, settings: ServerIdentity, capabilities: Mapping[str, Any]) -> None:
         result: dict[str, Any] = {
@@ -130,5 +129,4 @@ class Discovery:
         self._head = encode(result)[:-1]
 
     async def discover(self, request: Request) -> bytes:
-        """Answer with what is known since the start."""
         return self._head + request.era.list_tail

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Questions to the caller: in both eras, with sealed state between rounds."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Tools whose work is done once per key: shared runs and stored results."""

@@ -140,7 +140,7 @@ async def test_unusable_file(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         file.parent.mkdir()
         file.write_bytes(content)
-    with pytest.raises(ConfigurationError, match="A resource of the container fails to start"):
+    with pytest.raises(ConfigurationError, match="A resource of the container failed to start"):
         await ServerHost(make_container(str(file))).start()
 
 

@@ -9,7 +9,7 @@ from axolotl_core.calls.context import NOBODY
 from axolotl_core.errors import InvalidParams, MethodNotFound, PromptNotFound
 from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind
 from axolotl_server.authorization.authorization import Authorization, GuardVerdict
-from axolotl_server.features.completion import Completing
+from axolotl_server.features.completion import CompletionFeature
 from axolotl_server.layers.authorization import AuthorizationLayer
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.policies import AuthorizationSettings
@@ -53,7 +53,7 @@ async def test_who_may_passes() -> None:
     assert await run(authorization_saying(True), spec_of(look)) == "look"
 
 
-COMPLETING = FeatureSpec(Completing(greet, spec_of(greet)), "completion", "greet", PLAIN, None)
+COMPLETING = FeatureSpec(CompletionFeature(greet, spec_of(greet)), "completion", "greet", PLAIN, None)
 METHOD = FeatureSpec(look, "extension", "receipts/print", PLAIN, None)
 
 

@@ -191,4 +191,4 @@ async def test_a_prompt_without_arguments_has_nothing_to_complete() -> None:
 
     async with conversing(container_with(prompts=(Silent(),))) as host:
         reply = await Peer(host).ask("completion/complete", wanted("silent", "word"))
-        assert reply["error"]["message"] == "Invalid params: there is no argument 'word'; there are: none"
+        assert reply["error"]["message"] == "Invalid params: there is no argument 'word'; available: none"

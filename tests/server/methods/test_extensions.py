@@ -146,5 +146,5 @@ async def test_an_extension_takes_no_method_of_the_protocol(name: str) -> None:
     async def nothing(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         return {}
 
-    with pytest.raises(ConfigurationError, match=f"adds the method '{name}', which the protocol or another one has"):
+    with pytest.raises(ConfigurationError, match=f"adds the method '{name}', which already exists"):
         await ServerHost(container_with((Echo(),), extensions=(Thief(),))).start()
