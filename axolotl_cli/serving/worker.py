@@ -127,7 +127,7 @@ class _Worker:
                 self._channel.send({"type": "pong"})
             case "problem":
                 if self._host.console is not None:
-                    self._host.console.tell_problem(message["problem"])
+                    self._host.console.set_problem(message["problem"])
             case "retire":
                 self._retire(message["changed_lists"])
             case "stop":

@@ -1,1 +1,1 @@
-"""A page on which one sees what a server offers and does, and calls it: for the machine that it runs on."""
+"""The console: a page for developers to see what a server offers and does, and to call it."""

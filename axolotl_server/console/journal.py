@@ -1,4 +1,4 @@
-"""What sees every request: around the methods of all revisions, and around the code of every feature."""
+"""The journal of recent requests, and the observer that writes it."""
 
 import time
 from collections import deque
@@ -19,22 +19,22 @@ from axolotl_server.messages.request import Request
 
 
 class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One request, running or ended; the words of its caller are not in it, save where arguments are to be shown."""
+    """One request, running or ended; it contains no data from its caller unless arguments are shown."""
 
     number: int
-    """Counts the requests of this process."""
+    """The number of the request in this process."""
     began: float
-    """When it came, in seconds of the epoch."""
+    """When it arrived, in seconds since the epoch."""
     method: str
     revision: str
     subject: str
     kind: str | None = None
-    """`tool`, `prompt`, `resource`, `completion` or `extension`; None for what runs no code of the server's author."""
+    """`tool`, `prompt`, `resource`, `completion` or `extension`; None if no feature runs."""
     name: str | None = None
-    """The canonical name; of a tool or prompt that is not there the one that was asked for."""
+    """The canonical name, or the requested name if there is no such tool or prompt."""
     tenant: str | None = None
     client: str | None = None
-    """What the client says it is."""
+    """The name and version that the client gives."""
     outcome: str | None = None
     """None while it runs."""
     reason: str | None = None
@@ -43,24 +43,24 @@ class CallRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     queued_seconds: float | None = None
     result_bytes: int | None = None
     arguments: msgspec.Raw | None = None
-    """Without what is sensitive; None unless they are to be shown."""
+    """Without sensitive values; None unless arguments are shown."""
     reference: str | None = None
-    """What the log calls this call by."""
+    """The reference of the call in the log."""
 
 
 Listener: TypeAlias = Callable[[CallRecord], object]
-"""Hears of a request when it begins and when it has ended."""
+"""Called when a request begins and when it has ended."""
 
-_MOST_ARGUMENT_BYTES: Final = 2048
-_LONGEST_TEXT: Final = 120
+_MAX_ARGUMENT_BYTES: Final = 2048
+_MAX_TEXT: Final = 120
 
 
 class Entry:
     """A request that is being answered."""
 
     __slots__ = (
+        "_begun_record",
         "_clock",
-        "_first",
         "arguments",
         "client",
         "ended",
@@ -74,7 +74,7 @@ class Entry:
     def __init__(self, number: int, request: Request) -> None:
         principal = request.exchange.principal
         self._clock = time.perf_counter()
-        self._first = CallRecord(
+        self._begun_record = CallRecord(
             number=number,
             began=time.time(),
             method=_short(request.head.method),
@@ -86,7 +86,7 @@ class Entry:
         self.kind: str | None = None
         self.name: str | None = None
         self.ending: Ending | None = None
-        """How the layers say that it ended."""
+        """How its call ended."""
         self.ended = False
         self.queued_seconds: float | None = None
         self.arguments: msgspec.Raw | None = None
@@ -94,18 +94,18 @@ class Entry:
 
     @property
     def number(self) -> int:
-        """Which of the process's requests it is."""
-        return self._first.number
+        """The number of the request in this process."""
+        return self._begun_record.number
 
     def record(self) -> CallRecord:
-        """Tell what is known while it runs."""
-        return msgspec.structs.replace(self._first, kind=self.kind, name=self.name, client=self.client)
+        """Make the record of a running request."""
+        return msgspec.structs.replace(self._begun_record, kind=self.kind, name=self.name, client=self.client)
 
     def ended_record(self, ending: Ending, result_bytes: int | None) -> CallRecord:
-        """Tell what came of it."""
+        """Make the record of a request that has ended."""
         arguments = self.arguments
         return msgspec.structs.replace(
-            self._first,
+            self._begun_record,
             kind=self.kind,
             name=self.name,
             client=self.client,
@@ -115,56 +115,56 @@ class Entry:
             seconds=round(time.perf_counter() - self._clock, 6),
             queued_seconds=self.queued_seconds,
             result_bytes=result_bytes,
-            arguments=None if arguments is None or len(bytes(arguments)) > _MOST_ARGUMENT_BYTES else arguments,
+            arguments=None if arguments is None or len(bytes(arguments)) > _MAX_ARGUMENT_BYTES else arguments,
             reference=self.reference,
         )
 
 
 class Journal:
-    """Remembers the latest requests and tells of each; what is kept does not grow with time."""
+    """Remembers the latest requests, and passes each one to listeners."""
 
-    def __init__(self, keep: int) -> None:
-        self._recent: deque[CallRecord] = deque(maxlen=keep)
+    def __init__(self, size: int) -> None:
+        self._recent: deque[CallRecord] = deque(maxlen=size)
         self._running: dict[int, Entry] = {}
         self._listeners: set[Listener] = set()
         self._next_number = count(1).__next__
 
     @property
     def recent(self) -> tuple[CallRecord, ...]:
-        """The latest requests that have ended, the oldest first."""
+        """The latest requests that have ended, oldest first."""
         return tuple(self._recent)
 
     def running(self) -> Iterator[CallRecord]:
-        """Give the requests that are being answered."""
+        """Return the running requests."""
         return (entry.record() for entry in tuple(self._running.values()))
 
     def begin(self, request: Request) -> Entry:
-        """Note a request that came; `announce` tells of it."""
+        """Add a request; listeners are told by `announce`."""
         entry = Entry(self._next_number(), request)
         self._running[entry.number] = entry
         return entry
 
     def announce(self, entry: Entry) -> None:
-        """Tell of a request whose answer may take a while."""
+        """Pass a running request to listeners."""
         if not entry.ended:
-            self._tell(entry.record())
+            self._notify(entry.record())
 
     def end(self, entry: Entry, ending: Ending = DONE, result_bytes: int | None = None) -> None:
-        """Note how a request ended; what comes after its end is passed over."""
+        """Note how a request ended, unless it has ended already."""
         if entry.ended:
             return
         entry.ended = True
         self._running.pop(entry.number, None)
         record = entry.ended_record(ending, result_bytes)
         self._recent.append(record)
-        self._tell(record)
+        self._notify(record)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Tell a listener from now on; the answer ends it."""
+        """Add a listener; returns the function that removes it."""
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
-    def _tell(self, record: CallRecord) -> None:
+    def _notify(self, record: CallRecord) -> None:
         for listener in tuple(self._listeners):
             listener(record)
 
@@ -178,7 +178,7 @@ class _Handshake(msgspec.Struct):
 
 
 def client_in_handshake(request: Request) -> str | None:
-    """Name the client that a handshake introduces; before it nobody knows."""
+    """Name the client of a handshake, which the request itself introduces."""
     try:
         return _named(msgspec.json.decode(request.data, type=_Handshake).params.client_info)
     except msgspec.DecodeError:
@@ -190,7 +190,7 @@ def _named(client: Implementation | None) -> str | None:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST_TEXT else f"{text[: _LONGEST_TEXT - 1]}…"
+    return text if len(text) <= _MAX_TEXT else f"{text[: _MAX_TEXT - 1]}…"
 
 
 class CallObserver(IObserver):

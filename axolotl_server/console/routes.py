@@ -1,4 +1,4 @@
-"""What is served at `/console`: the page, its files, what it shows and what it hears."""
+"""The routes at `/console`: the page with its files, its data and its events."""
 
 import asyncio
 import time
@@ -27,40 +27,32 @@ from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.urls import is_loopback
 
 CONSOLE_HEADER: Final = b"x-axolotl-console"
-"""What the page sends with every request for data; a page of somebody else cannot, without being refused first."""
+"""Sent by the page with every request for data; pages of other sites cannot send it without a preflight."""
 
 _FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
 
 
 def check_local(scope: Scope, headers: Mapping[bytes, bytes]) -> None:
-    """Refuse a request from elsewhere, through a proxy, or under a name that anybody can have point here.
-
-    Raises:
-        HttpRefusal: 403 or 421.
-    """
+    """Refuse requests from other machines, through proxies, or with a host name that anybody could point here."""
     client = scope.get("client")
     if not client or not is_loopback(client[0]) or any(name in headers for name in _FORWARDED):
-        raise HttpRefusal(403, "Forbidden: the console is for the machine that the server runs on; open it there")
+        raise HttpRefusal(403, "Forbidden: open the console on the machine that runs the server")
     name, _, port = _host_of(headers).rpartition(":")
     if not is_loopback(name if port.isdecimal() else _host_of(headers)):
-        raise HttpRefusal(421, "Misdirected request: open the console as localhost, 127.0.0.1 or [::1]")
+        raise HttpRefusal(421, "Misdirected request: open the console at localhost, 127.0.0.1 or [::1]")
     origin = headers.get(b"origin")
     if (
         origin is not None
         and origin.decode("latin-1").lower() != f"{scope.get('scheme', 'http')}://{_host_of(headers)}"
     ):
-        raise HttpRefusal(403, "Forbidden: the console answers its own page only")
+        raise HttpRefusal(403, "Forbidden: the console is for its own page only")
 
 
-def check_page_of_ours(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse what a page of somebody else could make a browser send.
-
-    Raises:
-        HttpRefusal: 403.
-    """
+def check_own_page(headers: Mapping[bytes, bytes]) -> None:
+    """Refuse requests that pages of other sites could make a browser send."""
     site = headers.get(b"sec-fetch-site", b"same-origin")
     if headers.get(CONSOLE_HEADER) is None or site != b"same-origin":
-        raise HttpRefusal(403, "Forbidden: the console's data is for its own page, which says so in X-Axolotl-Console")
+        raise HttpRefusal(403, "Forbidden: the console's data is for its own page, which sends X-Axolotl-Console")
 
 
 def _host_of(headers: Mapping[bytes, bytes]) -> str:
@@ -92,18 +84,18 @@ PAGE_HEADERS: Final[Sequence[tuple[bytes, bytes]]] = (
     (b"x-frame-options", b"DENY"),
     (b"cache-control", b"no-store"),
 )
-"""What every answer says: nothing runs but our own files, nothing frames them, nobody keeps them."""
+"""Sent with every response: only our own files run, in no frame, and nothing is cached."""
 
 
 class Asset(NamedTuple):
-    """One file."""
+    """A file of the page."""
 
     content_type: bytes
     content: bytes
 
 
 def load_assets() -> Mapping[str, Asset]:
-    """Read all files of the page, by name."""
+    """Read all files of the page; returns them by name."""
     folder = files("axolotl_server.console") / "page"
     return {file.name: Asset(_type_of(file.name), file.read_bytes()) for file in folder.iterdir() if file.is_file()}
 
@@ -114,7 +106,7 @@ def _type_of(name: str) -> bytes:
 
 
 def describe_server(host: ServerHost) -> dict[str, Any]:
-    """Say what holds for the server and for each feature."""
+    """Describe the server, its limits and its features."""
     settings = host.settings
     rules = quota_rules(settings.quotas)
     return {
@@ -136,14 +128,14 @@ def describe_server(host: ServerHost) -> dict[str, Any]:
             "threads": settings.limits.threads,
             "drain_seconds": settings.http.drain_seconds,
         },
-        "tools": dict(_effects(host.catalogue.bindings(), rules)),
-        "prompts": dict(_effects(host.prompts.bindings(), rules)),
-        "resources": dict(_effects([*host.resources.bindings(), *host.templates.bindings()], rules)),
+        "tools": dict(_features(host.catalogue.bindings(), rules)),
+        "prompts": dict(_features(host.prompts.bindings(), rules)),
+        "resources": dict(_features([*host.resources.bindings(), *host.templates.bindings()], rules)),
     }
 
 
 def describe_sessions(sessions: Iterable[Session]) -> list[dict[str, Any]]:
-    """Say who is connected; a session's id would let anybody take it over, so that it is not shown."""
+    """Describe sessions, without their IDs, which would let anybody take them over."""
     now = time.monotonic()
     return [
         {
@@ -159,7 +151,7 @@ def describe_sessions(sessions: Iterable[Session]) -> list[dict[str, Any]]:
     ]
 
 
-def _effects(
+def _features(
     bindings: Iterable[Binding[FeatureSpec]], rules: Iterable[QuotaRule]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     for binding in bindings:
@@ -182,7 +174,7 @@ _PAGE = "console.html"
 
 
 class ConsoleRoutes:
-    """Answers the page; its data is behind the same gate as the endpoint."""
+    """Serves the page; its data needs the same authentication as the endpoint."""
 
     def __init__(self, host: ServerHost, console: Console, gate: IAuthenticator | None) -> None:
         self._host = host
@@ -190,10 +182,10 @@ class ConsoleRoutes:
         self._gate = gate
         self._keep_alive_seconds = host.settings.http.keep_alive_seconds
         self.sessions: Sessions | None = None
-        """Those of the application, once there is one."""
+        """The sessions of the application, once there is one."""
 
     def by_path(self) -> dict[str, Route]:
-        """Give the routes."""
+        """Return the routes by path."""
         assets = load_assets()
         served: dict[str, ServeRoute] = {
             CONSOLE_PATH: partial(_serve_asset, assets[_PAGE]),
@@ -202,13 +194,13 @@ class ConsoleRoutes:
             f"{CONSOLE_PATH}/state": self._serve_state,
             f"{CONSOLE_PATH}/events": self._serve_events,
         }
-        return {path: Route(_guarded(serve)) for path, serve in served.items()}
+        return {path: Route(_local_only(serve)) for path, serve in served.items()}
 
     async def _serve_state(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         await self._admit(headers)
         state = {
             **describe_server(self._host),
-            "generation": self._console.generation,
+            "instance_id": self._console.instance_id,
             "shows_arguments": self._console.shows_arguments,
             "running": len(self._host.handler.inflight),
             "zombies": len(self._host.handler.inflight.zombies),
@@ -219,10 +211,10 @@ class ConsoleRoutes:
     async def _serve_events(self, scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         await self._admit(headers)
         assert self.sessions is not None
-        headers_of_page = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
-        stream = EventStream(send, headers_of_page, self._keep_alive_seconds)
+        page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
+        stream = EventStream(send, page_headers, self._keep_alive_seconds)
         loop = asyncio.get_running_loop()
-        with self.sessions.guest(stream.abandon), self._console.telling(Feed(stream, loop)):
+        with self.sessions.guest(stream.abandon), self._console.subscribed(Feed(stream, loop)):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
                 await stream.run()
@@ -230,19 +222,19 @@ class ConsoleRoutes:
                 watcher.cancel()
 
     async def _admit(self, headers: Mapping[bytes, bytes]) -> None:
-        check_page_of_ours(headers)
+        check_own_page(headers)
         if self._gate is not None:
             await self._gate.admit(headers)
 
 
-def _guarded(serve: ServeRoute) -> ServeRoute:
-    async def guarded(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
+def _local_only(serve: ServeRoute) -> ServeRoute:
+    async def serve_locally(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         check_local(scope, headers)
         if scope["method"] != "GET":
             raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
         await serve(scope, headers, receive, send)
 
-    return guarded
+    return serve_locally
 
 
 async def _serve_asset(

@@ -26,7 +26,7 @@ async def added() -> str:
 async def choose(page: Page, name: str) -> None:
     """Find a feature by typing and open it with Enter, which moves the focus to its form."""
     await page.evaluate("document.activeElement.blur()")
-    await page.tab_to("Find")
+    await page.tab_to("Search")
     await page.say("Input.dispatchKeyEvent", type="keyDown", commands=["selectAll"])
     await page.write(name)
     await page.until(f"document.querySelector('.entry')?.innerText.startsWith({json.dumps(name)})")
@@ -99,7 +99,7 @@ async def test_invalid_input_is_marked(page: Page) -> None:
         "document.activeElement.getAttribute('aria-describedby').split(' ')"
         ".map((id) => document.getElementById(id).innerText).join(' ')"
     )
-    assert "write a whole number" in described
+    assert "enter an integer" in described
     assert await page.text(".panel .status") == ""
 
 
@@ -281,7 +281,7 @@ async def test_limits_are_shown(page: Page) -> None:
     await choose(page, "order")
     await page.evaluate("document.querySelector('.effects').open = true")
     shown = await page.text(".effects")
-    assert "2, none wait" in shown
+    assert "2, no queue" in shown
     assert "ValidationLayer → TimeoutLayer → ConcurrencyLayer" in shown
 
 
@@ -327,7 +327,7 @@ async def test_a_restart(browser: Browser) -> None:
         await choose(page, "greet")
         await page.write("half a na")
         assert before.host.console is not None
-        before.host.console.tell_problem("SyntaxError: invalid syntax")
+        before.host.console.set_problem("SyntaxError: invalid syntax")
         await page.until("document.querySelector('#problem')?.innerText.includes('invalid syntax')")
         await page.evaluate("document.querySelector('#search').value = ''")
         await page.evaluate("document.querySelector('#search').dispatchEvent(new Event('input'))")

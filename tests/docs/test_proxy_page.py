@@ -20,6 +20,6 @@ async def test_messages() -> None:
     assert messages.keys() == {403, 421}
     for message in messages.values():
         assert f"```text\n{message}\n```" in read_page(PAGE)
-    console = "Forbidden: the console is for the machine that the server runs on; open it there"
+    console = "Forbidden: open the console on the machine that runs the server"
     assert console in read_page(PAGE)
     assert console in inspect.getsource(admission)

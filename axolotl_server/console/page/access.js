@@ -1,4 +1,4 @@
-// Who the page speaks as. A token is kept in memory alone and is gone with the page.
+// The token of the page, which is kept in memory only.
 
 export class Access {
   constructor() {
@@ -9,7 +9,7 @@ export class Access {
     return this.token ? { Authorization: `Bearer ${this.token}` } : {};
   }
 
-  // What the page's own data is fetched with: the header tells the server that no other page asks.
+  // For requests of the page's own data: the extra header shows the server that no other site asks.
   dataHeaders() {
     return { ...this.headers(), "X-Axolotl-Console": "1" };
   }

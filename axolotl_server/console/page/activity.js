@@ -1,11 +1,11 @@
-// What all clients do: a list of calls, how long they take, and who is there.
+// The activity of all clients: calls, latencies and sessions.
 
 import { el, facts, given, milliseconds, replace } from "./dom.js";
 import { inWords, sparkline } from "./charts.js";
 
-const MOST_ROWS = 200, MOST_LATENCIES = 200, MOST_TOOLS = 100;
-const RUNS = new Set(["tools/call", "prompts/get", "resources/read"]);
-const FINE = new Set(["ok", "input_required"]);
+const MAX_ROWS = 200, MAX_LATENCIES = 200, MAX_FEATURES = 100;
+const FEATURE_METHODS = new Set(["tools/call", "prompts/get", "resources/read"]);
+const SUCCESSFUL = new Set(["ok", "input_required"]);
 
 export class Activity {
   constructor({ onChoose, onLatency }) {
@@ -16,7 +16,7 @@ export class Activity {
     this.lines = new Map();
     this.clients = new Map();
     this.sessions = [];
-    this.generation = "";
+    this.instanceId = "";
     this.missed = 0;
     this.body = document.querySelector("#calls tbody");
     this.all = document.querySelector("#all-requests");
@@ -24,10 +24,10 @@ export class Activity {
     document.querySelector("#clear-calls").addEventListener("click", () => this.clear());
   }
 
-  // A server that was restarted counts from one again: its calls are told apart from those of the one before.
-  begin(generation) {
-    if (generation !== this.generation) this.endRunning();
-    this.generation = generation;
+  // A restarted server numbers its calls from one again, so keys contain the ID of the instance.
+  begin(instanceId) {
+    if (instanceId !== this.instanceId) this.endRunning();
+    this.instanceId = instanceId;
   }
 
   endRunning() {
@@ -36,11 +36,11 @@ export class Activity {
     }
   }
 
-  hear(records, missed = 0) {
+  add(records, missed = 0) {
     this.missed += missed;
     const touched = new Set();
     for (const record of records) {
-      const key = `${this.generation}:${record.number}`;
+      const key = `${this.instanceId}:${record.number}`;
       const known = this.rows.get(key)?.record;
       if (known?.outcome !== undefined) continue;
       this.put(key, record);
@@ -48,7 +48,7 @@ export class Activity {
       if (record.outcome !== undefined && record.kind) touched.add(this.noteLatency(record));
     }
     this.trim();
-    document.querySelector("#calls-note").textContent = this.missed ? `${this.missed} calls came too fast to be listed.` : "";
+    document.querySelector("#calls-note").textContent = this.missed ? `${this.missed} calls arrived too fast to be listed.` : "";
     if (touched.size) {
       this.showLatencies(touched);
       touched.forEach((key) => this.onLatency(key));
@@ -60,9 +60,9 @@ export class Activity {
     const element = row(record, this.onChoose);
     const before = this.rows.get(key);
     if (before) {
-      const held = before.element.contains(document.activeElement);
+      const hadFocus = before.element.contains(document.activeElement);
       before.element.replaceWith(element);
-      if (held) element.querySelector("button")?.focus();
+      if (hadFocus) element.querySelector("button")?.focus();
     } else {
       this.body.prepend(element);
     }
@@ -71,7 +71,7 @@ export class Activity {
 
   trim() {
     for (const [key, { element }] of this.rows) {
-      if (this.rows.size <= MOST_ROWS) return;
+      if (this.rows.size <= MAX_ROWS) return;
       element.remove();
       this.rows.delete(key);
     }
@@ -87,10 +87,10 @@ export class Activity {
   noteLatency(record) {
     const key = `${record.kind} ${record.name}`;
     const known = this.latencies.get(key) ?? [];
-    known.push({ seconds: record.seconds, failed: !FINE.has(record.outcome) });
-    if (known.length > MOST_LATENCIES) known.shift();
+    known.push({ seconds: record.seconds, failed: !SUCCESSFUL.has(record.outcome) });
+    if (known.length > MAX_LATENCIES) known.shift();
     this.latencies.set(key, known);
-    if (this.latencies.size > MOST_TOOLS) this.forget(this.latencies.keys().next().value);
+    if (this.latencies.size > MAX_FEATURES) this.forget(this.latencies.keys().next().value);
     return key;
   }
 
@@ -104,7 +104,7 @@ export class Activity {
     return this.latencies.get(key) ?? [];
   }
 
-  // Each line stays where it is, or whoever stands on it with the keyboard would lose it.
+  // Lines stay where they are, so that the focus is not lost.
   showLatencies(touched) {
     const place = document.querySelector("#latencies");
     place.querySelector(".quiet:only-child")?.remove();
@@ -126,7 +126,7 @@ export class Activity {
   }
 
   noteClient(record) {
-    const name = record.client ?? "a client without a name";
+    const name = record.client ?? "unnamed client";
     const key = `${name} ${record.revision} ${record.subject}`;
     const known = this.clients.get(key);
     this.clients.delete(key);
@@ -137,7 +137,7 @@ export class Activity {
   showSessions(sessions = this.sessions) {
     this.sessions = sessions;
     const held = sessions.map((one) => el("li", {},
-      given(one.client ?? "a client that has not said its name"), el("span.quiet", {},
+      given(one.client ?? "unnamed client"), el("span.quiet", {},
         ` session ${one.id}, ${one.revision ?? "no handshake yet"}, ${one.subject}, ${one.running} running, ${one.in_use ? "in use" : `idle ${Math.round(one.idle_seconds)} s`}`)));
     const seen = [...this.clients.values()].reverse().slice(0, 10).map(({ name, record, count }) => el("li", {},
       given(name), el("span.quiet", {}, ` ${record.revision}, ${record.subject}${record.tenant ? ` of ${record.tenant}` : ""}, ${count} requests`)));
@@ -149,12 +149,12 @@ export class Activity {
   showServer(state) {
     const { limits } = state;
     replace(document.querySelector("#limits"), ...facts([
-      ["running now", `${state.running} of ${limits.max_inflight}`],
-      ["left behind", state.zombies || null],
-      ["at once", limits.max_concurrency ?? "any number"],
+      ["running", `${state.running} of ${limits.max_inflight}`],
+      ["abandoned", state.zombies || null],
+      ["concurrency", limits.max_concurrency ?? "unlimited"],
       ["threads", limits.threads],
-      ["largest message", `${limits.max_message_bytes} bytes`],
-      ["drain", `${limits.drain_seconds} s`],
+      ["max. message size", `${limits.max_message_bytes} bytes`],
+      ["drain timeout", `${limits.drain_seconds} s`],
     ]).childNodes);
     this.showSessions(state.sessions);
   }
@@ -169,7 +169,7 @@ function row(record, onChoose) {
   const when = new Date(record.began * 1000);
   const words = [client, subject === "anonymous" ? null : subject, reference ? `reference ${reference}` : null].filter(Boolean);
   const what = kind && name ? chooser(kind, name, onChoose) : el("span", {}, method, name ? " " : "", name ? given(name) : null);
-  return el("tr", { "data-kind": kind ?? (RUNS.has(method) ? "missing" : "other") },
+  return el("tr", { "data-kind": kind ?? (FEATURE_METHODS.has(method) ? "missing" : "other") },
     el("td.time", { title: when.toISOString() }, when.toLocaleTimeString([], { hour12: false })),
     el("td", {}, what, words.length ? el("div.quiet", {}, words.join(", ")) : null,
       sent === null || typeof sent !== "object" || !Object.keys(sent).length ? null : el("code.sent", {}, JSON.stringify(sent))),

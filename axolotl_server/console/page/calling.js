@@ -1,13 +1,13 @@
-// One call from beginning to end: rounds of questions, tasks that are waited for, and its cancellation.
+// One call from start to end: rounds of questions, polling of tasks, and cancellation.
 
 import { answersTo } from "./questions.js";
 
-const MOST_ROUNDS = 25;
+const MAX_ROUNDS = 25;
 
-// `call` is {method, params, name, mirrored, asTask}; `show` has onNotification, onTask and the place for questions.
+// `call` is {method, params, name, mirrored, asTask}; `show` has onNotification, onTask, onAsking and questions.
 export async function perform(client, call, show, signal) {
   let carried = {};
-  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
     const options = { ...call, onNotification: show.onNotification, signal, speaks: true };
     const { result, size } = await client.request(call.method, { ...call.params, ...carried }, options);
     if (result.resultType === "task") return follow(client, result, show, signal);
@@ -15,7 +15,7 @@ export async function perform(client, call, show, signal) {
     const answers = await asked(result.inputRequests ?? {}, show, signal);
     carried = { inputResponses: written(answers), requestState: JSON.stringify(result.requestState) };
   }
-  throw new Error(`The server asked ${MOST_ROUNDS} times; the page gives up`);
+  throw new Error(`The server asked more than ${MAX_ROUNDS} times`);
 }
 
 async function follow(client, begun, show, signal) {

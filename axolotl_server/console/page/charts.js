@@ -1,4 +1,4 @@
-// Small charts of how long calls took.
+// Small charts of latencies.
 
 import { milliseconds, svg } from "./dom.js";
 
@@ -14,10 +14,10 @@ export function summary(latencies) {
 export function inWords(latencies) {
   const { count, failed, median, slow } = summary(latencies);
   const calls = count === 1 ? "1 call" : `${count} calls`;
-  return `${calls}${failed ? `, ${failed} failed` : ""}; half within ${milliseconds(median)}, 95 % within ${milliseconds(slow)}`;
+  return `${calls}${failed ? `, ${failed} failed` : ""}; median ${milliseconds(median)}, 95th percentile ${milliseconds(slow)}`;
 }
 
-// A line through the latest calls, the newest at the right; failures are squares.
+// A line through the latest calls, newest on the right; failures are squares.
 export function sparkline(latencies, width = 120, height = 28) {
   const shown = latencies.slice(-40);
   const top = Math.max(...shown.map((one) => one.seconds), 1e-6);
@@ -31,7 +31,7 @@ export function sparkline(latencies, width = 120, height = 28) {
     svg("polyline", { points }), ...marks);
 }
 
-// How many calls took how long, in steps that grow threefold.
+// The distribution of latencies, in steps of about three times the previous one.
 export function histogram(latencies, width = 240, height = 64) {
   const counts = new Array(STEPS.length + 1).fill(0);
   for (const one of latencies) counts[STEPS.filter((step) => one.seconds > step).length] += 1;

@@ -1,4 +1,4 @@
-// The page as a whole.
+// The page: loads the features, and connects the parts.
 
 import { Access } from "./access.js";
 import { Activity } from "./activity.js";
@@ -16,8 +16,8 @@ const LISTS = {
     ["resources/templates/list", "resourceTemplates", resourceFeature, "Templates"],
   ],
 };
-const SECONDS_BETWEEN_LOOKS = 5;
-const WORDS = { live: "live", away: "the server is away; trying again…", refused: "a token is needed", connecting: "connecting…" };
+const REFRESH_SECONDS = 5;
+const STATES = { live: "live", away: "disconnected; reconnecting…", refused: "a token is required", connecting: "connecting…" };
 
 const find = (selector) => document.querySelector(selector);
 
@@ -26,7 +26,7 @@ class Page {
     this.access = new Access();
     this.client = new McpClient(this.access);
     this.activity = new Activity({ onChoose: (key) => this.choose(key, true), onLatency: (key) => this.refreshChart(key) });
-    this.live = new Live(this.access, { onMessage: (message) => this.hear(message), onState: (state) => this.showConnection(state) });
+    this.live = new Live(this.access, { onMessage: (message) => this.receive(message), onState: (state) => this.showConnection(state) });
     this.state = null;
     this.groups = [];
     this.panels = new Map();
@@ -44,7 +44,7 @@ class Page {
       find("#access").open = false;
       this.live.restart();
     });
-    setInterval(() => this.look(), SECONDS_BETWEEN_LOOKS * 1000);
+    setInterval(() => this.refresh(), REFRESH_SECONDS * 1000);
     this.live.run();
   }
 
@@ -52,18 +52,18 @@ class Page {
     const place = find("#connection");
     if (place.dataset.state === state) return;
     place.dataset.state = state;
-    place.textContent = WORDS[state];
+    place.textContent = STATES[state];
     if (state === "refused") find("#access").open = true;
   }
 
-  hear(message) {
+  receive(message) {
     if (message.type === "hello") {
-      this.activity.begin(message.generation);
+      this.activity.begin(message.instance_id);
       this.showProblem(message.problem);
-      this.activity.hear(message.calls);
-      if (this.state?.generation !== message.generation) this.load();
+      this.activity.add(message.calls);
+      if (this.state?.instance_id !== message.instance_id) this.load();
     } else if (message.type === "calls") {
-      this.activity.hear(message.calls, message.missed);
+      this.activity.add(message.calls, message.missed);
     } else if (message.type === "problem") {
       this.showProblem(message.problem);
     }
@@ -76,16 +76,16 @@ class Page {
 
   async fetchState() {
     const response = await fetch("/console/state", { headers: this.access.dataHeaders(), cache: "no-store" });
-    if (!response.ok) throw new Error(`the server answers ${response.status}`);
+    if (!response.ok) throw new Error(`HTTP status ${response.status}`);
     return parse(await response.text());
   }
 
-  async look() {
+  async refresh() {
     if (document.visibilityState !== "visible" || !this.state) return;
     try {
       this.activity.showServer(await this.fetchState());
     } catch {
-      // The connection's own line says that the server is away.
+      // The line about the connection shows that the server cannot be reached.
     }
   }
 
@@ -100,7 +100,7 @@ class Page {
       document.title = `${state.server.name} – console`;
       await this.loadOffer(state.protocol.offers);
     } catch (error) {
-      replace(find("#offer"), el("p.failure", {}, `The lists cannot be read: ${error.message}`));
+      replace(find("#offer"), el("p.failure", {}, `The lists could not be loaded: ${error.message}`));
     }
   }
 
@@ -134,7 +134,7 @@ class Page {
     return this.groups.flatMap((group) => group.features);
   }
 
-  // A panel whose feature is what it was keeps what was typed, also over a restart of the server.
+  // A panel whose feature is unchanged keeps the entered values, even after a restart of the server.
   forgetChanged() {
     const now = new Map(this.features().map((one) => [one.key, JSON.stringify([one.schema, one.description])]));
     for (const [key, panel] of this.panels) {
@@ -149,7 +149,7 @@ class Page {
     const matches = (one) => words.every((word) => `${one.name} ${one.title ?? ""} ${one.description ?? ""}`.toLowerCase().includes(word));
     const parts = this.groups.map(({ heading, features }) => [heading, features.filter(matches)]).filter(([, found]) => found.length)
       .flatMap(([heading, found]) => [el("h2", {}, heading), el("ul.plain", {}, ...found.map((one) => el("li", {}, this.entry(one))))]);
-    replace(find("#offer"), ...(parts.length ? parts : [el("p.quiet", {}, words.length ? "Nothing matches." : "The server offers nothing.")]));
+    replace(find("#offer"), ...(parts.length ? parts : [el("p.quiet", {}, words.length ? "No matches." : "The server has no features.")]));
     if (held !== undefined) [...find("#offer").querySelectorAll("button")].find((one) => one.dataset.key === held)?.focus();
   }
 

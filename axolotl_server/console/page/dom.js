@@ -1,4 +1,4 @@
-// Building elements. Text goes in as text, whoever wrote it: nothing here, or anywhere, parses HTML.
+// Functions that make elements. Text is always inserted as text; nothing on the page parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 let lastId = 0;
@@ -31,12 +31,12 @@ function filled(element, attributes, children) {
   return element;
 }
 
-// A name that somebody chose: it does not turn the direction of what stands around it.
+// A name from outside, isolated so that it cannot change the direction of the text around it.
 export function given(text) {
   return el("bdi", {}, text);
 }
 
-// A member of an object that somebody else named: what every object inherits is none.
+// A member of an object with names from outside; inherited members do not count.
 export function own(object, name) {
   return object !== null && typeof object === "object" && Object.hasOwn(object, name) ? object[name] : undefined;
 }

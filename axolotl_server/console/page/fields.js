@@ -1,4 +1,4 @@
-// Fields for single values. A field gives the text of a JSON value, so that numbers stay as they were typed.
+// Fields for single values. A field returns JSON text, so that numbers stay exactly as entered.
 
 import { el, newId } from "./dom.js";
 import { choicesOf, limitsOf } from "./schema.js";
@@ -45,7 +45,7 @@ export function numberField(schema, initial, whole) {
     read: () => {
       const text = input.value.trim().replace(/^\+/, "");
       if (!(whole ? INTEGER : NUMBER).test(text)) {
-        throw new FieldError(whole ? "write a whole number, such as 12" : "write a number, such as 1.5", input);
+        throw new FieldError(whole ? "enter an integer, such as 12" : "enter a number, such as 1.5", input);
       }
       return text;
     },
@@ -94,14 +94,14 @@ export function rawField(initial, hint = "JSON") {
       try {
         JSON.parse(area.value);
       } catch (error) {
-        throw new FieldError(`this is no JSON: ${error.message}`, area);
+        throw new FieldError(`this is not valid JSON: ${error.message}`, area);
       }
       return area.value.trim();
     },
   };
 }
 
-// Puts a label, a description and a place for errors around the control of a field.
+// Adds a label, a description and a place for errors to the control of a field.
 export function labelled(field, name, schema, { required, toggle = null }) {
   const id = newId("field");
   const hintId = `${id}-hint`, errorId = `${id}-error`;
@@ -120,10 +120,10 @@ export function labelled(field, name, schema, { required, toggle = null }) {
   }
   const head = el("div.head", {}, toggle, field.isCheck ? field.control : null, label);
   const element = el("div.field", {}, head, words.length ? hint : null, field.isCheck ? null : field.control, error);
-  return { element, read: () => noting(field, error) };
+  return { element, read: () => readWithError(field, error) };
 }
 
-function noting(field, error) {
+function readWithError(field, error) {
   try {
     const text = field.read();
     error.hidden = true;

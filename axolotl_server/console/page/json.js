@@ -1,4 +1,4 @@
-// JSON that keeps its numbers: what a double cannot hold is shown as it was written.
+// JSON with exact numbers: a number that a double cannot represent keeps its text.
 
 const exact = typeof JSON.rawJSON === "function";
 
@@ -18,12 +18,12 @@ export function pretty(value) {
   return JSON.stringify(value, null, 2);
 }
 
-// Writes the text of a JSON value again, over several lines.
+// Formats JSON text.
 export function prettyText(text) {
   return pretty(parse(text));
 }
 
-// The same for values that mean the same, whatever the order of their members.
+// Returns the same text for equal values, whatever the order of their members.
 export function canonical(text) {
   return JSON.stringify(sorted(parse(text)));
 }

@@ -1,9 +1,9 @@
-// News from the server, as they happen. The stream ends when the server is restarted, and is taken up again.
+// The event stream of the console, which reconnects after a restart of the server.
 
 import { parse } from "./json.js";
 import { eventsOf } from "./mcp.js";
 
-const FIRST_WAIT = 200, LONGEST_WAIT = 3000;
+const MIN_WAIT = 200, MAX_WAIT = 3000;
 
 export class Live {
   constructor(access, { onMessage, onState }) {
@@ -14,21 +14,21 @@ export class Live {
   }
 
   async run() {
-    let wait = FIRST_WAIT;
+    let wait = MIN_WAIT;
     for (;;) {
-      const state = await this.listen(() => { wait = FIRST_WAIT; });
+      const state = await this.listen(() => { wait = MIN_WAIT; });
       this.onState(state);
       await pause(wait);
-      wait = Math.min(LONGEST_WAIT, wait * 2);
+      wait = Math.min(MAX_WAIT, wait * 2);
     }
   }
 
-  // Begins anew, as after a token was given.
+  // Reconnects, for example with a new token.
   restart() {
     this.stopping?.abort();
   }
 
-  async listen(heard) {
+  async listen(onEvent) {
     this.stopping = new AbortController();
     try {
       const options = { headers: this.access.dataHeaders(), signal: this.stopping.signal, cache: "no-store" };
@@ -36,7 +36,7 @@ export class Live {
       if (response.status === 401) return "refused";
       if (!response.ok) return "away";
       for await (const data of eventsOf(response)) {
-        heard();
+        onEvent();
         this.onState("live");
         this.onMessage(parse(data));
       }

@@ -1,4 +1,4 @@
-// A client of the stateless revision: a request is a POST, its answer JSON or a stream of events that ends with it.
+// An MCP client of the stateless revision. A request is a POST; the answer is JSON or an event stream.
 
 import { own } from "./dom.js";
 import { parse } from "./json.js";
@@ -20,7 +20,7 @@ export class McpClient {
     this.protocol = null;
   }
 
-  // `params` is an object whose values are JSON texts; what concerns the call is told to `onNotification`.
+  // The values of `params` are JSON texts; `onNotification` gets the notifications about the request.
   async request(method, params = {}, options = {}) {
     const { name, mirrored = {}, onNotification = () => {}, signal, asTask = false, speaks = false } = options;
     lastRequest += 1;
@@ -51,7 +51,7 @@ export class McpClient {
     return speaks ? { ...meta, [log_level_key]: "debug", progressToken: number } : meta;
   }
 
-  // Reads the answer; gives the message that ends the request.
+  // Reads the response; returns its last message.
   async messages(response, onNotification) {
     if (!(response.headers.get("content-type") ?? "").startsWith("text/event-stream")) {
       const text = await response.text();
@@ -68,7 +68,7 @@ export class McpClient {
 }
 
 function answerOf(message, response) {
-  if (message === null) throw new RequestFailed(`the server ended without an answer (HTTP ${response.status})`, { status: response.status });
+  if (message === null) throw new RequestFailed(`the server sent no answer (HTTP status ${response.status})`, { status: response.status });
   if (message.error) {
     const { code, message: text, data } = message.error;
     throw new RequestFailed(text, { status: response.status, code, data });
@@ -81,7 +81,7 @@ function written(members) {
   return `{${texts.map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(",")}}`;
 }
 
-// A header holds visible ASCII; the protocol has a form for the rest.
+// Headers contain visible ASCII; the protocol has an encoding for everything else.
 function headerText(value) {
   const text = String(value);
   if (/^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(text) && !text.startsWith("=?")) return text;
@@ -89,7 +89,7 @@ function headerText(value) {
   return `=?base64?${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""))}?=`;
 }
 
-// The data of server-sent events, one after the other.
+// Yields the data of server-sent events.
 export async function* eventsOf(response) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
@@ -110,7 +110,7 @@ export async function* eventsOf(response) {
   }
 }
 
-// The arguments that a tool wants repeated in headers, as its schema marks them.
+// The arguments that must be repeated in headers, as marked in the schema.
 export function mirroredHeaders(schema, values) {
   const found = {};
   for (const [name, one] of Object.entries(schema?.properties ?? {})) {

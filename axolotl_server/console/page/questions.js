@@ -1,11 +1,11 @@
-// Questions that a call asks while it runs: a form, a page to open, a model, directories.
+// Questions that a call asks while it runs: forms, pages to open, model answers and directories.
 
 import { el, given } from "./dom.js";
 import { FieldError } from "./fields.js";
 import { json } from "./results.js";
 import { objectForm } from "./schema_form.js";
 
-// Shows all questions of a round, one after the other; gives {key: JSON text of the answer}.
+// Shows all questions of a round, one after the other; returns {key: JSON text of the answer}.
 export async function answersTo(requests, place, signal) {
   const answers = {};
   for (const [key, asked] of Object.entries(requests)) {
@@ -21,7 +21,7 @@ function ask(key, asked, place, signal) {
       return params.mode === "url" ? askToOpen(key, params, place, signal) : askForm(key, params, place, signal);
     case "sampling/createMessage": return askModel(key, params, place, signal);
     case "roots/list": return askRoots(key, place, signal);
-    default: return Promise.reject(new Error(`The server asks ${method}, which this page cannot answer`));
+    default: return Promise.reject(new Error(`The server sent ${method}, which this page does not support`));
   }
 }
 
@@ -60,12 +60,12 @@ function askModel(key, params, place, signal) {
 
 function askRoots(key, place, signal) {
   const area = el("textarea", { rows: 2, id: `roots-${key}`, placeholder: "file:///home/me/project" });
-  const body = el("div", {}, el("label.label", { for: `roots-${key}` }, "URIs, one a line"), area);
+  const body = el("div", {}, el("label.label", { for: `roots-${key}` }, "URIs, one per line"), area);
   const roots = () => area.value.split("\n").map((line) => line.trim()).filter(Boolean).map((uri) => ({ uri }));
   return shown(key, "The server asks for directories", "", body, place, signal, { Answer: () => JSON.stringify({ roots: roots() }) });
 }
 
-// Puts a question on the page and the focus into it; the first of the buttons answers on Enter.
+// Shows a question and moves the focus to it; Enter presses the first button.
 function shown(key, heading, message, body, place, signal, actions) {
   return new Promise((resolve, reject) => {
     const [first] = Object.values(actions);

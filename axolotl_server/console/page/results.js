@@ -1,4 +1,4 @@
-// What came of a call, shown as what it is: text as text, pictures as pictures, data as JSON.
+// Results of calls: text, images, audio and JSON.
 
 import { bytes, el, given } from "./dom.js";
 import { parse, pretty } from "./json.js";
@@ -23,18 +23,18 @@ export function json(value) {
 }
 
 function picture({ data, mimeType }) {
-  if (!IMAGE.test(mimeType ?? "") || !BASE64.test(data ?? "")) return el("p.quiet", {}, `A picture that cannot be shown (${mimeType})`);
-  const image = el("img", { src: `data:${mimeType};base64,${data}`, alt: `Picture, ${mimeType}` });
+  if (!IMAGE.test(mimeType ?? "") || !BASE64.test(data ?? "")) return el("p.quiet", {}, `This image cannot be displayed (${mimeType})`);
+  const image = el("img", { src: `data:${mimeType};base64,${data}`, alt: `Image, ${mimeType}` });
   return el("figure", {}, image, el("figcaption.quiet", {}, `${mimeType}, ${bytes(Math.floor(data.length * 0.75))}`));
 }
 
 function sound({ data, mimeType }) {
-  if (!AUDIO.test(mimeType ?? "") || !BASE64.test(data ?? "")) return el("p.quiet", {}, `A sound that cannot be played (${mimeType})`);
+  if (!AUDIO.test(mimeType ?? "") || !BASE64.test(data ?? "")) return el("p.quiet", {}, `This audio cannot be played (${mimeType})`);
   return el("audio", { controls: true, src: `data:${mimeType};base64,${data}` });
 }
 
 export function resourceContent(resource) {
-  const type = resource?.mimeType ?? "no type";
+  const type = resource?.mimeType ?? "unknown type";
   const head = el("p.quiet", {}, given(resource?.uri ?? ""), ` (${type})`);
   if (typeof resource?.text === "string") return el("div", {}, head, el("pre.text", { tabindex: 0 }, resource.text));
   const blob = resource?.blob ?? "";
@@ -57,7 +57,7 @@ export function toolResult(result) {
     if (structured !== undefined) parts.push(el("h4", {}, "Content"));
     parts.push(...blocks.map(contentBlock));
   }
-  if (!parts.length) parts.push(el("p.quiet", {}, "It answered with nothing."));
+  if (!parts.length) parts.push(el("p.quiet", {}, "The result is empty."));
   return parts;
 }
 

@@ -1,4 +1,4 @@
-// What a JSON Schema asks for, with references followed and small words merged.
+// Reading of JSON Schemas: references are resolved, and `allOf` is merged.
 
 import { own } from "./dom.js";
 
@@ -36,7 +36,7 @@ function merged(schema, root, seen) {
   return whole;
 }
 
-// The values of an enumeration, with the words for them; null where it is none.
+// The values of an enumeration with their labels; null if the schema is not an enumeration.
 export function choicesOf(schema) {
   if (Array.isArray(schema.enum)) {
     const names = Array.isArray(schema.enumNames) ? schema.enumNames : [];
@@ -53,7 +53,7 @@ function shown(value) {
   return typeof value === "string" && value !== "" ? value : JSON.stringify(value);
 }
 
-// The alternatives of a union; null where there is only one.
+// The alternatives of a union; null if there is only one.
 export function variantsOf(schema) {
   const listed = schema.anyOf ?? schema.oneOf;
   const { anyOf, oneOf, default: _, discriminator, ...beside } = schema;
@@ -84,10 +84,10 @@ export function nameOfVariant(schema, root, place) {
   if (whole.title) return tag ? `${whole.title} (${tag[1].const})` : whole.title;
   if (tag) return `${tag[0]} = ${tag[1].const}`;
   if (choicesOf(whole)) return "one of a list";
-  return type ? (whole.format ? `${type} (${whole.format})` : type) : `form ${place + 1}`;
+  return type ? (whole.format ? `${type} (${whole.format})` : type) : `variant ${place + 1}`;
 }
 
-// The limits of a value in words.
+// The limits of a value as text.
 export function limitsOf(schema) {
   const words = [];
   const say = (key, text) => key in schema && words.push(text(schema[key]));
@@ -106,7 +106,7 @@ export function limitsOf(schema) {
   return words.join(", ");
 }
 
-// Whether a value could have been written for a schema, as far as its type tells.
+// Tells whether a value matches a schema, judging by types.
 export function fits(value, schema, root) {
   const whole = resolve(schema, root);
   if ("const" in whole) return JSON.stringify(value) === JSON.stringify(whole.const);

@@ -1,4 +1,4 @@
-// A form for any JSON Schema. Where there is no form for something, it is written as JSON.
+// A form for any JSON Schema; parts without a form are entered as JSON.
 
 import { el, newId, own } from "./dom.js";
 import {
@@ -6,19 +6,19 @@ import {
 } from "./fields.js";
 import { choicesOf, fits, limitsOf, nameOfVariant, resolve, typeOf, variantsOf } from "./schema.js";
 
-const DEEPEST = 8, MOST_CHOICES = 2000, MOST_FIELDS = 1000;
-let fieldsLeft = MOST_FIELDS;
+const MAX_DEPTH = 8, MAX_CHOICES = 2000, MAX_FIELDS = 1000;
+let fieldsLeft = MAX_FIELDS;
 
-// Makes the form of an object: {element, read() -> JSON text}; read raises FieldError.
+// Makes the form of an object: {element, read() -> JSON text}; read throws FieldError.
 export function objectForm(schema, initial = {}) {
-  fieldsLeft = MOST_FIELDS;
+  fieldsLeft = MAX_FIELDS;
   const whole = resolve(schema, schema);
   const group = objectGroup(whole, schema, initial, 0);
-  if (!group.count) group.element.append(el("p.quiet", {}, "It takes no arguments."));
+  if (!group.count) group.element.append(el("p.quiet", {}, "No arguments."));
   return { element: group.element, read: group.read };
 }
 
-// One property or item: {element, read() -> JSON text, or undefined where it is left out}.
+// One property or item: {element, read() -> JSON text, or undefined if it is omitted}.
 function member(name, schema, root, { required, initial, depth }) {
   const whole = required ? resolve(schema, root) : withoutNull(resolve(schema, root), initial, root);
   const start = initial === undefined ? whole.default ?? undefined : initial;
@@ -36,10 +36,10 @@ function member(name, schema, root, { required, initial, depth }) {
 }
 
 function includeBox(name, checked) {
-  return el("input.include", { type: "checkbox", checked, "aria-label": `send ${name}`, title: "send it, or leave it out" });
+  return el("input.include", { type: "checkbox", checked, "aria-label": `send ${name}`, title: "send this argument or omit it" });
 }
 
-// Leaving an argument out says no more than null: the chooser between the two is left out as well.
+// Omitting an argument means the same as null, so the choice between the two is not shown.
 function withoutNull(schema, initial, root) {
   const variants = variantsOf(schema);
   if (initial === null || !variants || variants.length !== 2) return schema;
@@ -57,17 +57,17 @@ function isBoolean(schema) {
 }
 
 function optionalBoolean(name, schema, initial) {
-  const choices = [{ value: undefined, label: "left out" }, { value: true, label: "true" }, { value: false, label: "false" }];
+  const choices = [{ value: undefined, label: "omitted" }, { value: true, label: "true" }, { value: false, label: "false" }];
   const field = choiceField(choices, initial);
   return labelled({ control: field.control, read: () => field.read() }, name, schema, { required: false });
 }
 
-// Either {field}, a control for one value, or {element, read} for something that has parts.
+// Returns {field}, a control for one value, or {element, read} for a value with parts.
 function inner(schema, root, initial, depth) {
   if ("const" in schema) return { field: fixedField(schema.const) };
   fieldsLeft -= 1;
   const choices = choicesOf(schema);
-  if (depth >= DEEPEST || fieldsLeft < 0 || choices?.length > MOST_CHOICES) return { field: rawField(initial) };
+  if (depth >= MAX_DEPTH || fieldsLeft < 0 || choices?.length > MAX_CHOICES) return { field: rawField(initial) };
   if (choices && choices.length) return { field: choiceField(choices, initial) };
   const variants = variantsOf(schema);
   if (variants) return unionGroup(variants, root, initial, depth);
@@ -83,7 +83,7 @@ function inner(schema, root, initial, depth) {
   }
 }
 
-// What has parts is framed; its parts are made when they are first wanted, or a schema that holds itself would not end.
+// A frame around a value with parts.
 function framed(name, schema, { required, toggle, made }) {
   const error = el("p.error", { hidden: true });
   const body = el("div.parts", {}, made.element);
@@ -120,7 +120,7 @@ function objectGroup(schema, root, initial, depth) {
   return { element, read, count: members.length + (extra ? 1 : 0) };
 }
 
-// An optional part that has parts of its own is made when it is wanted.
+// Optional parts that refer to other schemas are made on demand, so that recursive schemas end.
 function lazy(parent, name, make, schema, root, { required, initial }) {
   const whole = resolve(schema, root);
   const deep = !required && initial === undefined && (variantsOf(whole) || ["object", "array"].includes(typeOf(whole)));
@@ -133,7 +133,7 @@ function lazy(parent, name, make, schema, root, { required, initial }) {
   const button = el("button", { type: "button" }, "Add ", el("bdi", {}, name));
   const place = el("div.field", {}, button);
   button.addEventListener("click", () => {
-    fieldsLeft = MOST_FIELDS;
+    fieldsLeft = MAX_FIELDS;
     made = make();
     place.replaceWith(made.element);
     const box = made.element.querySelector("input.include");
@@ -169,7 +169,7 @@ function extraMembers(parent, schema, root, initial, depth) {
   parent.append(list, button);
   return {
     read: () => [...rows.values()].map(({ name, field }) => {
-      if (!name.value) throw new FieldError("give it a name", name);
+      if (!name.value) throw new FieldError("enter a name", name);
       return [name.value, field.read()];
     }),
   };

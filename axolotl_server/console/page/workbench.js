@@ -1,4 +1,4 @@
-// The panel of one feature: what it is, a form for it, and what came of the latest call.
+// The panel of one feature: its description, a form, and the result of the latest call.
 
 import { bytes, el, facts, given, milliseconds, newId, replace } from "./dom.js";
 import { perform } from "./calling.js";
@@ -37,7 +37,7 @@ export class Panel {
     const form = el("form", { novalidate: true, "aria-label": `Arguments of ${feature.name}` }, this.place, this.error,
       el("div.buttons", {}, this.callButton, this.cancelButton, this.modeButton,
         this.taskBox ? el("label.check", {}, this.taskBox, "as a task") : null),
-      el("p.quiet.keys", {}, "Enter calls, Shift+Enter begins a new line, Esc cancels."));
+      el("p.quiet.keys", {}, "Enter: call. Shift+Enter: new line. Esc: cancel."));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       this.call();
@@ -77,7 +77,7 @@ export class Panel {
   }
 
   switchMode() {
-    this.tell(null);
+    this.showError(null);
     if (this.mode.name === "form") {
       this.showJson(this.textOrNothing());
       return;
@@ -88,10 +88,10 @@ export class Panel {
       this.showForm(parse(text));
       if (canonical(this.mode.read()) === canonical(text)) return;
       this.showJson(text);
-      this.tell("The form has no place for all of this.");
+      this.showError("The form cannot show all of this.");
     } catch (error) {
       if (this.mode.name === "form") this.showJson("{}");
-      this.tell(error.message);
+      this.showError(error.message);
     }
   }
 
@@ -103,18 +103,18 @@ export class Panel {
     }
   }
 
-  tell(problem) {
+  showError(problem) {
     this.error.hidden = problem === null;
     this.error.textContent = problem ?? "";
   }
 
   read() {
-    this.tell(null);
+    this.showError(null);
     try {
       return this.mode.read();
     } catch (error) {
       if (!(error instanceof FieldError)) throw error;
-      this.tell(this.mode.name === "json" ? error.message : "Something is missing or wrong above.");
+      this.showError(this.mode.name === "json" ? error.message : "Some values are missing or invalid.");
       error.input?.focus();
       return null;
     }
@@ -128,7 +128,7 @@ export class Panel {
     this.cancelButton.hidden = false;
     this.callButton.setAttribute("aria-disabled", "true");
     const began = performance.now();
-    const show = new Showing(this.result, (asks) => { this.status.textContent = asks ? "waiting for your answer…" : "running…"; });
+    const show = new CallView(this.result, (asks) => { this.status.textContent = asks ? "waiting for your answer…" : "running…"; });
     show.onAsking(false);
     this.status.dataset.outcome = "running";
     try {
@@ -161,8 +161,8 @@ export class Panel {
   }
 }
 
-// What a call says while it runs, and what came of it.
-class Showing {
+// Progress, log messages, questions and the result of a call.
+class CallView {
   constructor(place, onAsking) {
     this.onAsking = onAsking;
     this.bar = el("progress", { "aria-label": "Progress", hidden: true });
@@ -199,7 +199,7 @@ class Showing {
   }
 
   outcome(parts, raw) {
-    replace(this.answer, ...parts, raw === null ? null : el("details", {}, el("summary", {}, "The whole result"), json(raw)));
+    replace(this.answer, ...parts, raw === null ? null : el("details", {}, el("summary", {}, "Full result"), json(raw)));
   }
 }
 
@@ -224,14 +224,14 @@ function taskBox(support) {
 function limitsOf(effects) {
   if (!effects) return null;
   const { limits } = effects;
-  const queue = limits.queue_limit ? `${limits.queue_limit} wait up to ${limits.queue_timeout_seconds} s` : "none wait";
+  const queue = limits.queue_limit ? `queue of ${limits.queue_limit} for up to ${limits.queue_timeout_seconds} s` : "no queue";
   const longest = limits.max_timeout_seconds ? `, with progress up to ${limits.max_timeout_seconds} s` : "";
   const list = facts([
-    ["deadline", `${limits.timeout_seconds} s${longest}`],
-    ["at once", limits.max_concurrency === null ? "any number" : `${limits.max_concurrency}, ${queue}`],
+    ["timeout", `${limits.timeout_seconds} s${longest}`],
+    ["concurrency", limits.max_concurrency === null ? "unlimited" : `${limits.max_concurrency}, ${queue}`],
     ["runs", limits.execution === "loop" ? "on the event loop" : `in a ${limits.execution}${limits.pool ? ` of the pool ${limits.pool}` : ""}`],
-    ["largest result", limits.max_result_bytes === null ? "any" : bytes(limits.max_result_bytes)],
-    ["arguments", limits.coerce_arguments ? "are converted" : null],
+    ["max. result size", limits.max_result_bytes === null ? "unlimited" : bytes(limits.max_result_bytes)],
+    ["arguments", limits.coerce_arguments ? "converted" : null],
     ["quotas", effects.quotas.join("; ")],
     ["cost", effects.quotas.length ? effects.cost : null],
     ["scopes", effects.scopes.join(", ")],
@@ -241,7 +241,7 @@ function limitsOf(effects) {
   return el("details.effects", {}, el("summary", {}, "Effective limits and layers"), list);
 }
 
-// Makes the features of the panel from what the lists of the server say.
+// Make the features of panels from the entries in the server's lists.
 export function toolFeature(tool) {
   return {
     kind: "tool", key: `tool ${tool.name}`, name: tool.name, title: tool.title ?? tool.annotations?.title,

@@ -92,14 +92,14 @@ async def test_off_unless_wanted() -> None:
 async def test_refused_where_others_reach_it(address: str) -> None:
     """A console on a server that listens for others is a configuration error that says what to do."""
     flags = {"http": {"host": address, "allow_unauthenticated": True}, "console": {"enabled": True}}
-    with pytest.raises(ConfigurationError, match=r"console\.enabled is for this machine alone.*127\.0\.0\.1"):
+    with pytest.raises(ConfigurationError, match=r"console\.enabled is for this machine only.*127\.0\.0\.1"):
         await ServerHost(Container(), flags=flags).start()
 
 
 @pytest.mark.parametrize("path", ["/console", "/console/mcp"])
 async def test_paths_do_not_collide(path: str) -> None:
     """The endpoint cannot have the console's place."""
-    with pytest.raises(ConfigurationError, match="The console is at /console"):
+    with pytest.raises(ConfigurationError, match="The console uses the path /console"):
         await ServerHost(Container(), flags={"http": {"path": path}, "console": {"enabled": True}}).start()
 
 
@@ -361,11 +361,11 @@ async def test_problems_are_told() -> None:
         assert server.host.console is not None
         async with server.listening(client) as reader:
             await reader.take()
-            server.host.console.tell_problem("SyntaxError")
+            server.host.console.set_problem("SyntaxError")
             assert (await reader.take()).message == {"type": "problem", "problem": "SyntaxError"}
             async with server.listening(client) as later:
                 assert (await later.take()).message["problem"] == "SyntaxError"
-            server.host.console.tell_problem(None)
+            server.host.console.set_problem(None)
             assert (await reader.take()).message == {"type": "problem", "problem": None}
 
 
