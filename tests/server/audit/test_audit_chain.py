@@ -1,4 +1,4 @@
-"""The hash chain: whatever somebody does to a log is found, save for what only an anchor elsewhere can tell."""
+"""The hash chain of the audit log: any change is detected, except a removed end, which needs an external anchor."""
 
 import hmac
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from tests.support.audited_calls import record, store_at, write_log
 KEY = "a key that nobody guesses"
 CALLS = 8
 RECORDS = CALLS + 2
-"""With those of the opening and the closing of the log."""
+"""Including the records of opening and closing."""
 
 places = st.integers(0, RECORDS - 1)
 
@@ -26,13 +26,13 @@ Judge = Callable[[Sequence[bytes]], VerificationReport]
 
 @pytest.fixture(scope="module")
 def lines(tmp_path_factory: pytest.TempPathFactory) -> list[bytes]:
-    """Write a log once."""
+    """A log, written once."""
     return write_log(tmp_path_factory.mktemp("log") / "audit.jsonl", CALLS)
 
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
-    """Verify other lines in the place of the log's own."""
+    """Verify other lines in place of the log's own."""
     path = tmp_path_factory.mktemp("judged") / "audit.jsonl"
 
     def judged(changed: Sequence[bytes]) -> VerificationReport:
@@ -47,7 +47,7 @@ def kind_of(report: VerificationReport) -> str | None:
 
 
 def test_an_untouched_log(lines: list[bytes], judge: Judge) -> None:
-    """A log as it was written has nothing wrong, and its head is the hash of its last record."""
+    """An unchanged log is valid, and its head is the hash of the last record."""
     report = judge(lines)
     last = read_link(lines[-1][:-1])
     assert last is not None
@@ -57,7 +57,7 @@ def test_an_untouched_log(lines: list[bytes], judge: Judge) -> None:
 
 @given(place=st.integers(0), mask=st.integers(1, 255))
 def test_any_changed_byte_is_found(place: int, mask: int, lines: list[bytes], judge: Judge) -> None:
-    """No byte of a log can be another: neither in a record nor in a hash nor between records."""
+    """A change of any byte is detected, in records, hashes and between records."""
     whole = bytearray(b"".join(lines))
     whole[place % len(whole)] ^= mask
     assert judge([bytes(whole)]).fault is not None
@@ -65,7 +65,7 @@ def test_any_changed_byte_is_found(place: int, mask: int, lines: list[bytes], ju
 
 @given(first=places, count=st.integers(1, RECORDS))
 def test_removed_records_are_found(first: int, count: int, lines: list[bytes], judge: Judge) -> None:
-    """Records that are missing anywhere but at the end are missed."""
+    """Missing records are detected, except at the end."""
     left = [*lines[:first], *lines[first + count :]]
     expected = None if first + count >= RECORDS and first > 0 else "removed"
     assert kind_of(judge(left)) == expected
@@ -73,7 +73,7 @@ def test_removed_records_are_found(first: int, count: int, lines: list[bytes], j
 
 @given(first=places, second=places)
 def test_swapped_records_are_found(first: int, second: int, lines: list[bytes], judge: Judge) -> None:
-    """Two records in each other's place are found, and the first wrong place is named."""
+    """Swapped records are detected, with the first wrong position."""
     changed = list(lines)
     changed[first], changed[second] = changed[second], changed[first]
     report = judge(changed)
@@ -87,14 +87,14 @@ def test_swapped_records_are_found(first: int, second: int, lines: list[bytes], 
 
 @given(which=places, where=st.integers(0, RECORDS))
 def test_repeated_records_are_found(which: int, where: int, lines: list[bytes], judge: Judge) -> None:
-    """A record that stands in the log twice is found, wherever the second one stands."""
+    """A repeated record is detected at any position."""
     changed = [*lines[:where], lines[which], *lines[where:]]
     assert kind_of(judge(changed)) in ("repeated", "reordered")
 
 
 @given(bodies=st.lists(st.text(max_size=40), max_size=8), key=st.none() | st.text(min_size=1, max_size=80))
 def test_any_record_can_be_linked(bodies: list[str], key: str | None) -> None:
-    """Whatever a record says, its line can be taken apart again, is sealed, and follows the one before it."""
+    """Any record can be encoded, sealed, chained and parsed again."""
     hash_ = Hashing(key).of_record
     chain = Chain(hash_)
     head = chain.head
@@ -108,25 +108,25 @@ def test_any_record_can_be_linked(bodies: list[str], key: str | None) -> None:
 
 @given(key=st.text(max_size=200), data=st.binary(max_size=300))
 def test_the_keyed_hash_is_hmac(key: str, data: bytes) -> None:
-    """The quick way to make a keyed hash gives what the slow one gives."""
+    """The fast keyed hash equals HMAC."""
     derived = sha256(b"axolotl audit chain\0" + key.encode("utf-8", "surrogatepass")).digest()
     assert Hashing(key).of_record(data) == hmac.digest(derived, data, "sha256").hex()
 
 
 def forge(lines: Sequence[bytes], key: str | None) -> list[bytes]:
-    """Write a log anew without its fourth record."""
+    """Rewrite a log without its fourth record."""
     chain = Chain(Hashing(key).of_record)
     bodies = [b"{" + line.split(b'",', 1)[1].rsplit(b',"hash"', 1)[0] + b"}" for line in lines]
     return [chain.link(body) for place, body in enumerate(bodies) if place != 3]
 
 
 def test_a_chain_without_a_key_can_be_forged(lines: list[bytes], judge: Judge) -> None:
-    """Who may write the file may write all of it anew: this is what a key, or an anchor elsewhere, is for."""
+    """Without a key, a whole log can be rewritten; a key or an external anchor prevents that."""
     assert judge(forge(lines, None)).fault is None
 
 
 def test_a_chain_with_a_key_cannot_be_forged(tmp_path: Path) -> None:
-    """Without the key nobody writes a chain that verifies with it."""
+    """Without the key, a valid chain cannot be forged."""
     path = tmp_path / "audit.jsonl"
     written = write_log(path, CALLS, KEY)
     assert verify(path, KEY).fault is None
@@ -136,7 +136,7 @@ def test_a_chain_with_a_key_cannot_be_forged(tmp_path: Path) -> None:
 
 
 def test_a_key_that_is_missing_is_asked_for(tmp_path: Path) -> None:
-    """A log with a key is not called wrong for want of it."""
+    """Verifying a log with a key reports a missing key, not an invalid log."""
     path = tmp_path / "audit.jsonl"
     write_log(path, 1, KEY)
     with pytest.raises(ConfigurationError, match="written with a key"):
@@ -147,7 +147,7 @@ def test_a_key_that_is_missing_is_asked_for(tmp_path: Path) -> None:
 def test_an_anchor_tells_of_a_missing_end(
     kept: int, remembered: int, lines: list[bytes], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """A log that lost its end verifies, unless somebody remembers a record of it."""
+    """A log whose end was removed is valid, unless it is compared with an anchor."""
     path = tmp_path_factory.getbasetemp() / "anchored.jsonl"
     path.write_bytes(b"".join(lines[:kept]))
     link = read_link(lines[remembered - 1][:-1])
@@ -158,7 +158,7 @@ def test_an_anchor_tells_of_a_missing_end(
 
 
 def test_an_anchor_tells_of_a_forged_log(lines: list[bytes], tmp_path: Path) -> None:
-    """A log that was written anew has another hash at the record that somebody remembers."""
+    """A rewritten log has a different hash at the anchor."""
     path = tmp_path / "audit.jsonl"
     link = read_link(lines[5][:-1])
     assert link is not None
@@ -168,12 +168,12 @@ def test_an_anchor_tells_of_a_forged_log(lines: list[bytes], tmp_path: Path) -> 
 
 @pytest.mark.parametrize("cut", [1, 20, 200])
 def test_a_torn_end(cut: int, lines: list[bytes], judge: Judge) -> None:
-    """A record whose end is missing is told from one that was changed."""
+    """An incomplete last record is distinguished from a changed one."""
     assert kind_of(judge([*lines[:-1], lines[-1][:-cut]])) == "torn"
 
 
 def test_an_empty_log(judge: Judge) -> None:
-    """A log always tells at least of its own beginning."""
+    """An empty file is not a valid log, because a log always has an opening record."""
     assert kind_of(judge([])) == "removed"
 
 
@@ -181,7 +181,7 @@ def test_an_empty_log(judge: Judge) -> None:
 def test_rotation_does_not_break_the_chain(
     max_bytes: int, count: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Wherever one file ends and the next begins, all records are there, in their order and linked."""
+    """At any file size, rotated files contain all records, in order and chained."""
     path = tmp_path_factory.mktemp("rotated") / "audit.jsonl"
     write_log(path, count, max_bytes=max_bytes)
     report = verify(path)
@@ -194,7 +194,7 @@ def test_rotation_does_not_break_the_chain(
     "text", ["\n", "\r", "\x00", "\x1b[2J", "\x7f", "\x85", "\u2028", "\u2029", "\ud800", '"', "ü"]
 )
 def test_no_text_breaks_a_line(text: str, tmp_path: Path) -> None:
-    """A record stays on its line for every reader of lines, and an odd name costs no record."""
+    """A record stays on one line for every line reader, whatever names it contains."""
     path = tmp_path / "audit.jsonl"
     store = store_at(path)
     store.open()

@@ -1,4 +1,4 @@
-"""A server that is killed in the middle of its work: whatever it answered is in the log."""
+"""Killed servers: every answered call is in the log."""
 
 import json
 import os
@@ -21,7 +21,7 @@ TARGET = "tests.support.servers.audited_server:Container"
 
 
 class Victim:
-    """A server over stdio that always has so many calls to do."""
+    """A stdio server with a constant number of running calls."""
 
     def __init__(self, directory: Path, durability: str, first: int) -> None:
         settings = {"AUDITED_DIRECTORY": str(directory), "AUDITED_DURABILITY": durability}
@@ -34,7 +34,7 @@ class Victim:
         self.answered: set[int] = set()
 
     def kill_after(self, answers: int) -> None:
-        """Keep it busy until it gave so many answers, and kill it; what it had sent by then counts as answered."""
+        """Keep it busy until it has sent a number of replies, and kill it; all sent replies count."""
         for _ in range(_AT_ONCE):
             self._ask()
         for _ in range(answers):
@@ -68,13 +68,13 @@ def digest(number: int) -> str:
 
 
 def records_of(log: Path) -> list[dict[str, Any]]:
-    """Read all records, save for the last one if the kill cut it off."""
+    """Read all records, except an incomplete last one."""
     return [json.loads(line.text) for line in lines_of(log) if line.whole]
 
 
 @pytest.mark.parametrize("durability", ["write", "fsync"])
 def test_what_was_answered_is_in_the_log(durability: str, tmp_path: Path) -> None:
-    """Killed again and again under load, a server has a record of each answer and a start of each effect."""
+    """After repeated kills under load, there is an end record per reply and a start record per effect."""
     log, answered, number = tmp_path / "audit.jsonl", set[int](), 0
     chance = random.Random(durability)
     for _ in range(4):
@@ -93,7 +93,7 @@ def test_what_was_answered_is_in_the_log(durability: str, tmp_path: Path) -> Non
 
 
 def test_calls_that_a_kill_cut_off_are_unknown(tmp_path: Path) -> None:
-    """Calls that had begun when the server was killed are told by a verification and by the next start."""
+    """Calls that were running when the server was killed are reported by a verification and by the next start."""
     log = tmp_path / "audit.jsonl"
     Victim(tmp_path, "fsync", 0).kill_after(40)
     cut_off = {start.call_id for start in verify(log).unfinished}

@@ -1,4 +1,4 @@
-"""Records as lines of a file: rotation, restarts, crashes, and disks that are full."""
+"""Audit records as JSON lines: rotation, restarts, crashes and full disks."""
 
 import errno
 import json
@@ -23,7 +23,7 @@ from tests.support.commands import ROOT
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Name the log."""
+    """The path of the log."""
     return tmp_path / "audit.jsonl"
 
 
@@ -45,7 +45,7 @@ def opened(path: Path) -> Iterator[Callable[..., JsonlStore]]:
 
 @contextmanager
 def full_disk(store: JsonlStore) -> Iterator[None]:
-    """Let every write of a log fail for want of room."""
+    """Let every write fail as on a full disk."""
     saved = os.dup(store.fileno())
     full = os.open("/dev/full", os.O_WRONLY)
     os.dup2(full, store.fileno())
@@ -66,7 +66,7 @@ def files(path: Path) -> list[Path]:
 
 
 def test_a_log_tells_of_itself(path: Path) -> None:
-    """A log begins with a record about itself and ends with one if it was closed; others may not read it."""
+    """A log starts with an opening record, ends with a closing one, and is not readable by others."""
     write_log(path, 1)
     first, call, last = read_log(path)
     assert (first["event"], first["algorithm"], first["kept_from"]) == ("open", "sha256", 1)
@@ -75,7 +75,7 @@ def test_a_log_tells_of_itself(path: Path) -> None:
 
 
 def test_a_restart_goes_on_with_the_chain(path: Path) -> None:
-    """What a second process writes is linked to what the first one wrote."""
+    """After a restart, the chain continues."""
     write_log(path, 2)
     write_log(path, 3)
     report = verify(path)
@@ -91,7 +91,7 @@ def test_only_one_process_writes(path: Path, opened: Callable[..., JsonlStore]) 
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    """A log can be neither a directory nor a device."""
+    """A log cannot be a directory or a device."""
     for path in (tmp_path, Path("/dev/null")):
         with pytest.raises(ConfigurationError, match="not a regular file"):
             store_at(path).open()
@@ -99,7 +99,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("torn", [b"{", b'{"seq":5,"prev":"', b"\0" * 5000, b"half a reco"])
 def test_a_torn_end_is_cut_off_and_kept(torn: bytes, path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What a crash left of a record is moved beside the log, and a record and a warning say so."""
+    """An incomplete record after a crash is moved to another file, with a record and a warning."""
     write_log(path, 2)
     with path.open("ab") as log:
         log.write(torn)
@@ -117,7 +117,7 @@ def test_a_torn_end_is_cut_off_and_kept(torn: bytes, path: Path, caplog: pytest.
 
 
 def test_a_log_that_is_nothing_but_torn(path: Path) -> None:
-    """A crash during the very first record leaves a log that begins anew."""
+    """A crash during the first record leaves a log that starts again."""
     path.write_bytes(b'{"seq":1,"pr')
     write_log(path, 1)
     assert verify(path).fault is None
@@ -126,7 +126,7 @@ def test_a_log_that_is_nothing_but_torn(path: Path) -> None:
 
 @pytest.mark.parametrize("last", [b'{"seq":1}\n', b"\n", b"no JSON\n"])
 def test_a_changed_end_is_not_continued(last: bytes, path: Path) -> None:
-    """A log whose last record is none of ours is left as it is, and the server does not start."""
+    """If the last record is invalid, the log is left unchanged and the server does not start."""
     write_log(path, 1)
     with path.open("ab") as log:
         log.write(last)
@@ -138,14 +138,14 @@ def test_a_changed_end_is_not_continued(last: bytes, path: Path) -> None:
 
 
 def test_another_key_does_not_continue_a_log(path: Path) -> None:
-    """A log goes on with the key that it was begun with, or not at all."""
+    """A log continues only with its original key."""
     write_log(path, 1, key="a key of some length")
     with pytest.raises(ConfigurationError, match="with another audit"):
         store_at(path, "another key, as long").open()
 
 
 def test_rotation(path: Path, opened: Callable[..., JsonlStore]) -> None:
-    """A full file is named for its first record; the next begins with a link to its last one."""
+    """A full file is named after its first record, and the next one is chained to its last record."""
     store = opened(max_bytes=1000)
     for number in range(10):
         store.append([record(number)])
@@ -159,7 +159,7 @@ def test_rotation(path: Path, opened: Callable[..., JsonlStore]) -> None:
 
 
 def test_old_files_are_dropped(path: Path, opened: Callable[..., JsonlStore]) -> None:
-    """Only so many full files are kept, and the log itself says from where on it is kept."""
+    """Only the configured number of full files is kept, and the log states where it starts."""
     store = opened(max_bytes=600, max_files=2)
     for number in range(20):
         store.append([record(number)])
@@ -174,7 +174,7 @@ def test_old_files_are_dropped(path: Path, opened: Callable[..., JsonlStore]) ->
 
 
 def test_a_restart_does_not_excuse_a_missing_file(path: Path) -> None:
-    """A file that somebody removed while no server ran is still missed after the next start."""
+    """A file that was removed between two runs is still detected after a restart."""
     write_log(path, 20, max_bytes=600)
     files(path)[0].unlink()
     write_log(path, 1)
@@ -184,7 +184,7 @@ def test_a_restart_does_not_excuse_a_missing_file(path: Path) -> None:
 
 
 def test_a_file_in_the_middle_is_missed(path: Path) -> None:
-    """A full file that is missing between others is found."""
+    """A missing file between others is detected."""
     write_log(path, 20, max_bytes=600)
     files(path)[2].unlink()
     fault = verify(path).fault
@@ -194,7 +194,7 @@ def test_a_file_in_the_middle_is_missed(path: Path) -> None:
 
 @pytest.mark.parametrize("leftover", [None, b"", b'{"seq":'])
 def test_a_crash_between_two_files(leftover: bytes | None, path: Path) -> None:
-    """A process that dies when one file is put away and the next has no record yet loses nothing."""
+    """A crash between two files loses nothing."""
     write_log(path, 4)
     path.rename(path.with_name(f"{path.name}.000000000001"))
     if leftover is not None:
@@ -206,7 +206,7 @@ def test_a_crash_between_two_files(leftover: bytes | None, path: Path) -> None:
 
 
 def test_calls_that_never_ended(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A start without an end is reported by a verification, and closed with an unknown outcome by the next start."""
+    """A start without an end is reported by a verification, and the next start adds an unknown outcome."""
     store = store_at(path)
     store.open()
     store.append([record(1, event="start", name="transfer", subject="alice"), record(2, event="start"), record(2)])
@@ -221,7 +221,7 @@ def test_calls_that_never_ended(path: Path, caplog: pytest.LogCaptureFixture) ->
 
 
 def test_unfinished_calls_survive_rotation(path: Path) -> None:
-    """A call that began in a file which was put away, or even dropped, is not forgotten."""
+    """Unfinished calls are remembered after rotation, even if their file is dropped."""
     store = store_at(path, max_bytes=600, max_files=1)
     store.open()
     store.append([record(1000, event="start")])
@@ -234,7 +234,7 @@ def test_unfinished_calls_survive_rotation(path: Path) -> None:
 
 
 def test_a_full_disk(path: Path, opened: Callable[..., JsonlStore]) -> None:
-    """What cannot be written raises and leaves no trace; afterwards the chain goes on without restart."""
+    """A failed write raises and leaves no trace; the chain then continues without a restart."""
     store = opened()
     store.append([record(1)])
     with full_disk(store), pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
@@ -245,7 +245,7 @@ def test_a_full_disk(path: Path, opened: Callable[..., JsonlStore]) -> None:
 
 
 def test_a_file_that_cannot_be_put_away(path: Path, opened: Callable[..., JsonlStore]) -> None:
-    """A change of files that fails at its first step is made up for later."""
+    """A rotation that fails at its first step is repeated later."""
     store = opened(max_bytes=100)
     in_the_way = path.with_name(f"{path.name}.000000000001")
     in_the_way.mkdir()
@@ -258,7 +258,7 @@ def test_a_file_that_cannot_be_put_away(path: Path, opened: Callable[..., JsonlS
 
 
 def test_a_file_that_cannot_be_begun(path: Path, opened: Callable[..., JsonlStore]) -> None:
-    """A change of files that fails at its second step is made up for later."""
+    """A rotation that fails at its second step is repeated later."""
     store = opened(max_bytes=100)
     with no_more_files(), pytest.raises(OSError, match=os.strerror(errno.EMFILE)):
         store.append([record(1)])
@@ -270,7 +270,7 @@ def test_a_file_that_cannot_be_begun(path: Path, opened: Callable[..., JsonlStor
 
 @contextmanager
 def no_more_files() -> Iterator[None]:
-    """Forbid this process to open a further file."""
+    """Prevent this process from opening more files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     next_one = os.dup(0)
     os.close(next_one)
@@ -305,7 +305,7 @@ PARTS = """
 
 
 def test_room_for_a_part_of_a_record(path: Path) -> None:
-    """A record of which only a part could be written is taken back at once."""
+    """A partially written record is removed at once."""
     done = subprocess.run(
         [sys.executable, "-c", dedent(PARTS), str(path)],
         cwd=ROOT,
@@ -318,6 +318,6 @@ def test_room_for_a_part_of_a_record(path: Path) -> None:
 
 
 def leave_behind(store: JsonlStore) -> None:
-    """Let go of a log as a process does that is killed."""
+    """Release a log like a killed process."""
     os.close(store.fileno())
     store._lock.release()

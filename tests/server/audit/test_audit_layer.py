@@ -1,4 +1,4 @@
-"""What is recorded of a call: once, whatever becomes of it, and before its caller hears of it."""
+"""The audit layer: one record per call, written before the reply."""
 
 import asyncio
 import gc
@@ -47,7 +47,7 @@ CANONICAL = b'{"text":"hi"}'
 
 
 class Raising(ITool[NoArguments, str]):
-    """Raises what it is told to."""
+    """Raises a given exception."""
 
     name = "raising"
     annotations = ToolAnnotations(read_only=True)
@@ -60,7 +60,7 @@ class Raising(ITool[NoArguments, str]):
 
 
 class Refusing(ILayer):
-    """Refuses every call."""
+    """Rejects every call."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -73,7 +73,7 @@ class Refusing(ILayer):
 
 
 class Stubborn(ITool[NoArguments, str]):
-    """Does not stop when it is told to."""
+    """Ignores cancellation."""
 
     name = "stubborn"
     timeout_seconds = 0.05
@@ -93,7 +93,7 @@ class Stubborn(ITool[NoArguments, str]):
 
 
 async def test_a_call_that_succeeds() -> None:
-    """The record says who called what, when, with which arguments, how it ended and how long it took."""
+    """The record contains the caller, feature, times, arguments and outcome."""
     sink = MemorySink()
     pipeline = Pipeline(audit_into(sink, durability="none"), Echo(), toolset="texts")
     assert await pipeline.run(b'{ "text" : "hi" }', ALICE) == "hi"
@@ -137,7 +137,7 @@ async def test_a_call_that_succeeds() -> None:
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
 async def test_a_call_that_raises(error: BaseException, outcome: str, reason: str | None, rule: str | None) -> None:
-    """Each way to fail has its outcome; the reason is a word of ours and never a message."""
+    """Each kind of failure has its own outcome; the reason is a fixed word, never a message."""
     sink = MemorySink()
     pipeline = Pipeline(audit_into(sink), Raising(error))
     with pytest.raises(type(error)):
@@ -148,7 +148,7 @@ async def test_a_call_that_raises(error: BaseException, outcome: str, reason: st
 
 
 async def test_refusals_of_layers_are_recorded() -> None:
-    """What a layer refuses before the arguments are looked at leaves a record, and none of a start."""
+    """A rejection by an outer layer leaves a record, without a start record."""
     sink = MemorySink()
     pipeline = Pipeline(audit_into(sink), Echo(), outer=[Refusing(Forbidden("no"))])
     with pytest.raises(Forbidden):
@@ -157,7 +157,7 @@ async def test_refusals_of_layers_are_recorded() -> None:
 
 
 async def test_invalid_arguments() -> None:
-    """A call with wrong arguments has a digest of them and no values."""
+    """A call with invalid arguments is recorded with their digest but without values."""
     sink = MemorySink()
     pipeline = Pipeline(audit_into(sink, arguments="redacted"), Echo())
     with pytest.raises(ToolError):
@@ -169,7 +169,7 @@ async def test_invalid_arguments() -> None:
 
 
 async def test_a_call_that_waits_for_a_place() -> None:
-    """The time in the queue stands in the record."""
+    """The record contains the time in the queue."""
     sink, probe = MemorySink(), Probe()
     places = ConcurrencyLayer(Bulkhead("The test", 1, queue_limit=1, queue_seconds=PATIENCE_SECONDS))
     pipeline = Pipeline(audit_into(sink, durability="none"), probe, inner=[places])
@@ -194,7 +194,7 @@ async def test_a_call_that_waits_for_a_place() -> None:
 )
 @pytest.mark.parametrize("heeds", [True, False])
 async def test_a_call_that_is_stopped(reason: CancelReason, outcome: str, heeds: bool) -> None:
-    """A call that was stopped is recorded as that, also if its code ends as if nothing had happened."""
+    """A stopped call is recorded as stopped, even if its code returns normally."""
     sink = MemorySink()
 
     class Deaf(Probe):
@@ -225,7 +225,7 @@ async def test_a_call_that_is_stopped(reason: CancelReason, outcome: str, heeds:
 
 @pytest.mark.parametrize("durability", ["none", "write", "fsync"])
 async def test_a_call_that_is_abandoned(durability: str, tmp_path: Path) -> None:
-    """A caller that is answered although the code goes on finds its record kept, and the end of the code adds none."""
+    """An abandoned call is recorded before its caller is answered, and the end of its code adds no record."""
     log, stubborn = tmp_path / "audit.jsonl", Stubborn()
     audit = audit_of(jsonl_path=log, durability=durability)
     async with connect(container_of(stubborn, layers=[audit.layer])) as client:
@@ -240,7 +240,7 @@ async def test_a_call_that_is_abandoned(durability: str, tmp_path: Path) -> None
 
 
 async def test_start_and_end_of_a_tool_that_may_destroy() -> None:
-    """A record comes before the code of a tool that does not say it is harmless, with the id of that at the end."""
+    """A tool that may be destructive has a start record with the same id as its end record."""
     sink = MemorySink()
     seen: list[str] = []
 
@@ -268,7 +268,7 @@ async def test_start_and_end_of_a_tool_that_may_destroy() -> None:
     ],
 )
 async def test_which_tools_have_a_start(annotations: ToolAnnotations, durability: str, events: list[str]) -> None:
-    """Tools that say they destroy nothing have no record of a start, nor has any where records do not last."""
+    """Tools without side effects have no start record, and neither has any tool without durable records."""
     sink = MemorySink()
     tool = Echo()
     tool.annotations = annotations
@@ -277,7 +277,7 @@ async def test_which_tools_have_a_start(annotations: ToolAnnotations, durability
 
 
 async def test_names_and_traces_of_requests() -> None:
-    """A record holds the name as the caller wrote it, and the trace that the request belongs to."""
+    """A record contains the name as requested, and the trace context."""
     sink = MemorySink()
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with connect(container_of(Echo(), layers=[audit_into(sink).layer])) as client:
@@ -289,7 +289,7 @@ async def test_names_and_traces_of_requests() -> None:
 
 
 async def test_prompts_and_resources() -> None:
-    """Whatever runs for a caller is recorded; the URI of a resource, which may hold arguments, is not."""
+    """Prompts and resources are recorded too, without the URI, which may contain arguments."""
 
     @prompt
     async def poem(topic: str) -> str:
@@ -314,7 +314,7 @@ async def test_prompts_and_resources() -> None:
 
 
 def test_kinds_that_nobody_wants() -> None:
-    """A feature of a kind that is not to be recorded is left alone."""
+    """Features of excluded kinds are not wrapped."""
     audit = audit_into(MemorySink(), kinds=("prompt",))
     spec = Pipeline(audit, Echo()).spec
 
@@ -325,7 +325,7 @@ def test_kinds_that_nobody_wants() -> None:
 
 
 async def test_digests_tell_arguments_apart() -> None:
-    """Arguments that mean the same have one digest; others have another, and a key changes all of them."""
+    """Equal arguments have equal digests, and a key changes all digests."""
     sink = MemorySink()
     pipeline = Pipeline(audit_into(sink, durability="none"), Echo())
     keyed = Pipeline(audit_into(sink, durability="none", key="a key of some length"), Echo())
@@ -340,7 +340,7 @@ async def test_digests_tell_arguments_apart() -> None:
 
 
 async def test_nothing_is_kept_of_calls_that_have_ended() -> None:
-    """A call can be let go of without a collection of garbage."""
+    """Ended calls are released without garbage collection."""
 
     class Weak(Echo):
         def __init__(self) -> None:

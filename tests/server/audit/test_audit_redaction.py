@@ -1,4 +1,4 @@
-"""Arguments in records: what is sensitive never appears, and neither does what no type knows."""
+"""Redaction of arguments in audit records."""
 
 import dataclasses
 import json
@@ -108,7 +108,7 @@ class Welcoming(BaseModel):
 
 
 class Drawn(Login):
-    """Its own schema describes no secret."""
+    """A model whose custom schema does not mark its secret."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, source: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class Within(BaseModel):
 
 
 class Grove(BaseModel):
-    """Each level can be read in two ways, which must not double the work."""
+    """A recursive union, which must not take exponential time."""
 
     name: str
     children: "list[Grove] | tuple[Grove, ...]" = []
@@ -158,7 +158,7 @@ LIMITS = Limits(timeout_seconds=1, max_concurrency=None, execution="loop", coerc
 
 @cache
 def taking(kind: Any) -> IFeature:
-    """Make a tool with one argument of a type."""
+    """Create a tool with one argument of a type."""
 
     async def take(value: Any) -> None:
         """Take it."""
@@ -168,7 +168,7 @@ def taking(kind: Any) -> IFeature:
 
 
 def shown(kind: Any, value: Any) -> Any:
-    """Show a value of a type, as the one argument of a tool."""
+    """Return the redacted form of an argument of a type."""
     return redacted(taking(kind), {"value": value})["value"]
 
 
@@ -255,26 +255,26 @@ def redacted(feature: IFeature, arguments: Any) -> Any:
     ],
 )
 def test_types(kind: Any, value: Any, expected: Any) -> None:
-    """What is marked is masked at any depth, and what a type does not know is left out."""
+    """Marked values are masked at any depth, and values without a known type are omitted."""
     assert shown(kind, value) == expected
 
 
 @given(JSON)
 def test_a_sensitive_value_of_any_form_is_masked(value: Any) -> None:
-    """No part of a sensitive value is shown, whatever its validator makes of it."""
+    """No part of a sensitive value is shown, whatever its validator does."""
     assert shown(Annotated[Any, Sensitive], value) == "***"
 
 
 @given(JSON)
 def test_a_value_of_another_form_than_its_type_is_not_shown(value: Any) -> None:
-    """What a model's own parser takes, and its fields do not say, stays hidden."""
+    """Values that a model accepts but its fields do not describe stay hidden."""
     result = shown(Login, value)
     assert result == "***" or (isinstance(result, dict) and result.keys() <= {"user", "password"})
 
 
 @given(st.text(min_size=8).filter(lambda text: text not in json.dumps("user password ***")))
 def test_secrets_never_appear(secret: str) -> None:
-    """Neither a sensitive value nor an unknown name or value of a nested model is in the record."""
+    """Records contain neither sensitive values nor unknown names and values of nested models."""
     value = [{"user": "u", "password": secret}, {"user": "u", "password": "p", secret: secret}]
     assert secret not in str(shown(list[Login], value))
 
@@ -300,7 +300,7 @@ async def greeting(name: str, secret: Annotated[str, Sensitive] = "") -> str:
 
 
 def test_every_kind_of_feature() -> None:
-    """Tools with models, functions, methods and prompts are read alike."""
+    """Tools with models, functions, methods and prompts are treated alike."""
     [door] = tools_of(Desk())
     assert redacted(SignIn(), {"user": "u", "password": SECRET}) == {"user": "u", "password": "***"}
     assert redacted(door, {"code": 1234, "which": "back"}) == {"code": "***", "which": "back"}
@@ -308,7 +308,7 @@ def test_every_kind_of_feature() -> None:
 
 
 def test_no_arguments_are_shown_as_none() -> None:
-    """A feature that takes nothing has nothing to hide."""
+    """A feature without arguments shows an empty object."""
 
     async def take() -> None:
         """Take nothing."""
@@ -317,13 +317,13 @@ def test_no_arguments_are_shown_as_none() -> None:
 
 
 def test_a_raw_schema_shows_nothing() -> None:
-    """A tool without types has nothing that could be marked, so its arguments are never shown."""
+    """The arguments of a tool with a raw schema are never shown."""
     raw = SchemaTool("raw", {"properties": {"a": {}}}, print)
     assert compiled(raw) is None
 
 
 async def test_arguments_are_shown_where_that_is_wanted() -> None:
-    """Records hold arguments only if settings ask for it, and then without what is sensitive."""
+    """Records contain arguments only if configured, and always redacted."""
     sink = MemorySink()
     arguments = {"user": "alice", "password": SECRET}
     await Pipeline(audit_into(sink, durability="none"), SignIn()).run(arguments)
@@ -336,7 +336,7 @@ async def test_arguments_are_shown_where_that_is_wanted() -> None:
 
 
 async def test_large_arguments_are_not_shown() -> None:
-    """A record does not grow with the arguments of its call."""
+    """Large arguments are not shown."""
     sink = MemorySink()
     await Pipeline(audit_into(sink, durability="none", arguments="redacted"), Echo()).run({"text": "x" * 20_000})
     assert sink.records[0].arguments is None

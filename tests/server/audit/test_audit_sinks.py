@@ -1,4 +1,4 @@
-"""How far a record has come when its caller is answered: buffered, handed over, or on the disk."""
+"""The durability of a record when its caller is answered: buffered, written or synced."""
 
 import asyncio
 import threading
@@ -18,7 +18,7 @@ from tests.support.servers.serving import PATIENCE_SECONDS, until
 
 
 class Holding(IRecordStore):
-    """A store whose writes wait until they may go on."""
+    """A store whose writes wait until they are released."""
 
     def __init__(self) -> None:
         self.may = threading.Event()
@@ -31,18 +31,15 @@ class Holding(IRecordStore):
         """Do nothing."""
 
     def append(self, records: Sequence[AuditRecord]) -> None:
-        """Wait, and keep the group or fail."""
         assert self.may.wait(PATIENCE_SECONDS)
         if self.error is not None:
             raise self.error
         self.groups.append(list(records))
 
     def sync(self) -> None:
-        """Count."""
         self.syncs += 1
 
     def close(self) -> None:
-        """Note it."""
         self.closed = True
 
 
@@ -55,7 +52,7 @@ class Work(ITool[NoArguments, str]):
 
 
 async def test_groups_share_a_wait_for_the_disk() -> None:
-    """Records that come while the thread writes are written together, and each waits for its own group."""
+    """Records that arrive during a write are written together, and each waits for its own group."""
     store = Holding()
     sink = GroupSink(store)
     sink.open()
@@ -70,7 +67,7 @@ async def test_groups_share_a_wait_for_the_disk() -> None:
 
 
 async def test_a_group_that_fails_fails_for_all() -> None:
-    """Every record of a group that was not written is told so, and later groups are tried again."""
+    """Every record of a failed group gets the error, and later groups are tried again."""
     store = Holding()
     store.error = OSError("no space left")
     store.may.set()
@@ -85,7 +82,7 @@ async def test_a_group_that_fails_fails_for_all() -> None:
 
 
 async def test_the_queue_of_the_thread_is_bounded() -> None:
-    """When the thread has enough to do, calls wait before their records are even queued."""
+    """When the queue of the thread is full, calls wait."""
     store = Holding()
     sink = GroupSink(store, capacity=2)
     sink.open()
@@ -101,7 +98,7 @@ async def test_the_queue_of_the_thread_is_bounded() -> None:
 
 
 async def test_closing_keeps_what_was_taken() -> None:
-    """Records that the thread has not written yet when the server ends are written first."""
+    """Closing writes all queued records first."""
     store = Holding()
     sink = GroupSink(store)
     sink.open()
@@ -114,7 +111,7 @@ async def test_closing_keeps_what_was_taken() -> None:
 
 
 async def test_a_buffer_is_written_soon() -> None:
-    """A record that nobody waits for is written after a moment, with those that came meanwhile."""
+    """A buffered record is written after a short time, together with others."""
     store = Holding()
     store.may.set()
     sink = BufferedSink(store, delay_seconds=0.0)
@@ -128,7 +125,7 @@ async def test_a_buffer_is_written_soon() -> None:
 
 
 async def test_a_buffer_is_written_when_it_is_worth_it() -> None:
-    """Enough records are written at once, without a wait."""
+    """A full buffer is written at once."""
     store = Holding()
     store.may.set()
     sink = BufferedSink(store, delay_seconds=60.0, batch_size=3)
@@ -140,7 +137,7 @@ async def test_a_buffer_is_written_when_it_is_worth_it() -> None:
 
 
 async def test_a_buffer_is_bounded() -> None:
-    """What cannot be written is held up to a limit; then records are refused, and none of those held is lost."""
+    """If writing fails, records are buffered up to a limit and then rejected; no buffered record is lost."""
     store = Holding()
     store.may.set()
     store.error = OSError("no space left")
@@ -158,7 +155,7 @@ async def test_a_buffer_is_bounded() -> None:
 @pytest.mark.parametrize("durability", ["none", "write", "fsync"])
 @pytest.mark.parametrize("kind", ["jsonl_path", "sqlite_path"])
 async def test_every_kind_of_log(durability: str, kind: str, tmp_path: Path) -> None:
-    """Whatever a log is kept in and however safely, all records of a server that ends are in it."""
+    """With every kind of log and durability, all records are written when the server stops."""
     path = tmp_path / "audit.log"
     audit = audit_of(**{kind: path, "durability": durability, "stderr": True})
     audit.trail.open()
@@ -170,7 +167,7 @@ async def test_every_kind_of_log(durability: str, kind: str, tmp_path: Path) -> 
 
 
 async def test_what_is_answered_is_written(tmp_path: Path) -> None:
-    """Unless records are to be buffered, one is in the file when its call returns."""
+    """Unless records are buffered, a record is in the file when its call returns."""
     path = tmp_path / "audit.jsonl"
     for durability in ("write", "fsync"):
         audit = audit_of(jsonl_path=path, durability=durability)
@@ -181,7 +178,7 @@ async def test_what_is_answered_is_written(tmp_path: Path) -> None:
 
 
 async def test_records_on_the_standard_error_stream(capfd: pytest.CaptureFixture[str]) -> None:
-    """A record is a line of JSON among the others."""
+    """On standard error, a record is one line of JSON."""
     await Pipeline(audit_of(stderr=True), Work()).run()
     [line] = capfd.readouterr().err.splitlines()
     assert '"event":"end"' in line
@@ -189,18 +186,18 @@ async def test_records_on_the_standard_error_stream(capfd: pytest.CaptureFixture
 
 
 def test_without_a_sink_there_is_no_audit() -> None:
-    """Who asks for no records pays nothing."""
+    """Without a sink there is no audit."""
     assert make_audit(AuditSettings()) is None
 
 
 def test_a_short_key_is_refused() -> None:
-    """A key that could be guessed is none."""
+    """A short key is rejected."""
     with pytest.raises(ValueError, match="at least 16"):
         AuditSettings(key="short")  # type: ignore[arg-type]
 
 
 def test_a_log_of_no_calls(tmp_path: Path) -> None:
-    """A log that was opened and closed says so, and nothing else."""
+    """A log without calls contains only its opening and closing records."""
     audit = audit_of(jsonl_path=tmp_path / "audit.jsonl")
     audit.trail.open()
     audit.trail.close()

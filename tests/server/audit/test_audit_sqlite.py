@@ -1,4 +1,4 @@
-"""Records as rows of a SQLite database."""
+"""Audit records in a SQLite database."""
 
 import sqlite3
 from contextlib import closing
@@ -18,7 +18,7 @@ CALLS = 6
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Name the database."""
+    """The path of the database."""
     return tmp_path / "audit.db"
 
 
@@ -39,7 +39,7 @@ def kind_of(report: VerificationReport) -> str | None:
 
 
 def test_a_database_is_a_log(path: Path) -> None:
-    """Rows are linked like lines, over restarts, and have columns to search by."""
+    """Rows are chained like lines, across restarts, and have columns to search."""
     write(path)
     write(path)
     report = verify(path)
@@ -62,21 +62,21 @@ def test_a_database_is_a_log(path: Path) -> None:
     ],
 )
 def test_what_somebody_does_to_the_rows_is_found(statement: str, kind: str, path: Path) -> None:
-    """Rows that were removed, changed, repeated or put into another order are found."""
+    """Removed, changed, repeated and reordered rows are detected."""
     write(path)
     run(path, statement, "UPDATE records SET seq = -seq WHERE seq < 0")
     assert kind_of(verify(path)) == kind
 
 
 def test_columns_cannot_differ_from_the_line(path: Path) -> None:
-    """What is searched by cannot be changed on its own."""
+    """The columns are derived from the line and cannot be changed separately."""
     write(path)
     with pytest.raises(sqlite3.OperationalError, match="generated column"):
         run(path, "UPDATE records SET subject = 'bob'")
 
 
 def test_a_commit_that_fails_leaves_the_chain_as_it_was(path: Path) -> None:
-    """Records that another hand keeps from being written raise, and the chain goes on afterwards."""
+    """A failed commit raises, and the chain then continues."""
     store = SqliteStore(path, Hashing(None))
     store.open()
     run(path, "CREATE TRIGGER no BEFORE INSERT ON records BEGIN SELECT RAISE(ABORT, 'no'); END")
@@ -104,7 +104,7 @@ def test_calls_that_never_ended(path: Path) -> None:
 
 
 def test_one_process_and_one_key(path: Path) -> None:
-    """A database in use, one with another key, and one that is none are not written to."""
+    """A database that is in use, has another key or is not a database is not written to."""
     store = SqliteStore(path, Hashing("a key of some length"))
     store.open()
     with pytest.raises(ConfigurationError, match="in use"):

@@ -1,4 +1,4 @@
-"""What becomes of calls when records cannot be kept, and of records when callers do not wait."""
+"""Calls whose records cannot be written, and records whose callers do not wait."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -21,7 +21,7 @@ from tests.support.servers.serving import until
 
 
 class Fickle(MemorySink):
-    """Keeps records when it likes to."""
+    """A sink that fails on request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,12 +29,10 @@ class Fickle(MemorySink):
         self.opened = 0
 
     def open(self) -> None:
-        """Count."""
         self._check()
         self.opened += 1
 
     def write(self, record: AuditRecord) -> None:
-        """Keep it, or not."""
         self._check()
         super().write(record)
 
@@ -44,7 +42,7 @@ class Fickle(MemorySink):
 
 
 class Slow(MemorySink):
-    """Keeps records when it is told to."""
+    """A sink that waits until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +50,6 @@ class Slow(MemorySink):
         self.may = asyncio.Event()
 
     def write(self, record: AuditRecord) -> Awaitable[None]:  # type: ignore[override]
-        """Take one."""
         return self._write(record)
 
     async def _write(self, record: AuditRecord) -> None:
@@ -62,7 +59,7 @@ class Slow(MemorySink):
 
 
 class Work(ITool[NoArguments, str]):
-    """Counts how often it ran."""
+    """Counts its runs."""
 
     name = "work"
     annotations = ToolAnnotations(read_only=True)
@@ -90,7 +87,7 @@ def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
 
 
 async def test_closed_refuses_before_the_code_runs() -> None:
-    """While a sink is known to fail, no call runs; it is tried again, and the gap is told first."""
+    """With `closed`, no call runs while a sink fails; it is retried, and the gap is recorded first."""
     sink, work = Fickle(), Work()
     trail = trail_of(sink)
     pipeline = pipeline_of(trail, work)
@@ -112,7 +109,7 @@ async def test_closed_refuses_before_the_code_runs() -> None:
 
 
 async def test_closed_withholds_a_result_without_record() -> None:
-    """A call that ran and could not be recorded answers with an error that says so."""
+    """With `closed`, a call whose record could not be written returns an error."""
     sink, work = Fickle(), Work()
     work.sink = sink
     with pytest.raises(ToolError, match="was executed but could not be recorded"):
@@ -121,7 +118,7 @@ async def test_closed_withholds_a_result_without_record() -> None:
 
 
 async def test_open_goes_on_and_counts(caplog: pytest.LogCaptureFixture) -> None:
-    """Calls go on without records; the failure is logged once, and the loss is in the log when it works again."""
+    """With `open`, calls run without records; the failure is logged once, and the gap is recorded later."""
     sink, work = Fickle(), Work()
     trail = trail_of(sink, on_failure="open")
     pipeline = pipeline_of(trail, work)
@@ -138,7 +135,7 @@ async def test_open_goes_on_and_counts(caplog: pytest.LogCaptureFixture) -> None
 
 
 async def test_a_sink_that_failed_is_left_alone_for_a_while() -> None:
-    """Between two attempts records are not even tried."""
+    """Between two retries, records are not written."""
     sink = Fickle()
     trail = trail_of(sink, on_failure="open", retry=60.0)
     await pipeline_of(trail, Work()).run()
@@ -151,7 +148,7 @@ async def test_a_sink_that_failed_is_left_alone_for_a_while() -> None:
 
 @pytest.mark.parametrize("on_failure", ["open", "closed"])
 async def test_errors_stay_what_they_are(on_failure: str) -> None:
-    """A call that failed is told how, also where that could not be recorded; a question is withheld."""
+    """A failed call keeps its error even if it could not be recorded; a question is withheld."""
     sink = Fickle()
 
     class Failing(Work):
@@ -171,7 +168,7 @@ async def test_errors_stay_what_they_are(on_failure: str) -> None:
 
 
 async def test_a_start_that_cannot_be_recorded() -> None:
-    """A tool that may destroy something does not run without a record of its start."""
+    """A tool that may be destructive does not run without a start record."""
     sink, work = Fickle(), Work()
     work.annotations = ToolAnnotations()
     trail = trail_of(sink)
@@ -183,7 +180,7 @@ async def test_a_start_that_cannot_be_recorded() -> None:
 
 
 async def test_a_sink_that_takes_too_long() -> None:
-    """A sink that does not answer counts as failed, and does not hold the call for ever."""
+    """A sink that times out counts as failed."""
     sink = Slow()
     with pytest.raises(ToolError, match="could not be recorded"):
         await pipeline_of(trail_of(sink, timeout_seconds=0.01), Work()).run()
@@ -193,7 +190,7 @@ async def test_a_sink_that_takes_too_long() -> None:
 
 
 async def test_a_record_is_kept_though_the_call_is_stopped() -> None:
-    """A sink that needs time goes on with a record when the caller has left meanwhile."""
+    """A slow sink finishes a record even if the caller has left."""
     sink = Slow()
     running = asyncio.ensure_future(pipeline_of(trail_of(sink), Work()).run())
     await sink.taken.wait()
@@ -205,7 +202,7 @@ async def test_a_record_is_kept_though_the_call_is_stopped() -> None:
 
 
 async def test_records_go_to_every_sink() -> None:
-    """Each sink gets each record; if one fails, the others still do."""
+    """Each sink gets each record, even if another sink fails."""
     good, bad = MemorySink(), Fickle()
     trail = trail_of(good, bad, on_failure="open")
     pipeline = pipeline_of(trail, Work())
@@ -216,7 +213,7 @@ async def test_records_go_to_every_sink() -> None:
 
 
 async def test_sinks_are_opened_when_first_needed() -> None:
-    """No sink is touched before the first call, and one that does not open then is tried again."""
+    """Sinks are opened at the first call, and opening is retried if it fails."""
     sink = Fickle()
     sink.well = False
     trail = trail_of(sink)
@@ -231,7 +228,7 @@ async def test_sinks_are_opened_when_first_needed() -> None:
 
 
 def test_what_cannot_be_opened_is_told_at_the_start(tmp_path: Path) -> None:
-    """A server that is to serve learns at once that there is no such directory."""
+    """A server reports at its start that a log cannot be opened."""
     audit = audit_of(jsonl_path=tmp_path / "absent" / "audit.jsonl")
     with pytest.raises(ConfigurationError, match="absent"):
         audit.trail.open()

@@ -1,4 +1,4 @@
-"""The audit of a whole server: its settings, its role, and every way out of a call."""
+"""The audit of a whole server: settings, role and every way a call can end."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ class Lying(ITool[NoArguments, Text]):
 
 
 async def test_settings_are_heard(tmp_path: Path) -> None:
-    """A path in the settings is all that it takes, and wrong arguments are recorded too."""
+    """A path in the settings is enough to record calls, including those with invalid arguments."""
     log = tmp_path / "audit.jsonl"
     async with connect(container_of(Echo()), settings={"audit": {"jsonl_path": str(log)}}) as client:
         await client.call("echo", {"text": "a"})
@@ -42,7 +42,7 @@ async def test_settings_are_heard(tmp_path: Path) -> None:
 
 
 async def test_results_that_cannot_be_sent(tmp_path: Path) -> None:
-    """A result that is too large, or breaks the promise of its tool, is no success."""
+    """A result that is too large or does not match its schema is not recorded as a success."""
     log = tmp_path / "audit.jsonl"
     async with connect(container_of(Large(), Lying()), settings={"audit": {"jsonl_path": str(log)}}) as client:
         assert (await client.call("large")).is_error
@@ -53,7 +53,7 @@ async def test_results_that_cannot_be_sent(tmp_path: Path) -> None:
 
 
 async def test_the_role(tmp_path: Path) -> None:
-    """Sinks of the container get records, and what is no sink is told at the start."""
+    """Sinks of the container get records, and an object that is not a sink is reported at the start."""
     sink = MemorySink()
     container = container_of(Echo())
     container.audit_sinks = providers.Object([sink])
@@ -67,7 +67,7 @@ async def test_the_role(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_only_looks_touches_no_log(tmp_path: Path) -> None:
-    """To start a server without serving, as `list` and `check` do, writes nothing."""
+    """Starting a server without serving, like `list` and `check` do, writes no log."""
     log = tmp_path / "audit.jsonl"
     async with ServerHost(container_of(Echo()), flags={"audit": {"jsonl_path": str(log)}}):
         pass

@@ -1,4 +1,4 @@
-"""Keys that an operator gives out."""
+"""API keys in the settings."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ KEYS: dict[str, Any] = {
 
 
 async def test_who_has_a_key() -> None:
-    """A key is a bearer token; its holder is who the settings say."""
+    """A key is a bearer token, and the settings define its principal."""
     async with gated({"api_keys": KEYS}) as server:
         one = await principal_of(server, KEY)
         assert one == {
@@ -32,7 +32,7 @@ async def test_who_has_a_key() -> None:
 
 @pytest.mark.parametrize("token", [KEY[:-1], KEY + "x", KEY.upper(), hash_key(KEY), hash_key(KEY)[7:], "ci"])
 async def test_who_has_none(token: str) -> None:
-    """What is nearly a key, or the digest of one, is none; there is nothing to learn from the challenge."""
+    """A similar key, or the digest of one, is rejected, and the challenge reveals nothing."""
     async with gated({"api_keys": KEYS}) as server:
         reply = await discover(server, bearer(token) if ":" not in token else ("Authorization", f"Bearer {token}"))
         assert reply.status in (400, 401)
@@ -40,7 +40,7 @@ async def test_who_has_none(token: str) -> None:
 
 
 async def test_without_a_key() -> None:
-    """Without authorization servers a challenge names none, and there is no metadata."""
+    """Without authorization servers, the challenge names none, and there is no metadata."""
     async with gated({"api_keys": KEYS}) as server:
         assert (await discover(server)).headers["www-authenticate"] == "Bearer"
         assert (
@@ -49,7 +49,7 @@ async def test_without_a_key() -> None:
 
 
 async def test_keys_beside_an_issuer() -> None:
-    """Robots come with keys and people with tokens, at one endpoint; the same name is not the same one."""
+    """Keys and issued tokens work on one endpoint, and the same name is not the same principal."""
     keys = {"ada": {"hash": hash_key(KEY)}}
     async with authority() as issuer, gated(issuer.settings(api_keys=keys)) as server:
         robot, person = await principal_of(server, KEY), await principal_of(server, issuer.token())
@@ -59,7 +59,7 @@ async def test_keys_beside_an_issuer() -> None:
 
 
 async def test_a_key_needs_the_scopes_too() -> None:
-    """What every token must be good for, a key must be good for."""
+    """A key needs the required scopes too."""
     async with gated({"api_keys": KEYS, "required_scopes": ["read"]}) as server:
         assert (await discover(server, bearer(KEY))).status == 200
         assert (await discover(server, bearer(OTHER))).status == 403

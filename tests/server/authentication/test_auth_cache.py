@@ -1,4 +1,4 @@
-"""What is remembered of tokens: no more than so many, and no longer than they say."""
+"""The token cache: bounded in size and time."""
 
 from math import inf
 from typing import Any
@@ -17,7 +17,7 @@ TIMES = st.none() | st.integers(0, 500)
 
 
 class CacheMachine(RuleBasedStateMachine):
-    """Puts and gets by chance, while both clocks go on, and one of them also back."""
+    """Random puts and gets, while both clocks advance and one of them is also set back."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,7 +63,7 @@ TestCache = CacheMachine.TestCase
 
 
 def test_the_least_used_goes_first() -> None:
-    """What was used last stays."""
+    """The least recently used entry is removed first."""
     cache = TokenCache(2, SECONDS, 0)
     one, two, three = (Principal(name) for name in ("one", "two", "three"))
     cache.put(b"1", one)
@@ -74,14 +74,14 @@ def test_the_least_used_goes_first() -> None:
 
 
 def test_nothing_is_kept_where_nothing_may_be() -> None:
-    """No places, or no time, is no cache."""
+    """A cache without size or lifetime stores nothing."""
     for cache in (TokenCache(0, SECONDS, 0), TokenCache(5, 0, 0)):
         cache.put(b"1", Principal("one"))
         assert (cache.get(b"1"), len(cache)) == (None, 0)
 
 
 def test_times_that_are_none() -> None:
-    """A principal whose times cannot be read is not remembered to be good."""
+    """A principal with invalid times is not cached."""
     unreadable: list[dict[str, Any]] = [{"exp": "soon"}, {"exp": None, "nbf": []}, {"exp": inf}, {"nbf": "x"}]
     for claims in unreadable:
         cache = TokenCache(5, SECONDS, 0)
@@ -90,7 +90,7 @@ def test_times_that_are_none() -> None:
 
 
 async def test_many_users() -> None:
-    """More users than places are all let in, and none for another."""
+    """More users than cache entries are all accepted, each as itself."""
     async with authority() as issuer, gated(issuer.settings(token_cache_size=2)) as server:
         tokens = [issuer.token(sub=f"user-{number}") for number in range(5)]
         for token in (*tokens, *tokens):

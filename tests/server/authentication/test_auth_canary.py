@@ -1,4 +1,4 @@
-"""A token is seen by the gate and by nobody behind it: not by tools, logs, records or answers."""
+"""Tokens never leave authentication: they are not in tools, logs, records or replies."""
 
 import gc
 import json
@@ -22,7 +22,7 @@ _DEPTH = 12
 
 
 def reachable(start: object) -> list[bytes | str]:
-    """Collect all text that can be reached from an object without going through modules, classes and frames."""
+    """Collect all text that is reachable from an object, except through modules, classes and frames."""
     seen: set[int] = set()
     texts: list[bytes | str] = []
     level = [start]
@@ -39,13 +39,12 @@ def reachable(start: object) -> list[bytes | str]:
 
 
 class Prying(ILayer):
-    """A layer that looks at everything it can get hold of."""
+    """A layer that inspects everything it can reach."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Look, and go on."""
 
         async def pry(call: ToolCall) -> Any:
             exchange: Any = call.caller.exchange  # type: ignore[attr-defined]
@@ -59,13 +58,13 @@ class Prying(ILayer):
 
 @tool
 async def peek(context: ToolContext) -> str:
-    """Show everything that the principal knows."""
+    """Return everything in the principal."""
     principal: Principal = context.principal
     return repr((principal, sorted(reachable(principal), key=repr)))
 
 
 async def test_no_token_reaches_a_tool() -> None:
-    """Neither the headers, nor the principal, nor what the server holds of the request has the token."""
+    """Headers, principal and server state of a request do not contain the token."""
     prying = Prying()
     async with authority() as issuer:
         token = issuer.token()
@@ -81,7 +80,7 @@ async def test_no_token_reaches_a_tool() -> None:
 
 
 async def test_no_token_anywhere(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
-    """Good and bad tokens, an issuer that fails and a tool that does leave no trace of a token in logs or records."""
+    """Valid and invalid tokens, failing issuers and failing tools leave no token in logs or records."""
     caplog.set_level(logging.DEBUG)
     log = tmp_path / "audit.jsonl"
     sections: Any = {"audit": {"jsonl_path": str(log)}, "authorization": {"denied_as": "forbidden"}}
@@ -119,7 +118,7 @@ async def _body(reply: Any) -> bytes:
 
 
 async def test_no_secret_of_ours(caplog: pytest.LogCaptureFixture) -> None:
-    """The secret by which this server asks about tokens is told to the issuer and to nobody else."""
+    """Only the issuer receives the client secret of this server."""
     caplog.set_level(logging.DEBUG)
     async with authority() as issuer:
         auth = {

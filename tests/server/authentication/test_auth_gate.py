@@ -1,4 +1,4 @@
-"""The gate in front of everything that is served, and what stands beside it."""
+"""Authentication of all requests, and the protected resource metadata."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ METADATA = f"https://mcp.example.com{ROOT}/mcp"
     ],
 )
 async def test_every_request_needs_a_token(method: str, path: str) -> None:
-    """Without a token every request is answered with a challenge, before anything is said of what is there."""
+    """Without a token every request gets a challenge, before any other response."""
     async with authority() as issuer:
         auth = issuer.settings(required_scopes=["read", "files:read"])
         async with gated(auth, http={"sse_path": "/sse"}) as server:
@@ -48,7 +48,7 @@ async def test_every_request_needs_a_token(method: str, path: str) -> None:
 
 
 async def test_the_body_is_not_waited_for() -> None:
-    """A request without a token is answered before its body has come."""
+    """A request without a token is answered before its body is read."""
     async with authority() as issuer, gated(issuer.settings()) as server:
         data = raw_request(b"", [("Content-Type", "application/json")]).replace(
             b"Content-Length: 0", b"Content-Length: 1000000"
@@ -58,7 +58,7 @@ async def test_the_body_is_not_waited_for() -> None:
 
 @pytest.mark.parametrize("path", [ROOT, f"{ROOT}/mcp"])
 async def test_metadata(path: str) -> None:
-    """Whoever asks learns where tokens are to be had, under any name and from any page."""
+    """The metadata is public, for any host and origin."""
     async with authority() as issuer:
         auth = issuer.settings(required_scopes=["read"], resource="HTTPS://MCP.example.com/mcp")
         async with gated(auth, server={"title": "Desk"}) as server:
@@ -95,7 +95,7 @@ async def test_metadata(path: str) -> None:
     ],
 )
 async def test_where_the_metadata_is(resource: str, http_path: str, place: str) -> None:
-    """The path of the resource stands after the well-known one, also where a proxy takes a part of it away."""
+    """The metadata path includes the path of the resource, also behind a proxy that strips a prefix."""
     async with authority() as issuer, gated(issuer.settings(resource=resource), http={"path": http_path}) as server:
         reply = await discover(server, method="GET", path=place)
         assert json.loads(reply.body)["resource"] == resource
@@ -105,7 +105,7 @@ async def test_where_the_metadata_is(resource: str, http_path: str, place: str) 
 
 
 async def test_a_server_without_a_gate_has_no_metadata() -> None:
-    """Where everybody is anonymous there is no metadata, and no challenge."""
+    """Without authentication there is no metadata and no challenge."""
     async with gated({}) as server:
         assert (await discover(server)).status == 200
         assert (await discover(server, bearer("nonsense"))).status == 200
@@ -113,14 +113,13 @@ async def test_a_server_without_a_gate_has_no_metadata() -> None:
 
 
 class Verifier(ITokenVerifier):
-    """A verifier of one's own, which does as its token says."""
+    """A custom verifier whose behavior depends on the token."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
         self.waits = asyncio.Event()
 
     async def verify(self, token: str) -> Principal:
-        """Do as the token says."""
         self.asked.append(token)
         if token == "hang":
             await self.waits.wait()
@@ -142,7 +141,7 @@ class Verifier(ITokenVerifier):
 
 
 async def test_a_verifier_of_ones_own() -> None:
-    """The container's verifier is asked about every token, and what it says is the principal."""
+    """The container's verifier is called for every token, and returns the principal."""
     verifier = Verifier()
     async with gated({}, container(token_verifier=verifier)) as server:
         assert (await discover(server)).headers["www-authenticate"] == "Bearer"
@@ -153,7 +152,7 @@ async def test_a_verifier_of_ones_own() -> None:
 
 
 async def test_a_verifier_whose_answers_are_kept() -> None:
-    """What a verifier said is remembered where the settings say for how long."""
+    """The result of a verifier is cached for the configured time."""
     verifier = Verifier()
     async with gated({"token_cache_seconds": 60}, container(token_verifier=verifier)) as server:
         for _ in range(3):
@@ -163,7 +162,7 @@ async def test_a_verifier_whose_answers_are_kept() -> None:
 
 @pytest.mark.parametrize("token", ["raise", "exit", "nothing", "hang", "cling"])
 async def test_a_verifier_that_fails(token: str, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever goes wrong in a verifier lets nobody in, and is logged without the words that may hold the token."""
+    """If a verifier fails, the request is rejected, and the log does not contain the message."""
     caplog.set_level(logging.INFO, "axolotl")
     verifier = Verifier()
     async with gated({"timeout_seconds": 0.05}, container(token_verifier=verifier)) as server:
@@ -178,7 +177,7 @@ async def test_a_verifier_that_fails(token: str, caplog: pytest.LogCaptureFixtur
 
 
 async def test_a_reason_is_no_header_of_its_own() -> None:
-    """What a verifier gives as a reason cannot end the header that it stands in."""
+    """The reason of a verifier cannot inject headers."""
     async with gated({}, container(token_verifier=Verifier())) as server:
         reply = await discover(server, bearer("bad"))
     assert reply.status == 401
@@ -195,7 +194,7 @@ async def test_a_reason_is_no_header_of_its_own() -> None:
     ],
 )
 async def test_settings_that_do_not_fit(auth: dict[str, Any], verifier: bool, finding: str) -> None:
-    """Two verifiers are one too many, and settings without one would leave the door open."""
+    """Two verifiers, or settings without one, are rejected."""
     roles = {"token_verifier": Verifier()} if verifier else {}
     with pytest.raises(ConfigurationError, match=finding):
         async with gated(auth, container(**roles)):
@@ -203,14 +202,14 @@ async def test_settings_that_do_not_fit(auth: dict[str, Any], verifier: bool, fi
 
 
 async def test_a_verifier_that_is_none() -> None:
-    """What the role gives must be a verifier."""
+    """The role must provide a verifier."""
     with pytest.raises(ConfigurationError, match="The role token_verifier gives str, which is no ITokenVerifier"):
         async with gated({}, container(token_verifier="x")):
             pass
 
 
 async def test_expiry_is_checked_with_every_request() -> None:
-    """A token that is known already is refused as soon as its time is over."""
+    """A cached token is rejected as soon as it expires."""
     async with authority() as issuer, gated(issuer.settings(clock_skew_seconds=0)) as server:
         token = issuer.token(exp=issuer.claims()["iat"] + 2)
         assert (await discover(server, bearer(token))).status == 200
@@ -221,7 +220,7 @@ async def test_expiry_is_checked_with_every_request() -> None:
 
 
 async def test_the_stream_of_the_first_revision() -> None:
-    """Both endpoints of the old transport need a token, and a stream serves nobody but the one who opened it."""
+    """Both endpoints of the SSE transport need a token, and a stream serves only its owner."""
     async with authority() as issuer, gated(issuer.settings(), http={"sse_path": "/sse"}) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         try:
@@ -263,7 +262,7 @@ async def _endpoint(reader: asyncio.StreamReader) -> str:
 async def test_an_extra_that_is_missing(
     missing: str, auth: dict[str, Any], setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever has not installed what verifies tokens is told how to; keys of the settings need nothing."""
+    """If the extra for token verification is missing, the error explains how to install it; API keys do not need it."""
     for name in ("jwt_verifier", "signing_keys"):
         monkeypatch.delitem(sys.modules, f"axolotl_server.authentication.{name}", raising=False)
     monkeypatch.setitem(sys.modules, missing, None)
@@ -275,7 +274,7 @@ async def test_an_extra_that_is_missing(
 
 
 async def test_an_application_without_its_gate() -> None:
-    """Nobody makes an application by hand that forgets to ask for tokens."""
+    """An application cannot be built without the configured authentication."""
     async with ServerHost(container(), flags={"auth": {"api_keys": {"ci": {"hash": f"sha256:{'0' * 64}"}}}}) as host:
         with pytest.raises(ConfigurationError, match=r"make it with make_app\(host\)"):
             HttpApp(host.handler, host.settings)

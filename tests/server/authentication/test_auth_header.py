@@ -1,4 +1,4 @@
-"""Reading the Authorization header."""
+"""Parsing of the Authorization header."""
 
 import re
 
@@ -17,13 +17,13 @@ SCHEMES = st.sampled_from(["Bearer", "bearer", "BEARER", "bEaReR"])
 
 @given(SCHEMES, st.integers(1, 5), TOKENS)
 def test_every_token_is_found(scheme: str, spaces: int, token: str) -> None:
-    """However the scheme is written and however many spaces follow it, the token comes out as it went in."""
+    """The token is returned unchanged, with any spelling of the scheme and any number of spaces."""
     assert bearer_token(f"{scheme}{' ' * spaces}{token}".encode()) == token
 
 
 @given(st.binary(max_size=200) | st.builds(bytes.__add__, st.just(b"Bearer "), st.binary(max_size=200)))
 def test_every_header_is_read_or_refused(header: bytes) -> None:
-    """Whatever is sent, there is one token in it, none, or a refusal; nothing else comes out."""
+    """Any header has one token, none, or is rejected."""
     try:
         token = bearer_token(header)
     except MalformedCredentials:
@@ -37,7 +37,7 @@ def test_every_header_is_read_or_refused(header: bytes) -> None:
 
 @pytest.mark.parametrize("header", [b"Basic YTpi", b"Digest", b'DPoP abc, x="y"', b"Bearer", b"Bearer  ", b"BearerX a"])
 def test_no_token(header: bytes) -> None:
-    """A header of another scheme, or without anything after the scheme, has no token."""
+    """A header of another scheme, or without a value, has no token."""
     assert bearer_token(header) is None
 
 
@@ -61,23 +61,23 @@ def test_no_token(header: bytes) -> None:
     ],
 )
 def test_malformed(header: bytes) -> None:
-    """What could be read in two ways is read in none."""
+    """Ambiguous headers are rejected."""
     with pytest.raises(MalformedCredentials):
         bearer_token(header)
 
 
 class TestOverHttp:
-    """The header as it comes through a socket."""
+    """The header over a real socket."""
 
     @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
     async def test_the_scheme_has_no_case(self, scheme: str) -> None:
-        """The scheme may be written in any case."""
+        """The scheme is case-insensitive."""
         async with authority() as issuer, gated(issuer.settings()) as server:
             assert (await discover(server, ("Authorization", f"{scheme} {issuer.token()}"))).status == 200
             assert (await discover(server, ("AUTHORIZATION", f"{scheme} {issuer.token()}"))).status == 200
 
     async def test_refusals(self) -> None:
-        """Two headers, and headers that are none, are answered with 400; other schemes like no header at all."""
+        """Two headers and malformed ones get 400; other schemes are treated like no header."""
         async with authority() as issuer, gated(issuer.settings()) as server:
             await _check_duplicates(server, issuer)
             for value in ("Bearer a b", "Bearer a,b", "Bearer =", ", Bearer a"):
@@ -89,13 +89,13 @@ class TestOverHttp:
                 assert "error" not in challenge_of(reply)
 
     async def test_a_token_that_is_too_long(self) -> None:
-        """A header of more than 16 KiB is refused unread."""
+        """A header of more than 16 KiB is rejected unread."""
         async with authority() as issuer, gated(issuer.settings()) as server:
             reply = await discover(server, ("Authorization", f"Bearer {'a' * 16 * 1024}"))
             assert (reply.status, challenge_of(reply)["error_description"]) == (401, "the token is too long")
 
     async def test_a_token_anywhere_else(self) -> None:
-        """A token in the query, in the body or in another header is no token."""
+        """A token in the query, the body or another header is ignored."""
         async with authority() as issuer, gated(issuer.settings()) as server:
             token = issuer.token()
             form = f"access_token={token}".encode()

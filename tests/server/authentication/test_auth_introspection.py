@@ -1,4 +1,4 @@
-"""Tokens about which the issuer is asked."""
+"""Token introspection."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ def active(**changes: Any) -> dict[str, Any]:
 
 @asynccontextmanager
 async def asked_about(answer: Any, *, page: dict[str, Any] | None = None, **auth: Any) -> AsyncIterator[Any]:
-    """A server, and the issuer that it asks."""
+    """A server and its introspection endpoint."""
     async with authority() as issuer:
         issuer.say("/introspect", answer, **(page or {}))
         async with gated(settings(issuer, **auth)) as server:
@@ -46,7 +46,7 @@ async def asked_about(answer: Any, *, page: dict[str, Any] | None = None, **auth
 
 
 async def test_an_active_token() -> None:
-    """The issuer is asked as the protocol has it, and what it says makes the principal."""
+    """The request follows the RFC, and the response becomes the principal."""
     async with asked_about(active(tenant="acme", roles=["clerk"]), tenant_claim="tenant") as (server, issuer):
         one = await principal_of(server, "opaque-token")
         [asked] = issuer.asked
@@ -78,7 +78,7 @@ async def test_an_active_token() -> None:
     ],
 )
 async def test_answers_that_let_nobody_in(answer: dict[str, Any]) -> None:
-    """Whatever the issuer does not say clearly is a no."""
+    """Any unclear response rejects the token."""
     async with asked_about(answer) as (server, _):
         reply = await discover(server, bearer("opaque"))
         assert reply.status == 401
@@ -86,7 +86,7 @@ async def test_answers_that_let_nobody_in(answer: dict[str, Any]) -> None:
 
 
 async def test_the_issuer_it_names() -> None:
-    """Where issuers are named, a token of another is refused."""
+    """If issuers are configured, tokens of other issuers are rejected."""
     issuers = ["https://id.example.com"]
     async with asked_about(active(iss="https://id.example.com"), issuers=issuers) as (server, issuer):
         assert (await principal_of(server, "one"))["issuer"] == "https://id.example.com"
@@ -106,7 +106,7 @@ async def test_the_issuer_it_names() -> None:
     ],
 )
 async def test_an_issuer_that_fails(answer: Any, page: dict[str, Any]) -> None:
-    """Where the issuer gives no answer, nobody gets in, and all are told to try again."""
+    """If the issuer does not answer correctly, requests are rejected with a retry hint."""
     async with asked_about(answer, page=page) as (server, issuer):
         issuer.say("/elsewhere", active())
         reply = await discover(server, bearer("opaque"))
@@ -116,7 +116,7 @@ async def test_an_issuer_that_fails(answer: Any, page: dict[str, Any]) -> None:
 
 
 async def test_an_issuer_that_is_away() -> None:
-    """An issuer that is not there lets nobody in."""
+    """If the issuer is unreachable, requests are rejected."""
     async with authority() as issuer:
         auth = settings(issuer)
     async with gated(auth) as server:
@@ -124,7 +124,7 @@ async def test_an_issuer_that_is_away() -> None:
 
 
 async def test_a_slow_issuer() -> None:
-    """An issuer that does not answer costs no more than its time; when it is back, so are its users."""
+    """A slow issuer costs at most the timeout, and works again when it is back."""
     async with asked_about(active(), timeout_seconds=0.05) as (server, issuer):
         issuer.open.clear()
         replies = await asyncio.gather(*(discover(server, bearer(f"token-{number}")) for number in range(40)))
@@ -140,7 +140,7 @@ async def until_let_in(server: HttpServer) -> None:
 
 
 async def test_what_is_known_is_not_asked_again() -> None:
-    """A token is asked about once in a while, also where many requests bring it at once, good or bad."""
+    """Valid and invalid tokens are cached, and concurrent requests share one introspection."""
     async with asked_about(active()) as (server, issuer):
         issuer.open.clear()
         waiting = [asyncio.ensure_future(discover(server, bearer("same"))) for _ in range(20)]
@@ -155,7 +155,7 @@ async def test_what_is_known_is_not_asked_again() -> None:
 
 
 async def test_a_revoked_token() -> None:
-    """A token that was revoked is refused as soon as what is known of it is too old."""
+    """A revoked token is rejected when its cache entry has expired."""
     async with asked_about(active(), token_cache_seconds=0) as (server, issuer):
         assert (await discover(server, bearer("token"))).status == 200
         issuer.say("/introspect", {"active": False})
@@ -163,7 +163,7 @@ async def test_a_revoked_token() -> None:
 
 
 async def test_bounds() -> None:
-    """Neither good nor bad tokens fill the memory, and only so many wait for an answer."""
+    """The cache and the number of waiting requests are bounded."""
     async with authority() as issuer:
         issuer.say("/introspect", {"active": False})
         said = AuthSettings.model_validate(settings(issuer))
@@ -181,7 +181,7 @@ async def test_bounds() -> None:
 
 
 async def test_the_metadata_names_the_servers() -> None:
-    """Clients are sent to the authorization server, not to where this server asks."""
+    """The metadata names the authorization server, not the introspection endpoint."""
     async with asked_about(active()) as (server, issuer):
         reply = await discover(server, method="GET", path="/.well-known/oauth-protected-resource")
         assert json.loads(reply.body)["authorization_servers"] == [issuer.url]

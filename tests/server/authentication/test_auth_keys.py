@@ -1,4 +1,4 @@
-"""The public keys of issuers: fetched, kept, replaced, and missed."""
+"""The public keys of issuers: fetching, caching, rotation and outages."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ HOUR = 3600.0
 
 
 class Clock:
-    """A clock that a test sets."""
+    """A manual clock."""
 
     def __init__(self) -> None:
         self.time = 1000.0
@@ -35,7 +35,7 @@ async def statuses(server: HttpServer, *tokens: str) -> list[int]:
 
 
 async def test_keys_are_fetched_once() -> None:
-    """However many requests come at once, before any key is known, the keys are asked for once."""
+    """Concurrent first requests fetch the keys once."""
     async with authority() as issuer, gated(issuer.settings(token_cache_size=0)) as server:
         issuer.open.clear()
         waiting = asyncio.ensure_future(statuses(server, *(issuer.token(sub=f"user-{one}") for one in range(20))))
@@ -47,7 +47,7 @@ async def test_keys_are_fetched_once() -> None:
 
 
 async def test_rotation() -> None:
-    """A token of a new key makes the server look for it; one of a key that is gone is good no longer."""
+    """A token with a new key triggers a refresh, and a removed key is no longer accepted."""
     async with authority() as issuer:
         auth = issuer.settings(token_cache_seconds=0, jwks_refresh_seconds=1e-6)
         async with gated(auth) as server:
@@ -62,7 +62,7 @@ async def test_rotation() -> None:
 
 
 async def test_unknown_keys_are_looked_for_rarely() -> None:
-    """Tokens with invented keys do not make the server ask the issuer again and again."""
+    """Tokens with unknown keys do not cause repeated refreshes."""
     async with authority() as issuer, gated(issuer.settings(jwks_refresh_seconds=600)) as server:
         assert await statuses(server, issuer.token()) == [200]
         forged = [THIRD.sign(issuer.claims(), kid=f"invented-{number}") for number in range(30)]
@@ -71,10 +71,10 @@ async def test_unknown_keys_are_looked_for_rarely() -> None:
 
 
 class TestKeySet:
-    """The set itself, with a clock of the test's own."""
+    """The key set with a manual clock."""
 
     async def test_refresh_is_paced(self) -> None:
-        """After a look the next one waits for the interval, and all who wait share it."""
+        """Refreshes have a minimum interval, and waiting requests share one."""
         clock = Clock()
         async with authority() as issuer, keys_of(issuer, clock) as keys:
             await keys.find("first", "ES256")
@@ -88,7 +88,7 @@ class TestKeySet:
                 clock.time += 30
 
     async def test_old_keys_are_replaced(self) -> None:
-        """Keys that are old are used once more while new ones are fetched."""
+        """Old keys are used while new ones are fetched."""
         clock = Clock()
         async with authority() as issuer, keys_of(issuer, clock) as keys:
             await keys.find("first", "ES256")
@@ -101,7 +101,7 @@ class TestKeySet:
                 await keys.find("first", "ES256")
 
     async def test_an_issuer_that_is_away(self) -> None:
-        """While the issuer is away its keys do, but not for ever."""
+        """During an outage of the issuer, its keys are used for a limited time."""
         clock = Clock()
         async with authority() as issuer, keys_of(issuer, clock) as keys:
             await keys.find("first", "ES256")
@@ -118,7 +118,7 @@ class TestKeySet:
             await keys.find("first", "ES256")
 
     async def test_a_failure_is_retried_soon(self) -> None:
-        """Where there are no keys yet, an issuer that comes back is noticed after a second, and not asked before."""
+        """Without any keys, a failed fetch is retried after one second."""
         clock = Clock()
         async with authority() as issuer, keys_of(issuer, clock) as keys:
             issuer.say("/jwks", {}, status=500)
@@ -131,7 +131,7 @@ class TestKeySet:
             await keys.find("first", "ES256")
 
     async def test_who_gives_up_takes_nothing_away(self) -> None:
-        """A request that is cancelled while it waits for keys leaves those behind it their keys."""
+        """A canceled request does not affect others that wait for the same keys."""
         async with authority() as issuer, keys_of(issuer, Clock()) as keys:
             issuer.open.clear()
             first, second = (asyncio.ensure_future(keys.find("first", "ES256")) for _ in range(2))
@@ -177,7 +177,7 @@ LARGE = {"keys": [{**SECOND.jwk, "kid": f"k{number}", "note": "x" * 6000} for nu
     ],
 )
 async def test_keys_that_are_none(content: Any, page: dict[str, Any]) -> None:
-    """Whatever is behind the URL that is no set of keys, nobody gets in, and everybody is told to come back."""
+    """A response that is not a key set rejects all requests with a retry hint."""
     async with authority() as issuer, gated(issuer.settings()) as server:
         issuer.say("/jwks", content, **page)
         issuer.say("/elsewhere", {"keys": [SECOND.jwk]})
@@ -188,7 +188,7 @@ async def test_keys_that_are_none(content: Any, page: dict[str, Any]) -> None:
 
 
 async def test_a_slow_issuer() -> None:
-    """An issuer that does not answer costs a request no more than its time, and lets nobody in."""
+    """A slow issuer costs a request at most the timeout."""
     async with authority() as issuer, gated(issuer.settings(timeout_seconds=0.05)) as server:
         issuer.open.clear()
         assert await statuses(server, *(issuer.token() for _ in range(5))) == [503] * 5
@@ -196,7 +196,7 @@ async def test_a_slow_issuer() -> None:
 
 
 async def test_an_issuer_that_is_not_there() -> None:
-    """A port at which nobody listens is an issuer that is away."""
+    """A port without a listener counts as an unreachable issuer."""
     async with authority() as issuer:
         auth, token = issuer.settings(), issuer.token()
     async with gated(auth) as server:
@@ -214,7 +214,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("path", "place"), PLACES)
 async def test_discovery(path: str, place: str) -> None:
-    """The keys of an issuer are found through its metadata, at whichever of the usual places it is."""
+    """Keys are discovered through the issuer's metadata, at any of the standard locations."""
     async with authority() as issuer:
         name = f"{issuer.url}{path}"
         issuer.say(place, {"issuer": name, "jwks_uri": f"{issuer.url}/jwks"})
@@ -233,7 +233,7 @@ async def test_discovery(path: str, place: str) -> None:
     ],
 )
 async def test_metadata_that_lies(metadata: dict[str, Any]) -> None:
-    """Metadata of another issuer, or that leads astray, is worth nothing."""
+    """Metadata of another issuer, or with wrong URLs, is rejected."""
     async with authority() as issuer:
         good = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"}
         issuer.say("/.well-known/oauth-authorization-server", {**good, **metadata})
@@ -242,7 +242,7 @@ async def test_metadata_that_lies(metadata: dict[str, Any]) -> None:
 
 
 async def test_each_issuer_has_keys_of_its_own() -> None:
-    """With several issuers, the key of one is worth nothing in a token that names another."""
+    """With several issuers, each accepts only its own keys."""
     async with authority() as one, authority() as other:
         for issuer in (one, other):
             metadata = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"}
@@ -253,7 +253,7 @@ async def test_each_issuer_has_keys_of_its_own() -> None:
 
 
 async def test_keys_in_a_file(tmp_path: Path) -> None:
-    """Keys may stand in a file, which is read again when a token has another key."""
+    """Keys can be in a file, which is read again for an unknown key."""
     file = tmp_path / "keys.json"
     async with authority() as issuer:
         file.write_text(json.dumps({"keys": [issuer.key.jwk]}), encoding="utf-8")
@@ -268,7 +268,7 @@ async def test_keys_in_a_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("content", "problem"), [(None, "cannot be read"), ("[1]", "is not a JSON object")])
 async def test_a_file_without_keys(tmp_path: Path, content: str | None, problem: str) -> None:
-    """A file that cannot be read ends the start."""
+    """The server does not start if the file cannot be read."""
     file = tmp_path / "keys.json"
     if content is not None:
         file.write_text(content, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The official client finds its way to a token by itself, and to a better one when it needs that."""
+"""The official client obtains tokens through the challenges of the server."""
 
 import json
 import time
@@ -21,7 +21,7 @@ READ = ["read"]
 
 
 class Memory:
-    """Keeps what the client got."""
+    """Stores what the client received."""
 
     def __init__(self) -> None:
         self.tokens: OAuthToken | None = None
@@ -41,7 +41,7 @@ class Memory:
 
 
 def give_tokens(issuer: Authority) -> None:
-    """Let the issuer sign whatever a client asks for."""
+    """Let the issuer sign tokens for any client."""
 
     def token(asked: Asked) -> Page:
         form = asked.form
@@ -64,7 +64,7 @@ def give_tokens(issuer: Authority) -> None:
 
 @asynccontextmanager
 async def reached(issuer: Authority, mode: Any) -> AsyncIterator[Client]:
-    """Reach a server that knows its own address, as a client that knows nothing but that address."""
+    """Connect a client that knows only the address of a server."""
     listener = free_port()
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     auth = {"resource": url, "issuers": [issuer.url], "required_scopes": READ}
@@ -92,7 +92,7 @@ async def test_from_nothing_to_a_call(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_better_token(mode: str) -> None:
-    """A call that needs more makes the client fetch a token with all that it needs, and try again."""
+    """A call that needs more scopes makes the client fetch a new token and retry."""
     async with authority() as issuer:
         give_tokens(issuer)
         async with reached(issuer, mode) as client:

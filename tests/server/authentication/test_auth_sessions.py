@@ -1,4 +1,4 @@
-"""Whose a session is: of one identity, whatever token it comes with."""
+"""Sessions belong to one identity, not to one token."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -21,7 +21,7 @@ async def session(**auth: Any) -> AsyncIterator[tuple[Authority, Holder]]:
 
 
 async def test_a_renewed_token_keeps_the_session() -> None:
-    """A token of the same user, with other times and other scopes, goes on with the session; the new scopes count."""
+    """A new token of the same user keeps the session, and its new scopes apply."""
     async with session() as (issuer, holder):
         await holder.begin(issuer.token(jti="1"))
         renewed = issuer.token(jti="2", scope="read write", exp=issuer.claims()["exp"] + 60)
@@ -31,7 +31,7 @@ async def test_a_renewed_token_keeps_the_session() -> None:
 
 @pytest.mark.parametrize("other", [{"sub": "eve"}, {"sub": "ADA"}, {"tenant": "evil"}, {"tenant": None}], ids=str)
 async def test_another_user_finds_no_session(other: dict[str, Any]) -> None:
-    """Whoever has the id of a session but is somebody else is told that there is none, by every method."""
+    """For any other user, the session does not exist, with every method."""
     async with session(tenant_claim="tenant") as (issuer, holder):
         own, foreign = issuer.token(tenant="acme"), issuer.token(**{"tenant": "acme", **other})
         await holder.begin(own)
@@ -42,7 +42,7 @@ async def test_another_user_finds_no_session(other: dict[str, Any]) -> None:
 
 
 async def test_a_session_is_no_token() -> None:
-    """The id of a session lets nobody in that brings no token, or one whose time is over."""
+    """A session id does not replace a valid token."""
     async with session() as (issuer, holder):
         await holder.begin(issuer.token())
         for token in (None, issuer.token(exp=1), "nonsense"):
@@ -53,7 +53,7 @@ async def test_a_session_is_no_token() -> None:
 
 
 async def test_the_same_name_of_another_issuer() -> None:
-    """Two issuers may each have an Ada; they are not the same."""
+    """The same subject of two issuers is two identities."""
     async with authority() as one, authority() as other:
         for issuer in (one, other):
             metadata = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/jwks"}
@@ -67,7 +67,7 @@ async def test_the_same_name_of_another_issuer() -> None:
 
 
 def test_identity() -> None:
-    """Issuer, tenant and subject make an identity; what changes with a token does not."""
+    """Issuer, tenant and subject form the identity; other claims do not matter."""
     one = Principal("ada", "acme", frozenset({"read"}), frozenset({"clerk"}), {"exp": 1}, "https://id.example.com")
     renewed = Principal("ada", "acme", frozenset(), frozenset(), {"exp": 2}, "https://id.example.com")
     others = [

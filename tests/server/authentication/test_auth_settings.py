@@ -1,4 +1,4 @@
-"""The section `auth`, and what in it contradicts itself."""
+"""The section `auth` and its contradictions."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def loaded(**auth: Any) -> AuthSettings:
 
 
 def test_defaults() -> None:
-    """Nothing is on; with an issuer everything else has a good value."""
+    """Authentication is off by default, and an issuer is enough to turn it on."""
     assert not loaded().is_used
     auth = loaded(**ISSUER)
     assert auth.is_used
@@ -64,7 +64,7 @@ def test_defaults() -> None:
     ],
 )
 def test_contradictions(auth: dict[str, Any], finding: str) -> None:
-    """What cannot be, or would be unsafe, ends the start and is named; no secret is."""
+    """Impossible or unsafe settings are reported by name, without secrets."""
     with pytest.raises(ConfigurationError) as error:
         loaded(**auth)
     assert finding in str(error.value)
@@ -73,7 +73,7 @@ def test_contradictions(auth: dict[str, Any], finding: str) -> None:
 
 
 def test_secrets_are_not_shown() -> None:
-    """Neither secret can be read in what is printed of the settings."""
+    """Secrets are not shown when settings are printed."""
     auth = loaded(**ISSUER, hmac_secret="s" * 32)
     asked = loaded(
         **ASKED,
@@ -104,7 +104,7 @@ def test_secrets_are_not_shown() -> None:
     ],
 )
 def test_loopback(host: str, expected: bool) -> None:
-    """Only what can be nothing but this machine is this machine."""
+    """Only addresses of this machine count as loopback."""
     assert is_loopback(host) is expected
 
 
@@ -126,7 +126,7 @@ def test_loopback(host: str, expected: bool) -> None:
     ],
 )
 def test_canonical(uri: str, expected: str) -> None:
-    """Spellings of one address are the same, and what is no address stays as it is."""
+    """Different spellings of a URL are normalized, and other texts stay unchanged."""
     assert canonical(uri) == expected
     assert canonical(expected) == expected
 
@@ -135,5 +135,5 @@ def test_canonical(uri: str, expected: str) -> None:
     "url", ["https://id.example.com", "http://localhost:9/x", "http://[::1]:9", "http://127.0.0.1"]
 )
 def test_urls_that_may_be_asked(url: str) -> None:
-    """TLS is needed, save for this machine."""
+    """URLs need TLS, except on the loopback interface."""
     assert check_url(url) == url

@@ -1,4 +1,4 @@
-"""A token that is good, but not for this tool: the client is told what it needs."""
+"""Challenges for tools that need more scopes."""
 
 import json
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def serving(policy: dict[str, Any], **roles: Any) -> AsyncIterator[tuple[A
 
 @pytest.mark.parametrize("policy", [FORBIDDEN, OPEN], ids=["without-rules", "with-a-default"])
 async def test_a_tool_that_needs_more(policy: dict[str, Any]) -> None:
-    """The answer is 403, with all scopes that the tool needs, in the place of a result; with them the call runs."""
+    """The response is 403 with all scopes that the tool needs; with them, the call runs."""
     async with serving(policy) as (issuer, server):
         reply = await called(server, "pay", bearer(issuer.token()))
         assert reply.status == 403
@@ -56,7 +56,7 @@ async def test_a_tool_that_needs_more(policy: dict[str, Any]) -> None:
     ],
 )
 async def test_prompts_and_resources(method: str, params: dict[str, Any], name: str, scope: str) -> None:
-    """Whatever has scopes is treated alike."""
+    """Prompts and resources with scopes are treated alike."""
     async with serving(FORBIDDEN) as (issuer, server):
         reply = await asked(server, method, params, name, [bearer(issuer.token())])
         assert (reply.status, challenge_of(reply)["scope"]) == (403, scope)
@@ -64,7 +64,7 @@ async def test_prompts_and_resources(method: str, params: dict[str, Any], name: 
 
 
 async def test_what_is_hidden_is_not_named() -> None:
-    """Where a refusal looks as if there were nothing, no challenge tells that there is something."""
+    """A hidden feature causes no challenge."""
     async with serving({"denied_as": "not_found"}) as (issuer, server):
         refused = await called(server, "pay", bearer(issuer.token()))
         missing = await called(server, "pax", bearer(issuer.token()))
@@ -75,7 +75,7 @@ async def test_what_is_hidden_is_not_named() -> None:
 
 
 async def test_a_rule_is_no_matter_of_scopes() -> None:
-    """What a rule forbids, no other token of the same user allows: there is no challenge."""
+    """A feature that a rule denies causes no challenge, because no other token would help."""
     rule = {"name": "nobody pays", "effect": "deny", "what": {"names": ["pay"]}}
     async with serving({**OPEN, "rules": [rule]}) as (issuer, server):
         reply = await called(server, "pay", bearer(issuer.token()))
@@ -85,7 +85,7 @@ async def test_a_rule_is_no_matter_of_scopes() -> None:
 
 
 async def test_a_session() -> None:
-    """A client with a handshake is told in the same way, also where its replies are streams."""
+    """A client in a session gets the same challenge, also with streamed replies."""
     async with authority() as issuer:
         sections: Any = {"authorization": FORBIDDEN, "sessions": {"stream_replies": True}}
         async with gated(issuer.settings(), **sections) as server, httpx2.AsyncClient() as http:
@@ -100,7 +100,7 @@ async def test_a_session() -> None:
 
 
 async def test_a_batch() -> None:
-    """A batch has one status for all, so a refusal in it is a result as it would be without a gate."""
+    """In a batch, which has one status, the rejection is a normal result."""
     async with (
         authority() as issuer,
         gated(issuer.settings(), authorization=FORBIDDEN) as server,
@@ -116,7 +116,7 @@ async def test_a_batch() -> None:
 
 
 async def test_the_record_of_a_refusal() -> None:
-    """The audit knows who was refused, and why."""
+    """The audit record names the principal and the reason."""
     sink = MemorySink()
     async with serving(FORBIDDEN, audit_sinks=(sink,)) as (issuer, server):
         assert (await called(server, "pay", bearer(issuer.token()))).status == 403
@@ -126,7 +126,7 @@ async def test_the_record_of_a_refusal() -> None:
 
 
 async def test_without_a_gate() -> None:
-    """On other transports, and without a gate, a refusal is a result as it was."""
+    """Without authentication, and on other transports, the rejection is a normal result."""
     settings = {"authorization": OPEN}
     async with connect(container(settings=settings), principal=Principal("ada")) as client:
         refused = await client.call("pay")
@@ -140,6 +140,6 @@ async def test_without_a_gate() -> None:
 
 @pytest.mark.parametrize(("auth", "paid"), [({"api_keys": {"a": {"hash": f"sha256:{'0' * 64}"}}}, False), ({}, True)])
 async def test_scopes_count_where_there_are_tokens(auth: dict[str, Any], paid: bool) -> None:
-    """Once callers come with tokens the scopes of a tool are demanded, though nobody wrote a policy."""
+    """With authentication, the scopes of a tool are required even without a policy."""
     async with connect(container(settings={"auth": auth, "authorization": FORBIDDEN})) as client:
         assert (await client.call("pay")).is_error is not paid

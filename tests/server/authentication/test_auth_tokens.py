@@ -1,4 +1,4 @@
-"""Tokens that prove who sends them, and tokens that only look like it."""
+"""Valid and forged tokens."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ METADATA = "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def issuer() -> AsyncIterator[Authority]:
-    """An issuer with two good keys, one that is too weak, and one for other purposes."""
+    """An issuer with two good keys, a weak one, and one for another purpose."""
     async with authority() as one:
         encrypting = {**SigningKey("encrypting").jwk, "use": "enc"}
         shared = {"kty": "oct", "kid": "shared", "k": base64.urlsafe_b64encode(b"s" * 32).decode()}
@@ -53,13 +53,13 @@ def by_hand(header: Any, claims: Any, signature: bytes = b"") -> str:
 
 
 def hashed(key: bytes, header: dict[str, Any], claims: Any) -> str:
-    """Sign with a secret, as those do who take the public key for one."""
+    """Sign with the public key as a shared secret."""
     text = f"{part(header)}.{part(claims)}"
     return f"{text}.{part(hmac.new(key, text.encode(), hashlib.sha256).digest())}"
 
 
 def changed(token: str, index: int, content: Any) -> str:
-    """Put other content into a token that was signed."""
+    """Replace the content of a signed token."""
     parts = token.split(".")
     parts[index] = part(content)
     return ".".join(parts)
@@ -152,7 +152,7 @@ FORGED: dict[str, Forge] = {
 
 @pytest.mark.parametrize("forge", [pytest.param(forge, id=name) for name, forge in FORGED.items()])
 async def test_forged(server: HttpServer, issuer: Authority, forge: Forge) -> None:
-    """A token that proves nothing gets nobody in, and its sender is told where to get a better one."""
+    """A forged token is rejected with a challenge."""
     token = forge(issuer)
     reply = await discover(server, bearer(token))
     assert reply.status == 401
@@ -179,7 +179,7 @@ async def test_forged(server: HttpServer, issuer: Authority, forge: Forge) -> No
     ],
 )
 async def test_good(server: HttpServer, issuer: Authority, changes: dict[str, Any]) -> None:
-    """A good token gets its holder in, again and again."""
+    """A valid token is accepted repeatedly."""
     token = issuer.token(**changes)
     for _ in range(3):
         assert (await principal_of(server, token))["subject"] == "ada"
@@ -187,19 +187,19 @@ async def test_good(server: HttpServer, issuer: Authority, changes: dict[str, An
 
 @pytest.mark.parametrize(("claim", "seconds"), [("exp", -5), ("nbf", 20), ("iat", 20)])
 async def test_clocks_may_be_apart(server: HttpServer, issuer: Authority, claim: str, seconds: int) -> None:
-    """Times that are wrong by less than the skew are right."""
+    """Clock differences up to the allowed skew are accepted."""
     assert (await discover(server, bearer(issuer.token(**{claim: now() + seconds})))).status == 200
 
 
 async def test_a_key_of_each_kind(server: HttpServer, issuer: Authority) -> None:
-    """Tokens of both published keys are good."""
+    """Tokens of both published keys are accepted."""
     assert (await discover(server, bearer(RSA.sign(issuer.claims())))).status == 200
     assert (await discover(server, bearer(issuer.token()))).status == 200
 
 
 @pytest.mark.parametrize("algorithm", ["ES384", "ES512", "EdDSA", "PS256", "RS512"])
 async def test_algorithms(algorithm: str) -> None:
-    """Every accepted algorithm is understood; a token without the name of a key has the only one."""
+    """All allowed algorithms work, and a token without a key id uses the only key."""
     async with authority() as issuer:
         key = SigningKey("only", algorithm)
         issuer.publish(key)
@@ -210,13 +210,13 @@ async def test_algorithms(algorithm: str) -> None:
 
 
 async def test_an_algorithm_that_was_not_allowed() -> None:
-    """The settings say which algorithms are accepted, not the token and not the key."""
+    """The settings, not the token or the key, define the allowed algorithms."""
     async with authority() as issuer, gated(issuer.settings(algorithms=["RS256"])) as server:
         assert (await discover(server, bearer(issuer.token()))).status == 401
 
 
 async def test_a_key_is_for_its_algorithm() -> None:
-    """A key that says what it is for is used for nothing else."""
+    """A key is used only for its declared purpose and algorithm."""
     async with authority() as issuer:
         issuer.publish({**RSA.jwk, "alg": "RS256"})
         async with gated(issuer.settings()) as server:
@@ -226,7 +226,7 @@ async def test_a_key_is_for_its_algorithm() -> None:
 
 
 async def test_two_keys_of_one_name_are_none() -> None:
-    """Where two keys fit, nobody guesses."""
+    """Two keys with the same id are both rejected."""
     async with authority() as issuer:
         issuer.publish(issuer.key, OTHER)
         async with gated(issuer.settings()) as server:
@@ -234,7 +234,7 @@ async def test_two_keys_of_one_name_are_none() -> None:
 
 
 async def test_a_shared_secret() -> None:
-    """With a secret in the place of keys only tokens signed with it are good, and no public key is looked for."""
+    """With a shared secret, only tokens signed with it are accepted, and no public keys are fetched."""
     secret = "s3cret-of-at-least-thirty-two-bytes"
     async with authority() as issuer:
         auth = {"resource": RESOURCE, "issuers": [issuer.url], "hmac_secret": secret}
@@ -247,7 +247,7 @@ async def test_a_shared_secret() -> None:
 
 
 async def test_missing_scopes(server: HttpServer, issuer: Authority) -> None:
-    """A token that is good, but not for this server's least, is answered with what it lacks."""
+    """A valid token without the required scopes gets a challenge that names them."""
     reply = await discover(server, bearer(issuer.token(scope="write")))
     assert reply.status == 403
     challenge = challenge_of(reply)
@@ -256,7 +256,7 @@ async def test_missing_scopes(server: HttpServer, issuer: Authority) -> None:
 
 
 async def test_what_the_principal_knows() -> None:
-    """Subject, tenant, scopes and roles come from the claims that the settings name, also from within objects."""
+    """Subject, tenant, scopes and roles come from the configured claims, also from nested objects."""
     auth = {"tenant_claim": "org.id", "role_claims": ["realm_access.roles", "https://acme.example/roles"]}
     claims = {
         "org": {"id": "acme"},
@@ -278,6 +278,6 @@ async def test_what_the_principal_knows() -> None:
 
 @pytest.mark.parametrize(("setting", "claims"), [("tenant_claim", {"org": 7}), ("subject_claim", {"org": ["a"]})])
 async def test_a_name_that_is_none(setting: str, claims: dict[str, Any]) -> None:
-    """A claim that should be a name and is none gets nobody in."""
+    """An invalid subject or tenant claim is rejected."""
     async with authority() as issuer, gated(issuer.settings(**{setting: "org"})) as server:
         assert (await discover(server, bearer(issuer.token(**claims)))).status == 401

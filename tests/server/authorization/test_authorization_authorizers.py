@@ -1,4 +1,4 @@
-"""Authorizers of one's own: asked everywhere, once, and bounded; whatever goes wrong in them is a refusal."""
+"""Custom authorizers: used everywhere, once per call and with a timeout; failures deny."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,28 +19,27 @@ CALL = {"name": "look", "arguments": {}}
 
 
 class Deciding(IAuthorizer):
-    """Decides as a function does, and notes what it was asked."""
+    """Decides with a function and records its arguments."""
 
     def __init__(self, decide: Callable[[Principal, FeatureSpec], Awaitable[Any]]) -> None:
         self._decide = decide
         self.asked: list[tuple[str, str, str]] = []
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Note it and decide."""
         self.asked.append((principal.subject, spec.kind, spec.name))
         decision: Decision = await self._decide(principal, spec)
         return decision
 
 
 async def by_letter(principal: Principal, spec: FeatureSpec) -> Decision:
-    """Allow what has the first letter of the principal in its name, after a while."""
+    """Allow features whose name contains the first letter of the principal, after a delay."""
     await asyncio.sleep(0)
     return Decision(principal.subject[0] in spec.name, "letters")
 
 
 @ERAS
 async def test_it_decides_on_lists_and_calls(handshake: bool) -> None:
-    """The authorizer of the container is asked about everything, and a call is decided on once."""
+    """The container's authorizer decides on lists and calls, once per call."""
     authorizer = Deciding(by_letter)
     async with ServerHost(offering(authorizer=authorizer)) as host:
         speaker = Speaker(host, ROOT, handshake=handshake)
@@ -108,7 +107,7 @@ FAULTY = pytest.mark.parametrize(
 @FAULTY
 @ERAS
 async def test_a_failure_is_a_refusal(decide: Any, handshake: bool, caplog: pytest.LogCaptureFixture) -> None:
-    """An authorizer that fails or hangs lets nobody in; the caller is told a reference, the log what went wrong."""
+    """An authorizer that fails or times out denies; the caller gets a reference, the log the details."""
     container = offering(authorizer=Deciding(decide))
     async with speaking({**SHORT, "denied_as": "forbidden"}, ADA, handshake=handshake, container=container) as speaker:
         called = (await speaker.ask("tools/call", CALL))["result"]
@@ -127,7 +126,7 @@ async def test_a_failure_is_a_refusal(decide: Any, handshake: bool, caplog: pyte
 @FAULTY
 @ERAS
 async def test_a_failure_hides_what_a_refusal_hides(decide: Any, handshake: bool) -> None:
-    """Where refusals look as if there were nothing, failures do too."""
+    """If denied features are hidden, failures hide them too."""
     container = offering(authorizer=Deciding(decide))
     async with speaking(SHORT, ADA, handshake=handshake, container=container) as speaker:
         for name in ("look", "pudding"):
@@ -138,7 +137,7 @@ async def test_a_failure_hides_what_a_refusal_hides(decide: Any, handshake: bool
 
 
 async def test_only_true_is_true() -> None:
-    """A decision that is not plainly allowed is denied, in calls and in lists."""
+    """Any decision that is not explicitly allowed is denied, in calls and lists."""
     async with speaking({}, ADA, container=offering(authorizer=Deciding(say_it_loosely))) as speaker:
         assert await speaker.listed("tools") == []
         assert "error" in await speaker.ask("tools/call", CALL)
@@ -146,7 +145,7 @@ async def test_only_true_is_true() -> None:
 
 @ERAS
 async def test_a_client_can_stop_what_is_undecided(handshake: bool) -> None:
-    """A request that is cancelled while the authorizer thinks is not run and not answered."""
+    """A request that is canceled during a decision does not run and gets no reply."""
     asked, answer = asyncio.Event(), asyncio.Event()
 
     async def think(principal: Principal, spec: FeatureSpec) -> Decision:
@@ -168,7 +167,7 @@ async def test_a_client_can_stop_what_is_undecided(handshake: bool) -> None:
 
 
 async def test_a_shutdown_while_it_thinks() -> None:
-    """A request on which nobody has decided when the connection ends is answered, and not run."""
+    """A request that is undecided when the connection ends is answered and does not run."""
     asked = asyncio.Event()
 
     async def think(principal: Principal, spec: FeatureSpec) -> Decision:
@@ -187,17 +186,16 @@ async def test_a_shutdown_while_it_thinks() -> None:
 
 
 class NeverOnSundays(DefaultAuthorizer):
-    """Follows the rules, except that it has one more."""
+    """Adds a rule to the standard policy."""
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Refuse money on a day that is always Sunday."""
         if "money" in spec.feature.tags:
             return Decision(False, "Sunday")
         return await super().decide(principal, spec)
 
 
 async def test_a_policy_may_be_extended() -> None:
-    """A subclass of the ready policy is heard in what it adds, in lists and in calls."""
+    """A subclass of the standard policy applies to lists and calls."""
     policy = NeverOnSundays(AuthorizationSettings(default="allow"))
     async with speaking({"denied_as": "forbidden"}, ADA, container=offering(authorizer=policy)) as speaker:
         assert await speaker.listed("tools") == ["look", "note", "refurbish"]

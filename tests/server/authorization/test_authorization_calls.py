@@ -1,4 +1,4 @@
-"""What those are told who may not: forbidden, or exactly what they would be told if there were nothing."""
+"""Responses to denied calls: forbidden, or identical to those for unknown features."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -75,9 +75,9 @@ DENIED: list[tuple[str, dict[str, Any]]] = [
 @ERAS
 @pytest.mark.parametrize(("method", "params"), DENIED)
 async def test_not_found_is_as_if_it_were_not_there(method: str, params: dict[str, Any], handshake: bool) -> None:
-    """A server with a denied feature answers as a server without that feature, however the request is written."""
+    """A server with a hidden feature responds exactly like a server without it."""
     everything = offering(tools=(*TOOLS, toil, TENANT))
-    # Tasks are spoken of where some tool has them: an open one keeps both servers alike.
+    # Task capabilities depend on the tools: an allowed one keeps both servers alike.
     alike = tool(name="alike", task_support="optional")(toil.function)
     little = offering(tools=(*OPEN_TOOLS, alike), prompts=PROMPTS[:1], resources=(RESOURCES[0], RESOURCES[2]))
     meta = {"_meta": {"io.modelcontextprotocol/clientCapabilities": KNOWS_TASKS}}
@@ -90,7 +90,7 @@ async def test_not_found_is_as_if_it_were_not_there(method: str, params: dict[st
 
 @ERAS
 async def test_an_id_in_use_tells_nothing(handshake: bool) -> None:
-    """A request with the id of one that still runs is answered as for a tool that is not there."""
+    """A reused request id gets the same response for a hidden tool as for an unknown one."""
     probe = Probe()
     rules = [{"name": "x", "effect": "deny", "what": {"names": ["refund"]}}]
     container = offering(tools=(*TOOLS, probe))
@@ -109,7 +109,7 @@ async def test_an_id_in_use_tells_nothing(handshake: bool) -> None:
 @ERAS
 @pytest.mark.parametrize(("asked", "principal", "suggested"), [("refun", ROOT, "refund"), ("refun", ADA, None)])
 async def test_suggestions_keep_secrets(asked: str, principal: Any, suggested: str | None, handshake: bool) -> None:
-    """A near miss is named to those who may use it, and to nobody else."""
+    """A similar name is suggested only to callers who may use it."""
     async with speaking(GUESTS, principal, handshake=handshake) as speaker:
         reply = await speaker.ask("tools/call", {"name": asked, "arguments": {}})
         prompt = await speaker.ask("prompts/get", {"name": "grieves"})
@@ -120,8 +120,8 @@ async def test_suggestions_keep_secrets(asked: str, principal: Any, suggested: s
 
 @ERAS
 @pytest.mark.parametrize("asked", ["refund", "REFUND", "refunda"])
-async def test_a_denied_near_miss_makes_room(asked: str, handshake: bool) -> None:
-    """Where the nearest name is denied, the nearest of the others is suggested, also for the denied name itself."""
+async def test_a_denied_name_is_not_suggested(asked: str, handshake: bool) -> None:
+    """If the most similar name is denied, the next one is suggested."""
     rules = [{"name": "one", "effect": "deny", "what": {"names": ["refund"]}}]
     refunds = tool(name="refunds")(toil.function)
     container = offering(tools=(*TOOLS, refunds))
@@ -132,7 +132,7 @@ async def test_a_denied_near_miss_makes_room(asked: str, handshake: bool) -> Non
 
 @ERAS
 async def test_forbidden(handshake: bool) -> None:
-    """A tool tells the model that it is forbidden, prompts and resources are errors; no rule is told to anybody."""
+    """A denied tool is a result for the model, denied prompts and resources are errors; no rule is revealed."""
     async with speaking(FORBIDDEN, ADA, handshake=handshake) as speaker:
         called = await speaker.ask("tools/call", {"name": "Refund", "arguments": {"amount": 1}})
         got = await speaker.ask("prompts/get", {"name": "grieve"})
@@ -158,8 +158,8 @@ async def test_forbidden(handshake: bool) -> None:
 
 @ERAS
 @pytest.mark.parametrize("said", [GUESTS, FORBIDDEN])
-async def test_those_who_may_do(said: Mapping[str, Any], handshake: bool) -> None:
-    """Whoever a rule allows something uses it, in any case of its name."""
+async def test_allowed_callers(said: Mapping[str, Any], handshake: bool) -> None:
+    """An allowed caller can use a feature, in any case of its name."""
     async with speaking(said, ROOT, handshake=handshake) as speaker:
         called = await speaker.ask("tools/call", {"name": "REFUND", "arguments": {"amount": 3}})
         assert called["result"]["content"][0]["text"] == "paid 3"
@@ -170,8 +170,8 @@ async def test_those_who_may_do(said: Mapping[str, Any], handshake: bool) -> Non
 
 
 @ERAS
-async def test_a_denied_resource_has_no_other_door(handshake: bool) -> None:
-    """A URI whose resource is denied is not read through a template that would make it too."""
+async def test_a_denied_resource_hides_templates(handshake: bool) -> None:
+    """A denied resource cannot be read through a matching template."""
     rules: list[dict[str, Any]] = [{"name": "x", "effect": "deny", "what": {"names": ["notes://closed"]}}]
     wide = [one for one in RESOURCES if one is not RESOURCES[2]]
 
@@ -191,7 +191,7 @@ async def test_a_denied_resource_has_no_other_door(handshake: bool) -> None:
 
 @ERAS
 async def test_scopes_of_a_tool(handshake: bool) -> None:
-    """A tool's own scopes are demanded whatever the rules allow; all of them."""
+    """A tool's own scopes are all required, whatever the rules allow."""
     careful = tool(name="careful", scopes=frozenset({"books", "cash"}))(toil.function)
     easy = tool(name="easy", scopes=frozenset({"books"}))(toil.function)
     async with speaking(
@@ -210,7 +210,6 @@ class Receipts(IExtension):
 
     @property
     def methods(self) -> Mapping[str, ExtensionMethod]:
-        """Print."""
         return {"receipts/print": self._print}
 
     async def _print(self, params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
@@ -219,7 +218,7 @@ class Receipts(IExtension):
 
 @pytest.mark.parametrize(("denied_as", "code"), [("forbidden", -32603), ("not_found", -32601)])
 async def test_methods_of_extensions(denied_as: str, code: int) -> None:
-    """A method of an extension is refused like everything else; where that is hidden, as a method that is not there."""
+    """A denied extension method is rejected, or unknown if denied features are hidden."""
     rules = [{"name": "root", "effect": "allow", "who": {"subjects": ["root"]}, "what": {"kinds": ["extension"]}}]
     meta: Mapping[str, Any] = {
         "io.modelcontextprotocol/clientCapabilities": {"extensions": {"com.example/receipts": {}}}

@@ -1,4 +1,4 @@
-"""The layer by itself: it decides where nobody did, and only takes a verdict that is about its own feature."""
+"""The authorization layer, with and without an earlier decision of the guard."""
 
 from typing import Any
 
@@ -17,18 +17,17 @@ from tests.support.servers.restricted_servers import ADA, PLAIN, greet, look, re
 
 
 class Saying(IAuthorizer):
-    """Always says the same."""
+    """Always returns the same decision."""
 
     def __init__(self, allowed: Any) -> None:
         self._decision = Decision(allowed, "always")
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Say it."""
         return self._decision
 
 
 class Stopped:
-    """Something that is never told to stop."""
+    """A cancellation that never happens."""
 
     def cancel(self) -> None:
         """Do nothing."""
@@ -39,7 +38,7 @@ def authorization_saying(allowed: Any, **said: Any) -> Authorization:
 
 
 async def run(authorization: Authorization, spec: FeatureSpec, caller: Any = NOBODY) -> Any:
-    """Make a call of a feature that answers with its name."""
+    """Call a feature that returns its name."""
 
     async def innermost(call: ToolCall) -> str:
         return call.spec.name
@@ -49,7 +48,7 @@ async def run(authorization: Authorization, spec: FeatureSpec, caller: Any = NOB
 
 
 async def test_who_may_passes() -> None:
-    """A call that is allowed reaches the code."""
+    """An allowed call reaches the code."""
     assert await run(authorization_saying(True), spec_of(look)) == "look"
 
 
@@ -69,7 +68,7 @@ METHOD = FeatureSpec(look, "extension", "receipts/print", PLAIN, None)
     ],
 )
 async def test_who_may_not_does_not(spec: FeatureSpec, error: type[Exception], allowed: Any) -> None:
-    """What is not plainly allowed ends here, with the decision in the error, as the settings say."""
+    """A call that is not explicitly allowed fails with the decision, as configured."""
     with pytest.raises(error) as hidden:
         await run(authorization_saying(allowed), spec)
     with pytest.raises(Forbidden) as told:
@@ -82,14 +81,14 @@ async def test_who_may_not_does_not(spec: FeatureSpec, error: type[Exception], a
 
 
 def request_with(verdict: GuardVerdict) -> Request:
-    """Make a request on which the guard has decided."""
+    """Create a request with a decision of the guard."""
     nothing: Any = None
     return Request(nothing, b"", nothing, nothing, None, verdict=verdict)
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 async def test_a_verdict_is_for_one_feature(allowed: bool) -> None:
-    """What was decided on one feature of a request says nothing about another."""
+    """A decision about one feature does not apply to another."""
     authorization = authorization_saying(allowed)
     judged = request_with(GuardVerdict(spec_of(refund), ToolNotFound("refund") if allowed else None))
     if allowed:
@@ -100,7 +99,7 @@ async def test_a_verdict_is_for_one_feature(allowed: bool) -> None:
 
 
 async def test_a_verdict_is_taken() -> None:
-    """A feature on which was decided is not decided on again."""
+    """A feature with a decision is not decided on again."""
     authorization, spec, denial = authorization_saying(True), spec_of(look), ToolNotFound("LOOK")
     with pytest.raises(ToolNotFound) as caught:
         await run(authorization, spec, request_with(GuardVerdict(spec, denial)))

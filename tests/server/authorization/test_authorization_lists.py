@@ -1,4 +1,4 @@
-"""Lists show what their reader may use, no more and no less."""
+"""Lists show exactly what the caller may use."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ ARGUMENTS = {"refund": {"amount": 1}}
 
 @ERAS
 async def test_each_list(handshake: bool) -> None:
-    """Tools, prompts, resources and templates are listed to those who may use them."""
+    """Tools, prompts, resources and templates are listed to allowed callers."""
     async with ServerHost(offering(), flags={"authorization": GUESTS}) as host:
         seen: dict[str, list[list[str]]] = {}
         for principal in (ADA, ROOT):
@@ -53,7 +53,7 @@ async def test_each_list(handshake: bool) -> None:
 
 
 async def usable(speaker: Speaker) -> list[list[str]]:
-    """Try everything, and give what is not refused."""
+    """Try everything and return what is not denied."""
 
     async def works(method: str, **params: Any) -> bool:
         return "result" in await speaker.ask(method, params)
@@ -72,7 +72,7 @@ async def usable(speaker: Speaker) -> list[list[str]]:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(rule_lists, principals)
 async def test_lists_agree_with_calls(rules: list[dict[str, Any]], principal: Principal) -> None:
-    """Whatever the policy, in both eras: what is listed can be used, and what can be used is listed."""
+    """With any policy and in both eras, listed features are exactly the usable ones."""
     async with ServerHost(offering(), flags={"authorization": {"rules": rules, "mode": "enforce"}}) as host:
         for handshake in (True, False):
             speaker = Speaker(host, principal, handshake=handshake)
@@ -85,7 +85,7 @@ async def test_lists_agree_with_calls(rules: list[dict[str, Any]], principal: Pr
 @ERAS
 @pytest.mark.parametrize("page_size", [1, 2, 3, 7, 100])
 async def test_pages(page_size: int, handshake: bool) -> None:
-    """Pages are full whatever was left out, and put together they are the list."""
+    """Pages are full, and together they form the list."""
     async with speaking(
         THIRD, handshake=handshake, container=offering(tools=NUMBERED), protocol={"page_size": page_size}
     ) as speaker:
@@ -97,7 +97,7 @@ async def test_pages(page_size: int, handshake: bool) -> None:
 
 
 async def test_a_cursor_is_good_for_everyone() -> None:
-    """A cursor leads on from its place also for somebody who sees another part of the list, and after a change."""
+    """A cursor also works for a caller who sees another part of the list, and after a change."""
     registry = ToolRegistry(NUMBERED)
     container = offering(tools=[])
     container.tool_registry = providers.Object(registry)
@@ -130,7 +130,7 @@ def era_of(host: ServerHost) -> IEra:
 
 
 async def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Principals who see the same are given the same bytes, and whom the policy treats alike is decided on once."""
+    """Principals with equal views share the same pages, and equal profiles are decided once."""
     judge, judged = DefaultAuthorizer.judge, []
 
     def count(policy: DefaultAuthorizer, principal: Principal, spec: FeatureSpec) -> Decision:
@@ -152,7 +152,7 @@ async def test_pages_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_scopes_tell_readers_apart() -> None:
-    """Readers whom the rules treat alike are shown different lists where a tool wants a scope that one of them has."""
+    """Callers with equal profiles but different scopes get different lists."""
     plain, scoped = NUMBERED[0], tool(name="scoped", scopes=frozenset({"x"}))(look.function)
     async with ServerHost(offering(tools=[plain, scoped]), flags={"authorization": {"default": "allow"}}) as host:
         for scopes, expected in (({"y"}, 1), ({"x"}, 2), ({"y"}, 1), ({"x", "y"}, 2)):
@@ -161,7 +161,7 @@ async def test_scopes_tell_readers_apart() -> None:
 
 
 async def test_what_is_kept_is_bounded() -> None:
-    """Neither many principals, nor many different views, nor forged cursors make the server keep ever more pages."""
+    """Many principals, views or forged cursors do not grow the page cache without limit."""
     rules = [
         {"name": one.name, "effect": "allow", "who": {"roles": [one.name]}, "what": {"names": [one.name]}}
         for one in NUMBERED
@@ -185,7 +185,7 @@ async def test_what_is_kept_is_bounded() -> None:
 
 @pytest.mark.parametrize("principal", [ANONYMOUS, ADA])
 async def test_nobody_else_may_keep_it(principal: Principal) -> None:
-    """Where there is a policy, no shared cache may keep a list or what was read, whatever settings and authors say."""
+    """With a policy, lists and content are never cacheable by shared caches."""
 
     @resource("tariffs://all", cache=CacheHint(ttl_seconds=60, scope="public"))
     async def tariffs() -> str:
@@ -203,7 +203,7 @@ async def test_nobody_else_may_keep_it(principal: Principal) -> None:
 
 
 async def test_without_a_policy_nothing_changes() -> None:
-    """A server without a policy shows everything to everyone, may have it cached, and wraps nothing."""
+    """Without a policy everything is visible and cacheable, and nothing is wrapped."""
     async with speaking({}, container=offering(tools=NUMBERED), caching={"scope": "public"}) as speaker:
         assert len(await speaker.listed("tools")) == 20
         assert (await speaker.ask("tools/list"))["result"]["cacheScope"] == "public"

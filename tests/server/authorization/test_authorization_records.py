@@ -1,4 +1,4 @@
-"""What stands around the decision: records see every refusal, and tasks do not get around it."""
+"""Denied calls in records and tasks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,13 +22,12 @@ async def toil() -> str:
 
 
 class Recording(ILayer):
-    """Notes how calls end, as a record would."""
+    """A layer that records how calls end."""
 
     def __init__(self) -> None:
         self.notes: list[tuple[str, str, str | None]] = []
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Note the rule behind a refusal."""
 
         async def noted(call: ToolCall) -> Any:
             try:
@@ -44,7 +43,7 @@ class Recording(ILayer):
 @ERAS
 @pytest.mark.parametrize("denied_as", ["forbidden", "not_found"])
 async def test_refusals_are_recorded(denied_as: str, handshake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A layer outside sees each refusal once, with the rule that decided, whatever the caller is told."""
+    """An outer layer sees each denial once, with the deciding rule, whatever the caller is told."""
     recording = Recording()
     monkeypatch.setattr(assembly, "layer_stack", lambda made: (recording, *layer_stack(made)))
     rules = [*GUESTS["rules"], {"name": "no gold", "effect": "deny", "what": {"names": ["vault*"]}}]
@@ -65,20 +64,19 @@ async def test_refusals_are_recorded(denied_as: str, handshake: bool, monkeypatc
 
 
 class OnlyOnce(IAuthorizer):
-    """Allows what it is asked about first."""
+    """Allows only the first request."""
 
     def __init__(self) -> None:
         self.asked = 0
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Count."""
         self.asked += 1
         return Decision(self.asked == 1, "once")
 
 
 @pytest.mark.parametrize("authorizer", [None, OnlyOnce()])
 async def test_a_task_is_decided_on_when_it_runs(authorizer: IAuthorizer | None) -> None:
-    """What runs as a task passes the same layer, whatever was decided when it was asked for."""
+    """A task is authorized when it runs, whatever was decided when it was created."""
     meta = {"io.modelcontextprotocol/clientCapabilities": KNOWS_TASKS}
     container = offering(tools=[toil], authorizer=authorizer)
     async with speaking({} if authorizer else {"default": "allow"}, ADA, container=container) as speaker:

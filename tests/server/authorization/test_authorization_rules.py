@@ -1,4 +1,4 @@
-"""The ready policy: which rule decides."""
+"""The standard policy: which rule decides."""
 
 import random
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ METHOD = FeatureSpec(look, "extension", "receipts/Print", PLAIN, None)
 
 
 def matches(said: Mapping[str, Any], principal: Principal, spec: FeatureSpec) -> bool:
-    """Tell whether a rule matches, by what it makes of the default."""
+    """Return whether a rule matches, by comparing the result with the default."""
     decisions = [
         policy_of({"name": "one", "effect": effect, **said}, default=default).judge(principal, spec)
         for effect, default in (("allow", "deny"), ("deny", "allow"))
@@ -64,7 +64,7 @@ def matches(said: Mapping[str, Any], principal: Principal, spec: FeatureSpec) ->
     ],
 )
 def test_who(who: Mapping[str, Any], expected: bool) -> None:
-    """A principal is concerned if all that is said of it holds: one of the words, and of scopes all."""
+    """All conditions on the principal must hold: one of the listed values, but all of the scopes."""
     assert matches({"who": who}, ADA, spec_of(look)) is expected
 
 
@@ -73,7 +73,7 @@ def test_who(who: Mapping[str, Any], expected: bool) -> None:
     [({"anonymous": True}, True), ({"anonymous": False}, False), ({"tenants": ["acme"]}, False), ({}, True)],
 )
 def test_nobody_known(who: Mapping[str, Any], expected: bool) -> None:
-    """Anonymous callers are in no tenant, and can be told from all others."""
+    """Anonymous callers have no tenant, and a rule can select them."""
     assert matches({"who": who}, ANONYMOUS, spec_of(look)) is expected
 
 
@@ -106,13 +106,13 @@ def test_nobody_known(who: Mapping[str, Any], expected: bool) -> None:
     ],
 )
 def test_what(what: Mapping[str, Any], feature: IFeature, expected: bool) -> None:
-    """A feature is concerned if all that is said of it holds; names are compared in any case, URIs are not."""
+    """All conditions on the feature must hold; names are case-insensitive, URIs are not."""
     assert matches({"what": what}, ADA, spec_of(feature, "books.paid")) is expected
 
 
 @pytest.mark.parametrize("toolset", ["books", "*"])
 def test_outside_of_any_set(toolset: str) -> None:
-    """What is in no tool set is in none that a rule can name."""
+    """A feature without a tool set matches no tool set condition."""
     assert not matches({"what": {"toolsets": [toolset]}}, ADA, spec_of(look))
 
 
@@ -121,7 +121,7 @@ def test_outside_of_any_set(toolset: str) -> None:
     [(look, False, True), (refund, True, False), (note, False, False), (refurbish, True, False)],
 )
 def test_annotations(feature: IFeature, destructive: bool, read_only: bool) -> None:
-    """A tool counts as destructive unless it says that it is not, and as read-only if it says so."""
+    """A tool is destructive unless it declares otherwise, and read-only only if it declares it."""
     for word, expected in (("destructive", destructive), ("read_only", read_only)):
         for wanted in (True, False):
             assert matches({"what": {word: wanted}}, ADA, spec_of(feature)) is (wanted is expected)
@@ -131,12 +131,12 @@ def test_annotations(feature: IFeature, destructive: bool, read_only: bool) -> N
 @pytest.mark.parametrize("word", ["destructive", "read_only"])
 @pytest.mark.parametrize("feature", [greet, closed_notes, files])
 def test_only_tools_have_annotations(feature: IFeature, word: str, wanted: bool) -> None:
-    """A rule about annotations is not about prompts and resources."""
+    """Conditions on annotations match only tools."""
     assert not matches({"what": {word: wanted}}, ADA, spec_of(feature))
 
 
 def test_methods_of_extensions() -> None:
-    """A method of an extension is like a tool that says nothing of itself."""
+    """A method of an extension is treated like a tool without annotations."""
     assert matches({"what": {"kinds": ["extension"], "names": ["receipts/print"]}}, ADA, METHOD)
     assert matches({"what": {"destructive": True}}, ADA, METHOD)
     assert not matches({"what": {"read_only": True}}, ADA, METHOD)
@@ -144,7 +144,7 @@ def test_methods_of_extensions() -> None:
 
 
 def test_the_first_of_the_winning_effect_is_named() -> None:
-    """A rule that denies beats those that allow, wherever it stands; the first of those that say so is named."""
+    """A deny rule overrides allow rules in any order; the first matching rule of the winning effect is named."""
     allow = [{"name": f"allow {number}", "effect": "allow"} for number in (1, 2)]
     deny = [{"name": f"deny {number}", "effect": "deny"} for number in (1, 2)]
     other = {"name": "other", "effect": "deny", "who": {"subjects": ["bob"]}}
@@ -154,7 +154,7 @@ def test_the_first_of_the_winning_effect_is_named() -> None:
 
 @pytest.mark.parametrize(("default", "allowed"), [("deny", False), ("allow", True)])
 async def test_the_default(default: str, allowed: bool) -> None:
-    """Where no rule matches, the default decides and says so."""
+    """Without a matching rule, the default decides and is named."""
     decision = await policy_of({"name": "x", "effect": "allow", "who": {"subjects": ["x"]}}, default=default).decide(
         ADA, spec_of(look)
     )
@@ -162,7 +162,7 @@ async def test_the_default(default: str, allowed: bool) -> None:
 
 
 def test_idle_rules_are_found() -> None:
-    """A rule that concerns nothing that there is can be named."""
+    """Rules that match no feature are reported."""
     policy = policy_of(
         {"name": "mistyped", "effect": "deny", "what": {"names": ["refnud"]}},
         {"name": "right", "effect": "deny", "what": {"names": ["refund"]}},
@@ -174,7 +174,7 @@ def test_idle_rules_are_found() -> None:
 def test_the_laws_of_policies(
     rules: list[dict[str, Any]], principal: Principal, spec: FeatureSpec, default: str, chance: random.Random
 ) -> None:
-    """A deny that matches always wins, order changes no outcome, and what explains agrees with what decides."""
+    """A matching deny always wins, the order does not matter, and explanations agree with decisions."""
     policy = policy_of(*rules, default=default)
     decision = policy.judge(principal, spec)
     matching = [one for one in policy.examine(principal, spec) if one.matches]
@@ -193,7 +193,7 @@ def test_the_laws_of_policies(
 
 @given(rule_lists, principals, principals)
 def test_profiles_tell_principals_apart(rules: list[dict[str, Any]], one: Principal, other: Principal) -> None:
-    """Principals of the same profile may use the same."""
+    """Principals with equal profiles may use the same features."""
     policy = policy_of(*rules)
     if policy.profile(one) == policy.profile(other):
         for spec in SPECS:
@@ -202,6 +202,6 @@ def test_profiles_tell_principals_apart(rules: list[dict[str, Any]], one: Princi
 
 @given(rule_lists, principals, st.sampled_from(SPECS))
 def test_a_deny_only_takes_away(rules: list[dict[str, Any]], principal: Principal, spec: FeatureSpec) -> None:
-    """Whatever one more rule that denies is about, it allows nobody anything."""
+    """An additional deny rule never allows anything."""
     less = policy_of(*rules, {"name": "more", "effect": "deny", "what": {"names": ["re*"]}})
     assert not less.judge(principal, spec).allowed or policy_of(*rules).judge(principal, spec).allowed

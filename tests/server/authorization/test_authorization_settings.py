@@ -1,4 +1,4 @@
-"""The section `authorization`: what it says, what it refuses, and when it turns authorization on."""
+"""The section `authorization`: validation, and when authorization is on."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,10 +18,9 @@ RULE: Mapping[str, Any] = {"name": "all", "effect": "allow"}
 
 
 class Everything(IAuthorizer):
-    """Allows all."""
+    """Allows everything."""
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Allow it."""
         return Decision(True, "all")
 
 
@@ -42,7 +41,7 @@ class Everything(IAuthorizer):
     ],
 )
 async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected: bool) -> None:
-    """It is on where there is a policy, unless it is switched off; switched on without a policy, it denies."""
+    """Authorization is on if there is a policy, unless disabled; enabled without a policy, it denies."""
     container = offering(authorizer=Everything() if authorizer else None)
     async with ServerHost(container, flags={"authorization": said} if said else None) as host:
         assert (host.catalogue.authorization is not None) is expected
@@ -51,7 +50,7 @@ async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected
 
 
 async def test_an_authorizer_must_be_one() -> None:
-    """The role authorizer wants an IAuthorizer."""
+    """The role `authorizer` must provide an IAuthorizer."""
     with pytest.raises(ConfigurationError, match="authorizer gives str, which is no IAuthorizer"):
         async with ServerHost(offering(authorizer="everything")):  # type: ignore[arg-type]
             pass
@@ -59,13 +58,13 @@ async def test_an_authorizer_must_be_one() -> None:
 
 @pytest.mark.parametrize("said", [{"rules": [RULE]}, {"default": "deny"}])
 def test_two_policies_are_one_too_many(said: Mapping[str, Any]) -> None:
-    """Settings that would be ignored because the container has an authorizer of its own are refused."""
+    """Rules in the settings are rejected if the container has an authorizer."""
     with pytest.raises(ConfigurationError, match="two policies"):
         authorization_of(AuthorizationSettings.model_validate(said), Everything())
 
 
 async def test_switched_on_without_a_policy() -> None:
-    """Nobody may use anything."""
+    """Enabled without a policy, everything is denied."""
     authorization = authorization_of(AuthorizationSettings(mode="enforce"), None)
     assert authorization is not None
     decision = await authorization.decide(Principal("ada"), spec_of(look))
@@ -94,14 +93,14 @@ async def test_switched_on_without_a_policy() -> None:
     ],
 )
 def test_mistakes(said: Mapping[str, Any], expected: str) -> None:
-    """A mistake is named with its place, and with the nearest right word where there is one."""
+    """A mistake is reported with its location, and with a suggestion if there is one."""
     with pytest.raises(ConfigurationError) as caught:
         load_settings(flags={"authorization": said})
     assert expected in str(caught.value)
 
 
 def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rules can be given as JSON, single settings as texts."""
+    """The environment can set rules as JSON and single settings as text."""
     monkeypatch.setenv("AXOLOTL_AUTHORIZATION__RULES", '[{"name": "all", "effect": "allow", "who": {"roles": ["x"]}}]')
     monkeypatch.setenv("AXOLOTL_AUTHORIZATION__DENIED_AS", "forbidden")
     monkeypatch.setenv("AXOLOTL_STDIO__PRINCIPAL", '{"subject": "ada", "roles": ["clerk"]}')
@@ -114,12 +113,12 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_word_nothing_changes() -> None:
-    """The defaults alone turn nothing on."""
+    """By default authorization is off."""
     assert not load_settings().authorization.enforced
     assert load_settings().stdio.principal is None
 
 
 def test_a_principal_of_the_settings() -> None:
-    """All that is said about it is in it."""
+    """A principal in the settings has all configured values."""
     said = PrincipalSettings(subject="ada", tenant="acme", scopes=frozenset({"a"}), roles=frozenset({"b"}))
     assert said.principal == Principal("ada", "acme", frozenset({"a"}), frozenset({"b"}))

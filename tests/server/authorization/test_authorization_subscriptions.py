@@ -1,4 +1,4 @@
-"""Changes of a resource are told to those who may read it."""
+"""Resource updates are sent only to principals who may read the resource."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,13 +16,13 @@ UPDATED = "notifications/resources/updated"
 
 @resource("files://")
 async def directory() -> str:
-    """What lists the files, and is no file itself."""
+    """A directory of the files."""
     return "files"
 
 
 @resource("notes://")
 async def shelf() -> str:
-    """What lists the notes."""
+    """A directory of the notes."""
     return "notes"
 
 
@@ -48,7 +48,7 @@ class Watched:
 
 @pytest.mark.parametrize("principal", [ANONYMOUS, ADA])
 async def test_subscribing(principal: Principal) -> None:
-    """A denied URI is refused as one that is not there; nobody hears of its changes."""
+    """Subscribing to a hidden URI fails like for an unknown one, and no updates are sent."""
     watched = Watched()
     async with watched.host:
         speaker = await watched.speaker(principal, handshake=True)
@@ -64,7 +64,7 @@ async def test_subscribing(principal: Principal) -> None:
 
 
 async def test_subscribing_to_what_is_forbidden() -> None:
-    """Where refusals are told, this one is."""
+    """If denied features are not hidden, the error says forbidden."""
     watched = Watched(denied_as="forbidden")
     async with watched.host:
         speaker = await watched.speaker(ADA, handshake=True)
@@ -74,7 +74,7 @@ async def test_subscribing_to_what_is_forbidden() -> None:
 
 
 async def test_listening() -> None:
-    """A listener is told which of its wishes hold: denied and unknown resources are left out."""
+    """The acknowledgement of a subscription omits denied and unknown resources."""
     watched = Watched()
     uris = ["notes://open", "notes://closed", "nothing://here", "files://a", "vault://gold"]
     wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": uris}}
@@ -92,7 +92,7 @@ async def test_listening() -> None:
 
 @pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
 async def test_a_directory_tells_of_its_own(handshake: bool) -> None:
-    """Who watches a directory hears of what the same template makes, and not of what another resource holds."""
+    """A subscription to a directory covers URIs of its own template, but not of other resources."""
     watched = Watched()
     async with watched.host:
         speaker = await watched.speaker(ADA, handshake=handshake)

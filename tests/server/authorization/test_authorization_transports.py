@@ -1,4 +1,4 @@
-"""One policy, whatever the way to the server: the official client on every transport, in both eras."""
+"""The same policy on every transport, with the official client in both eras."""
 
 import sys
 from collections.abc import AsyncIterator
@@ -33,7 +33,7 @@ async def reached(transport: str, mode: Any, container: type[Served]) -> AsyncIt
 
 @pytest.mark.parametrize(("transport", "mode"), WAYS)
 async def test_an_anonymous_client_sees_and_uses_little(transport: str, mode: str) -> None:
-    """The official client is shown what everybody may use; what it may not use is not there."""
+    """An anonymous client sees and uses only public features."""
     async with reached(transport, mode, ServedToAll) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["look"]
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["greet"]
@@ -52,7 +52,7 @@ async def test_an_anonymous_client_sees_and_uses_little(transport: str, mode: st
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_the_principal_of_the_standard_streams(mode: str) -> None:
-    """On stdio the client acts for the principal that the settings name."""
+    """Over stdio, the client acts as the configured principal."""
     async with reached("stdio", mode, Served) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["look", "refund", "note", "refurbish"]
         called: Any = await client.call_tool("refund", {"amount": 1})
@@ -61,6 +61,6 @@ async def test_the_principal_of_the_standard_streams(mode: str) -> None:
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
 async def test_nobody_else_has_that_principal(transport: str) -> None:
-    """The principal of the standard streams is nobody's over HTTP."""
+    """The stdio principal does not apply to HTTP."""
     async with reached(transport, "legacy", Served) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["look"]

@@ -1,4 +1,4 @@
-"""Code that does not end when it is stopped: its caller is answered without it, and it is counted until it ends."""
+"""Abandoned calls: the caller is answered, and the code is counted until it ends."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ from tests.support.tools import Echo, Probe, container_of
 
 
 def cancelling(number: int) -> bytes:
-    """Take a request back."""
+    """Encode a cancellation."""
     return message("notifications/cancelled", {"requestId": number}, id=None)
 
 
@@ -40,7 +40,7 @@ async def hear(transport: MemoryTransport) -> Any:
 
 
 async def test_a_caller_is_answered_without_the_code() -> None:
-    """The answer comes once, the code is counted until it ends, and then leaves nothing behind."""
+    """The caller gets one reply, and the code is counted until it ends and leaves nothing behind."""
     stuck = Stuck()
     before = asyncio.all_tasks()
     async with ServerHost(container_of(stuck, Echo())) as host:
@@ -70,7 +70,7 @@ async def _speak(context: ToolContext) -> None:
 
 
 async def test_a_caller_that_cancelled_hears_nothing_more() -> None:
-    """Neither an answer nor any other word follows a cancellation, whatever the code does with its last moments."""
+    """After a cancellation the caller gets no more messages, whatever the code does."""
     stuck = Stuck(_speak)
     async with ServerHost(container_of(stuck, Echo())) as host:
         transport = MemoryTransport(host.handler)
@@ -92,7 +92,7 @@ async def test_a_caller_that_cancelled_hears_nothing_more() -> None:
 
 
 async def test_a_thread_cannot_ask_when_its_caller_is_gone() -> None:
-    """A thread that was left behind is refused what needs a caller."""
+    """A thread of an abandoned call cannot ask its caller."""
     go_on, ended = threading.Event(), threading.Event()
     problems: list[BaseException] = []
 
@@ -113,7 +113,7 @@ async def test_a_thread_cannot_ask_when_its_caller_is_gone() -> None:
 
 
 async def test_a_coroutine_in_a_thread_is_cancelled() -> None:
-    """Asynchronous code in a thread of its own ends when its call is stopped."""
+    """Asynchronous code in a thread is canceled when its call is stopped."""
     cancelled = threading.Event()
 
     @tool(execution="thread", timeout_seconds=SHORT)
@@ -132,7 +132,7 @@ async def test_a_coroutine_in_a_thread_is_cancelled() -> None:
 
 
 async def test_an_id_is_free_again() -> None:
-    """A request may have the id of one that was abandoned, and a cancellation is for the new one."""
+    """The id of an abandoned request can be reused, and a cancellation affects the new request."""
     stuck, probe = Stuck(), Probe()
     async with ServerHost(container_of(stuck, probe)) as host:
         transport = MemoryTransport(host.handler)
@@ -148,7 +148,7 @@ async def test_an_id_is_free_again() -> None:
 
 
 class Watching(ILayer):
-    """Notes what becomes of calls."""
+    """Records how calls end."""
 
     def __init__(self, name: str, notes: list[str], *, fails: bool = False) -> None:
         self._name = name
@@ -172,7 +172,7 @@ class Watching(ILayer):
 
 
 async def test_layers_hear_of_it_before_the_answer(caplog: pytest.LogCaptureFixture) -> None:
-    """What must be done before the answer is done once, the innermost first, even if another fails to do it."""
+    """Layers are notified of an abandoned call once, before the reply, innermost first, even if one of them fails."""
     notes: list[str] = []
     stuck = Stuck()
     layers = [Watching("outer", notes), Watching("middle", notes, fails=True), Watching("inner", notes)]
@@ -186,7 +186,7 @@ async def test_layers_hear_of_it_before_the_answer(caplog: pytest.LogCaptureFixt
 
 
 async def test_what_goes_on_takes_places_of_the_server() -> None:
-    """Code that nobody waits for cannot pile up without end: it counts against the calls that may run."""
+    """Abandoned code counts against the limit of running calls."""
     stuck = Stuck()
     async with connect(container_of(stuck, Echo()), settings={"limits": {"max_inflight": 2}}) as client:
         for _ in range(2):
@@ -199,7 +199,7 @@ async def test_what_goes_on_takes_places_of_the_server() -> None:
 
 
 async def test_one_message_of_a_batch() -> None:
-    """A batch is answered when the last of its messages is, and a stuck one is answered in time."""
+    """A batch is answered when its last message is, and an abandoned call does not delay it."""
     stuck = Stuck()
     async with ServerHost(container_of(stuck, Echo())) as host:
         transport = MemoryTransport(host.handler)
@@ -216,7 +216,7 @@ async def test_one_message_of_a_batch() -> None:
 
 
 class StuckPrompt(IPrompt[NoArguments]):
-    """A prompt that does not end."""
+    """A prompt that never ends."""
 
     name = "stuck"
     timeout_seconds = SHORT
@@ -229,7 +229,7 @@ class StuckPrompt(IPrompt[NoArguments]):
 
 
 async def test_a_prompt_that_does_not_end() -> None:
-    """What is no tool is answered by an error of the protocol, in time too."""
+    """A prompt that never ends is answered with a protocol error in time."""
     stuck = Stuck()
     container = container_of()
     container.prompts = providers.Object([StuckPrompt(stuck)])
@@ -240,7 +240,7 @@ async def test_a_prompt_that_does_not_end() -> None:
 
 
 async def test_a_task_is_settled_in_time() -> None:
-    """A call that runs as a task ends for its caller although its code goes on."""
+    """A task whose code ignores cancellation ends for its caller in time."""
     stuck = Stuck()
     stuck.task_support = "required"
     capabilities: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}

@@ -1,4 +1,4 @@
-"""Code that does not end, over HTTP: the connection is free for the next request as soon as the answer is out."""
+"""Abandoned calls over HTTP: the connection can be used again after the reply."""
 
 import asyncio
 import json
@@ -27,25 +27,25 @@ async def _report(context: ToolContext) -> None:
 
 @pytest.fixture
 def stuck() -> Stuck:
-    """A tool that does not end."""
+    """A tool that never ends."""
     return Stuck()
 
 
 @pytest_asyncio.fixture
 async def server(stuck: Stuck) -> AsyncIterator[HttpServer]:
-    """A server with it and a good one."""
+    """A server with that tool and a good one."""
     async with serving(container_of(stuck, Echo()), QUICK_WATCH) as running:
         yield running
         stuck.release.set()
 
 
 def posted(name: str, arguments: Any = None, **options: Any) -> bytes:
-    """Write a call as it goes over the wire."""
+    """Encode a call as an HTTP request."""
     return raw_request(call(name, arguments, **options), mirrored(name=name).items())
 
 
 async def test_the_connection_is_free_at_once(server: HttpServer, stuck: Stuck) -> None:
-    """The next request on the same connection is answered while the code of the one before goes on."""
+    """The next request on the connection is answered while abandoned code still runs."""
     async with connection(server.port) as (reader, writer):
         for number in range(2):
             writer.write(posted("stuck", id=number))
@@ -62,7 +62,7 @@ async def test_the_connection_is_free_at_once(server: HttpServer, stuck: Stuck) 
 
 
 async def test_requests_that_came_early_have_their_turn(server: HttpServer) -> None:
-    """What a client has sent before it had its answer is answered after it, in order."""
+    """Pipelined requests are answered in order."""
     async with connection(server.port) as (reader, writer):
         writer.write(posted("stuck", id=1) + posted("echo", {"text": "x"}, id=2) + posted("stuck", id=3))
         replies = [json.loads((await read_reply(reader)).body) for _ in range(3)]
@@ -70,7 +70,7 @@ async def test_requests_that_came_early_have_their_turn(server: HttpServer) -> N
 
 
 async def test_an_open_stream_ends_with_the_answer(server: HttpServer, stuck: Stuck) -> None:
-    """Where progress has made the reply a stream, the answer is its last event, and nothing follows it."""
+    """On a stream with progress, the reply is the last event."""
     stuck._last_words = _report
     async with connection(server.port) as (reader, writer):
         writer.write(posted("stuck", id=1, token=5))
@@ -85,7 +85,7 @@ async def test_an_open_stream_ends_with_the_answer(server: HttpServer, stuck: St
 
 
 async def test_a_client_that_leaves(server: HttpServer, stuck: Stuck) -> None:
-    """A connection that ends stops the call, and its code is counted though there is nobody to answer."""
+    """Closing the connection stops the call, and its code is counted."""
     stuck.timeout_seconds = 30
     async with serving(container_of(stuck), QUICK_WATCH) as slow:
         async with connection(slow.port) as (_, writer):
@@ -99,7 +99,7 @@ async def test_a_client_that_leaves(server: HttpServer, stuck: Stuck) -> None:
 
 
 async def test_an_error_has_its_status(stuck: Stuck) -> None:
-    """A prompt that does not end is answered by an error with the status and headers of one."""
+    """A prompt that never ends gets an error with the usual status and headers."""
     container = container_of()
     container.prompts = providers.Object([StuckPrompt(stuck)])
     async with serving(container) as server, connection(server.port) as (reader, writer):
@@ -114,7 +114,7 @@ async def test_an_error_has_its_status(stuck: Stuck) -> None:
 
 @pytest.mark.parametrize("streams", [False, True])
 async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
-    """A client with a handshake is answered likewise, on a stream where the server streams replies."""
+    """A client in a session gets the same reply, also on a stream."""
     settings = {"sessions": {"stream_replies": streams}}
     async with serving(container_of(stuck, Echo()), settings) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
@@ -130,7 +130,7 @@ async def test_in_a_session(stuck: Stuck, streams: bool) -> None:
 
 
 async def test_a_cancelled_call_of_a_session(stuck: Stuck) -> None:
-    """A cancelled request is told that it is, whatever its code does."""
+    """A canceled request in a session gets an error."""
     stuck.timeout_seconds = 30
     async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
@@ -145,7 +145,7 @@ async def test_a_cancelled_call_of_a_session(stuck: Stuck) -> None:
 
 
 async def test_a_session_that_ends(stuck: Stuck) -> None:
-    """The end of a session stops what runs in it, and does not wait for what does not stop."""
+    """Ending a session stops its calls without waiting for their code."""
     stuck.timeout_seconds = 30
     async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
@@ -159,7 +159,7 @@ async def test_a_session_that_ends(stuck: Stuck) -> None:
 
 
 async def test_a_task_of_a_session(stuck: Stuck) -> None:
-    """A task that a client asked for has its result in time."""
+    """A requested task has its result in time."""
     stuck.task_support = "required"
     async with serving(container_of(stuck)) as server, httpx2.AsyncClient() as http:
         client = Client(http, server.url)
@@ -175,7 +175,7 @@ async def test_a_task_of_a_session(stuck: Stuck) -> None:
 
 
 async def test_the_transport_with_two_endpoints(stuck: Stuck) -> None:
-    """The oldest clients are answered on their stream."""
+    """Clients of the SSE transport get the reply on their stream."""
     async with (
         serving(container_of(stuck, Echo()), {"http": {"sse_path": "/sse"}}) as server,
         httpx2.AsyncClient(base_url=f"http://127.0.0.1:{server.port}") as http,

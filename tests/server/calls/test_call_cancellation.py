@@ -1,4 +1,4 @@
-"""Calls that are ended before their time: by the client, by its leaving, by the clock, by the server's end."""
+"""Calls that end early: by the client, a disconnect, a timeout or a shutdown."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def shake_hands(transport: MemoryTransport) -> None:
 
 @pytest.mark.parametrize("handshake", [True, False])
 async def test_a_client_cancels_its_call(handshake: bool) -> None:
-    """The tool is cancelled and knows by whom, and nothing is answered."""
+    """The tool is canceled and knows the reason, and no reply is sent."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
         transport = MemoryTransport(host.handler)
@@ -61,7 +61,7 @@ async def test_a_client_cancels_its_call(handshake: bool) -> None:
 
 
 async def test_a_connection_cancels_its_own_calls_only() -> None:
-    """The same id on another connection is another request."""
+    """The same id on another connection is a different request."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
         mine, theirs = MemoryTransport(host.handler), MemoryTransport(host.handler)
@@ -77,7 +77,7 @@ async def test_a_connection_cancels_its_own_calls_only() -> None:
 
 
 async def test_a_tool_that_ignores_its_cancellation_is_not_answered() -> None:
-    """What a cancelled tool still gives is dropped."""
+    """The result of a canceled tool is dropped."""
 
     class Stubborn(ITool[NoArguments, str]):
         name = "stubborn"
@@ -102,7 +102,7 @@ async def test_a_tool_that_ignores_its_cancellation_is_not_answered() -> None:
 
 
 async def test_a_thread_learns_that_it_is_cancelled() -> None:
-    """The caller is let go at once; the thread sees the reason when it looks."""
+    """A canceled thread sees the reason, and its caller is released at once."""
     started, go_on, seen = threading.Event(), threading.Event(), threading.Event()
 
     @tool(execution="thread")
@@ -126,7 +126,7 @@ async def test_a_thread_learns_that_it_is_cancelled() -> None:
 
 @pytest.mark.parametrize("transport", ["memory", "http"])
 async def test_a_thread_that_reports_too_late_is_not_heard(transport: str) -> None:
-    """A report of a thread whose call has ended meanwhile does not follow the reply."""
+    """Progress of a thread whose call has ended is dropped."""
     may_go_on, done = threading.Event(), threading.Event()
 
     @tool(execution="thread", timeout_seconds=0.02)
@@ -170,7 +170,7 @@ async def asgi_exchange(app: HttpApp, body: bytes, name: str) -> list[Any]:
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_leaving_cancels_a_stateless_call(streaming: bool) -> None:
-    """A client that closes its connection has cancelled, before the reply as well as within a stream."""
+    """Closing the connection cancels a stateless call, before the reply and during a stream."""
     probe = Probe(progress=streaming)
     async with serving(container_of(probe), QUICK_WATCH) as server:
         async with connection(server.port) as (reader, writer):
@@ -188,7 +188,7 @@ async def test_leaving_cancels_a_stateless_call(streaming: bool) -> None:
 
 
 async def test_leaving_at_once_is_noticed_later() -> None:
-    """A client that was gone before anybody looked is missed when somebody does."""
+    """A disconnect before the call is noticed later."""
     probe = Probe()
     async with serving(container_of(probe), QUICK_WATCH) as server:
         async with connection(server.port) as (_, writer):
@@ -198,7 +198,7 @@ async def test_leaving_at_once_is_noticed_later() -> None:
 
 
 async def test_a_disconnect_cancels_its_own_call_only() -> None:
-    """Other clients with the same id go on."""
+    """A disconnect does not affect other clients with the same id."""
     probe = Probe()
     async with serving(container_of(probe), QUICK_WATCH) as server:
         request = raw_request(call("probe", id=1), mirrored(name="probe").items())
@@ -216,7 +216,7 @@ async def test_a_disconnect_cancels_its_own_call_only() -> None:
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> None:
-    """To the revisions with a handshake a lost connection means nothing: the tool goes on to its end."""
+    """A lost connection does not cancel a call in a session."""
     probe, other = Probe(progress=streaming), Probe()
     other.name = "other"
     async with serving(container_of(probe, other), QUICK_WATCH) as server, httpx2.AsyncClient(verify=False) as http:
@@ -229,7 +229,7 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> N
             await patiently(probe.started.wait())
             if streaming:
                 await reader.readuntil(b"notifications/progress")
-        # Once the leaving of a stateless client is noticed, that of the other would have been.
+        # After the stateless disconnect is noticed, the other one would have been noticed too.
         async with connection(server.port) as (_, writer):
             writer.write(raw_request(call("other"), mirrored(name="other").items()))
             await patiently(other.started.wait())
@@ -242,7 +242,7 @@ async def test_leaving_does_not_cancel_a_call_of_a_session(streaming: bool) -> N
 
 
 async def test_a_session_cancels_its_call_by_a_notification() -> None:
-    """The request whose call was cancelled is told so: a client over HTTP waits for a response."""
+    """A canceled request in a session gets an error, because its HTTP client waits for a response."""
     probe = Probe()
     async with serving(container_of(probe)) as server, httpx2.AsyncClient(verify=False) as http:
         reply = await http.post(server.url, content=message("initialize", INITIALIZE), headers=dict(JSON_HEADERS))
@@ -259,7 +259,7 @@ async def test_a_session_cancels_its_call_by_a_notification() -> None:
 
 
 async def test_a_deadline_ends_a_call() -> None:
-    """The tool is cancelled and knows why, and the model is told."""
+    """On a timeout the tool is canceled and knows the reason, and the model gets an error."""
     probe = Probe()
     probe.timeout_seconds = 0.02
     async with ServerHost(container_of(probe)) as host:
@@ -274,7 +274,7 @@ async def test_a_deadline_ends_a_call() -> None:
 
 
 async def test_a_deadline_ends_a_call_that_swallows_its_cancellation() -> None:
-    """A tool that goes on after its deadline is answered as late, once, however it ends."""
+    """A tool that ignores its timeout gets one reply about the timeout."""
 
     class Deaf(ITool[NoArguments, str]):
         name = "deaf"
@@ -297,7 +297,7 @@ async def test_a_deadline_ends_a_call_that_swallows_its_cancellation() -> None:
 
 
 async def test_a_tool_knows_its_deadline() -> None:
-    """The time that is left shrinks from the limit on."""
+    """A tool can read its remaining time."""
 
     class Clock(ITool[NoArguments, float]):
         name = "clock"
@@ -315,7 +315,7 @@ async def test_a_tool_knows_its_deadline() -> None:
 
 
 async def test_the_end_of_a_connection_answers_what_runs() -> None:
-    """A call that is running when the server lets go of a connection is told to try again."""
+    """When the server closes a connection, running calls get an error that they can be retried."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
         transport = MemoryTransport(host.handler)
@@ -329,7 +329,7 @@ async def test_the_end_of_a_connection_answers_what_runs() -> None:
 
 
 async def test_a_tool_may_use_timeouts_and_groups_of_its_own() -> None:
-    """Cancellations inside a tool are its own business."""
+    """Tools can use their own timeouts and task groups."""
 
     class Structured(ITool[NoArguments, str]):
         name = "structured"
@@ -352,7 +352,7 @@ async def test_a_tool_may_use_timeouts_and_groups_of_its_own() -> None:
 
 
 async def test_a_deadline_reaches_into_the_timeouts_of_a_tool() -> None:
-    """A deadline that strikes inside a tool's own timeout is still the deadline."""
+    """A timeout of the call inside a tool's own timeout is reported as the call's."""
 
     class Nested(ITool[NoArguments, str]):
         name = "nested"

@@ -1,4 +1,4 @@
-"""What a call over HTTP costs: counted, not timed."""
+"""The cost of a call over HTTP, in tasks and events instead of time."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -15,13 +15,13 @@ from tests.support.tools import Echo, Probe, container_of
 
 
 class Asgi:
-    """A server that is asked without a network."""
+    """An ASGI application without a network."""
 
     def __init__(self, app: HttpApp) -> None:
         self._app = app
 
     async def ask(self, body: bytes, headers: dict[str, str]) -> list[Any]:
-        """Make one request in the task of the test, as an ASGI server does in its own."""
+        """Make one request in the current task, like an ASGI server."""
         pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
         scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [*pairs, (b"host", b"localhost")]}
         incoming = [{"type": "http.request", "body": body, "more_body": False}]
@@ -41,7 +41,7 @@ class Asgi:
 
 @contextmanager
 def counting_tasks() -> Iterator[list[str]]:
-    """Note the name of every task that is made."""
+    """Record the name of every created task."""
     loop = asyncio.get_running_loop()
     made: list[str] = []
 
@@ -71,7 +71,7 @@ def probe() -> Probe:
 
 
 async def test_a_fast_call_creates_no_task(server: Asgi) -> None:
-    """A stateless call that does not wait runs in the task of its caller, from the request to the reply."""
+    """A fast stateless call runs in the task of its caller."""
     with counting_tasks() as made:
         start, body = await server.ask(call("echo", {"text": "x"}), mirrored(name="echo"))
     assert made == []
@@ -81,14 +81,14 @@ async def test_a_fast_call_creates_no_task(server: Asgi) -> None:
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover"])
 async def test_other_methods_create_no_task(server: Asgi, method: str) -> None:
-    """Nor do the methods that only say what is known."""
+    """Methods other than calls create no task."""
     with counting_tasks() as made:
         await server.ask(message(method, {"_meta": META}), mirrored(method))
     assert made == []
 
 
 async def test_a_call_in_a_session_creates_no_task(server: Asgi) -> None:
-    """Nor does a handshake, or a fast call after it."""
+    """A handshake and a fast call in a session create no task."""
     with counting_tasks() as made:
         start, _ = await server.ask(message("initialize", INITIALIZE), dict(JSON_HEADERS))
         session = dict(start["headers"])[b"mcp-session-id"].decode()
@@ -99,7 +99,7 @@ async def test_a_call_in_a_session_creates_no_task(server: Asgi) -> None:
 
 
 async def test_a_refusal_creates_no_task(server: Asgi) -> None:
-    """Nor does anything that is refused."""
+    """A rejected request creates no task."""
     with counting_tasks() as made:
         for body in (b"", b"[]", b"nonsense", call("nobody"), call("echo", {"text": 1})):
             await server.ask(body, mirrored(name="echo"))
@@ -108,7 +108,7 @@ async def test_a_refusal_creates_no_task(server: Asgi) -> None:
 
 
 async def test_upgrades_are_paid_for_by_those_who_need_them(server: Asgi, probe: Probe) -> None:
-    """A call that reports gets a stream, and one that takes its time somebody who watches for its caller."""
+    """Only a call with progress gets a stream, and only a slow call a disconnect watcher."""
     with counting_tasks() as made:
         slow = asyncio.ensure_future(server.ask(call("probe", token=1), mirrored(name="probe")))
         await probe.started.wait()
@@ -119,6 +119,6 @@ async def test_upgrades_are_paid_for_by_those_who_need_them(server: Asgi, probe:
 
 
 async def test_a_whole_reply_is_two_events(server: Asgi) -> None:
-    """A plain reply is the least that ASGI allows."""
+    """A plain reply consists of two ASGI events."""
     sent = await server.ask(call("echo"), mirrored(name="echo"))
     assert [event["type"] for event in sent] == ["http.response.start", "http.response.body"]

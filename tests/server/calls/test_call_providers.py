@@ -1,4 +1,4 @@
-"""Things of one call that a container makes: who calls, why it ends, what time it is, and what they hold on to."""
+"""Per-call providers of a container: principal, cancellation, call and clock."""
 
 import asyncio
 import gc
@@ -60,7 +60,7 @@ class Transfer(ITool[NoArguments, dict[str, Any]]):
 
 
 class Container(containers.DeclarativeContainer):
-    """A tool with a session of its own for each call."""
+    """A tool with a session per call."""
 
     clock = providers.Singleton(SystemClock)
     session = providers.Factory(
@@ -71,7 +71,7 @@ class Container(containers.DeclarativeContainer):
 
 
 class StoppedClock(IClock):
-    """Always tells the same time."""
+    """A clock that always returns the same time."""
 
     def now(self) -> datetime:
         return datetime(1999, 12, 31, tzinfo=UTC)
@@ -81,7 +81,7 @@ class StoppedClock(IClock):
 
 
 async def test_a_container_makes_things_for_one_call() -> None:
-    """A provider of a session gets the principal, the cancellation, the call and the clock injected."""
+    """A session provider gets the principal, the cancellation, the call and the clock injected."""
     container = Container()
     async with connect(container, principal=Principal("ada")) as client:
         first = (await client.call("transfer")).structured
@@ -94,7 +94,7 @@ async def test_a_container_makes_things_for_one_call() -> None:
 
 
 async def test_a_test_has_its_own_clock() -> None:
-    """The clock of a container is overridden like anything else."""
+    """The clock of a container can be overridden."""
     container = Container()
     container.clock.override(providers.Object(StoppedClock()))
     async with connect(container) as client:
@@ -102,7 +102,7 @@ async def test_a_test_has_its_own_clock() -> None:
 
 
 def test_outside_of_a_call_there_is_none() -> None:
-    """What belongs to a call cannot be had where there is no call."""
+    """Per-call providers fail outside of a call."""
     with pytest.raises(LookupError):
         current_call()
     with pytest.raises(LookupError):
@@ -110,7 +110,7 @@ def test_outside_of_a_call_there_is_none() -> None:
 
 
 async def test_the_body_of_a_factory_knows_its_call() -> None:
-    """Coroutines and generators run after they were called, and still know for whom."""
+    """Coroutines and generators still know their call when they run later."""
     subjects: list[str] = []
 
     async def awaited() -> str:
@@ -143,7 +143,7 @@ async def test_the_body_of_a_factory_knows_its_call() -> None:
 
 
 async def test_calls_at_the_same_time_have_their_own() -> None:
-    """What is made for one call never reaches another one, however they interleave."""
+    """Concurrent calls have separate objects."""
 
     @asynccontextmanager
     async def own() -> AsyncIterator[object]:
@@ -163,7 +163,7 @@ async def test_calls_at_the_same_time_have_their_own() -> None:
 
 
 async def test_prompts_and_resources_have_scopes_too() -> None:
-    """Everything that runs for a caller may have things of its own."""
+    """Prompts and resources can have per-call objects too."""
     ledger = Ledger()
 
     @prompt
@@ -185,7 +185,7 @@ async def test_prompts_and_resources_have_scopes_too() -> None:
 
 @pytest.mark.parametrize("kind", ["coroutine", "manager"])
 async def test_what_has_to_be_awaited_cannot_be_opened(kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A plain function is told in the log what it should have been instead."""
+    """A synchronous function that opens an asynchronous resource gets an explanation in the log."""
     ledger = Ledger()
 
     async def make() -> str:
@@ -202,7 +202,7 @@ async def test_what_has_to_be_awaited_cannot_be_opened(kind: str, caplog: pytest
 
 
 async def test_nothing_is_kept() -> None:
-    """When a call is over, and what it used is finalised, nothing holds on to it, whether it failed or not."""
+    """After a call, nothing keeps a reference to its objects, whether it failed or not."""
     ledger = Ledger()
     kept: list[weakref.ref[Any]] = []
 

@@ -1,4 +1,4 @@
-"""Completion, cancellation, deadline and disconnection, all at nearly the same time."""
+"""Completion, cancellation, timeout and disconnect at almost the same time."""
 
 import asyncio
 import collections
@@ -25,7 +25,7 @@ class Turns(BaseModel):
 
 
 class Racer(ITool[Turns, int]):
-    """Gives the loop away a number of times."""
+    """Yields to the event loop a number of times."""
 
     name = "racer"
     timeout_seconds = 0.001
@@ -52,7 +52,7 @@ def assert_nothing_is_left(host: ServerHost, tasks_before: set[Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 3))
 async def test_a_stream_answers_each_request_at_most_once(seed: int) -> None:
-    """Whatever wins, a call is answered once, or not at all if its client cancelled it, and leaves nothing behind."""
+    """A call gets one reply, or none if it was canceled, and leaves nothing behind."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
     async with ServerHost(container_of(Racer())) as host:
@@ -87,7 +87,7 @@ def _assert_progress_precedes_the_reply(messages: list[Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 3))
 async def test_an_http_request_has_one_response(seed: int) -> None:
-    """Whatever wins, an exchange has one response, begun once and ended once, and leaves nothing behind."""
+    """An HTTP request gets exactly one response and leaves nothing behind."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
     settings = {"http": {"watch_after_seconds": 0.0005}}
@@ -105,7 +105,7 @@ async def test_an_http_request_has_one_response(seed: int) -> None:
 
 
 async def _exchange(app: HttpApp, chance: random.Random) -> str:
-    """Post a call, and leave after a while that may be too long or too short."""
+    """Post a call, and disconnect after a random time."""
     headers = [(name.lower().encode(), value.encode()) for name, value in mirrored(name="racer").items()]
     scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": [*headers, (b"host", b"localhost")]}
     body = call("racer", {"turns": chance.randrange(60)}, token=chance.choice([1, None]))
@@ -133,7 +133,7 @@ async def _exchange(app: HttpApp, chance: random.Random) -> str:
 
 
 async def test_cancelling_before_the_call_began_is_tolerated() -> None:
-    """A cancellation that overtakes its request does nothing."""
+    """A cancellation before its request has no effect."""
     async with ServerHost(container_of(Racer())) as host:
         transport = MemoryTransport(host.handler)
         transport.send(message("notifications/cancelled", {"requestId": 1}, id=None))

@@ -1,4 +1,4 @@
-"""What is made for one call: once, for this call alone, and finalised after its answer, however it ends."""
+"""Per-call resources: created once per call and finalized after the reply."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from tests.support.tools import container_of
 
 
 async def test_one_for_each_call() -> None:
-    """The same factory gives the same thing within a call, and another one in the next."""
+    """A factory returns the same object within a call, and a new one in the next call."""
     ledger = Ledger()
     session = ledger.waiting("session")
     seen: list[Any] = []
@@ -36,7 +36,7 @@ async def test_one_for_each_call() -> None:
 
 
 async def test_two_who_ask_at_once_get_the_same() -> None:
-    """Code that enters a factory twice at the same time has one thing, and one to be finalised."""
+    """Concurrent uses of a factory within a call share one object."""
     ledger = Ledger()
     ready = asyncio.Event()
 
@@ -62,7 +62,7 @@ async def test_two_who_ask_at_once_get_the_same() -> None:
 
 
 async def test_finalised_after_the_answer() -> None:
-    """The caller does not wait for what is finalised, and the server's end does."""
+    """The caller does not wait for finalizers, but a shutdown does."""
     answered = asyncio.Event()
     ledger = Ledger()
 
@@ -84,7 +84,7 @@ async def test_finalised_after_the_answer() -> None:
 
 
 async def test_plain_things_are_left_away_from_the_loop() -> None:
-    """What may block when it is left does not block the loop."""
+    """Synchronous context managers are left in a thread, so they do not block the loop."""
     ledger = Ledger()
 
     @tool
@@ -98,7 +98,7 @@ async def test_plain_things_are_left_away_from_the_loop() -> None:
 
 
 async def test_the_last_made_is_the_first_to_end() -> None:
-    """Things may stand on those made before them, whether they wait or not."""
+    """Resources are finalized in reverse order."""
     ledger = Ledger()
     kinds: list[Callable[[str], Any]] = [ledger.waiting, ledger.plain, ledger.waiting, ledger.plain]
     factories = [kind(f"{number}") for number, kind in enumerate(kinds)]
@@ -116,7 +116,7 @@ async def test_the_last_made_is_the_first_to_end() -> None:
 @pytest.mark.parametrize("kind", ["waiting", "plain"])
 @pytest.mark.parametrize("failure", [None, ToolError("told"), ValueError("a bug")])
 async def test_the_end_hears_how_the_call_ended(kind: str, failure: Exception | None) -> None:
-    """A unit of work is committed or rolled back by what the code raised."""
+    """A unit of work is committed or rolled back depending on the outcome."""
     ledger = Ledger()
     factory = getattr(ledger, kind)("unit")
 
@@ -132,7 +132,7 @@ async def test_the_end_hears_how_the_call_ended(kind: str, failure: Exception | 
 
 
 async def test_an_output_that_cannot_be_sent_is_a_failure() -> None:
-    """What the caller never got is rolled back."""
+    """If the result cannot be sent, the unit of work is rolled back."""
     ledger = Ledger()
     factory = ledger.waiting("unit")
 
@@ -148,7 +148,7 @@ async def test_an_output_that_cannot_be_sent_is_a_failure() -> None:
 
 
 class Swallowing(ITool[NoArguments, str]):
-    """Enters something, and goes on when it is stopped, until it may end."""
+    """Enters a resource and ignores cancellation until it is released."""
 
     name = "swallowing"
 
@@ -174,7 +174,7 @@ class Swallowing(ITool[NoArguments, str]):
 @pytest.mark.parametrize("reason", ["timeout", "client", "shutdown"])
 @pytest.mark.parametrize("kind", ["waiting", "plain"])
 async def test_abandonment_finalises_once(kind: str, reason: str) -> None:
-    """What code that does not end had made is finalised at its answer, and it can make nothing new."""
+    """Resources of an abandoned call are finalized at its reply, and its code cannot create new ones."""
     ledger = Ledger()
     stuck = Swallowing(getattr(ledger, kind)("unit"))
     stuck.timeout_seconds = 0.02 if reason == "timeout" else 30
@@ -197,7 +197,7 @@ async def test_abandonment_finalises_once(kind: str, reason: str) -> None:
 
 
 async def test_what_is_half_made_when_the_call_is_abandoned() -> None:
-    """A thing whose making outlasts its call is left again as soon as it is there."""
+    """A resource whose creation outlasts its call is finalized as soon as it exists."""
     ledger = Ledger()
     made, release = asyncio.Event(), asyncio.Event()
 
@@ -224,7 +224,7 @@ async def test_what_is_half_made_when_the_call_is_abandoned() -> None:
 
 
 async def test_a_thread_that_goes_on_cannot_open_anything() -> None:
-    """What a thread has made is finalised at the answer; what it wants after that is refused, and nothing leaks."""
+    """Resources of an abandoned thread are finalized at the reply, and it cannot open new ones."""
     ledger = Ledger()
     go_on, ended = threading.Event(), threading.Event()
     refused: list[BaseException] = []
@@ -249,7 +249,7 @@ async def test_a_thread_that_goes_on_cannot_open_anything() -> None:
 
 
 async def test_a_thread_that_opens_too_late_leaves_what_it_opened() -> None:
-    """A thing that is there only after its call has ended is left by the thread itself."""
+    """A resource that a thread opens too late is left by the thread itself."""
     ledger = Ledger()
     entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -274,7 +274,7 @@ async def test_a_thread_that_opens_too_late_leaves_what_it_opened() -> None:
 
 
 async def test_a_failing_end_is_logged_only(caplog: pytest.LogCaptureFixture) -> None:
-    """One thing that cannot be left keeps neither the answer nor the others back."""
+    """A failing finalizer is logged and affects neither the reply nor other resources."""
     ledger = Ledger()
 
     @tool
@@ -291,7 +291,7 @@ async def test_a_failing_end_is_logged_only(caplog: pytest.LogCaptureFixture) ->
 
 
 async def test_the_end_of_the_server_waits_for_what_is_finalised() -> None:
-    """What is being finalised when the server stops is finalised before the container's resources are."""
+    """On shutdown, per-call resources are finalized before those of the container."""
     ledger = Ledger()
     ended = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Calls that have ended: nothing holds on to them, and nothing happens to them any more."""
+"""Ended calls: nothing references them, and nothing happens to them."""
 
 import asyncio
 import gc
@@ -19,7 +19,7 @@ from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
 
 LONG = 200.0
-"""A deadline that no test sees pass."""
+"""A timeout that never elapses in a test."""
 
 
 class Name(BaseModel):
@@ -27,7 +27,7 @@ class Name(BaseModel):
 
 
 def held(name: str) -> int:
-    """Count the calls of a tool that something holds; no other test has tools of these names."""
+    """Count the referenced calls of a tool; the names are unique among tests."""
     gc.collect()
     return sum(isinstance(one, ToolCall) and one.spec.name == name for one in gc.get_objects())
 
@@ -54,13 +54,13 @@ async def salute_and_report(context: ToolContext) -> str:
 async def report_late(context: ToolContext) -> str:
     began = time.monotonic()
     await until(lambda: time.monotonic() > began + 0.002)
-    context.report_progress(1)  # reaches the ceiling
+    context.report_progress(1)  # reaches the maximum
     return "reported"
 
 
 @pytest.mark.parametrize("one", [salute, salute_twice, salute_and_report])
 async def test_a_clock_that_stood_still_holds_no_call(one: Any) -> None:
-    """A call that has asked, and was answered, is gone long before its deadline would have been."""
+    """A call that asked a question is released before its deadline."""
     async with conversing(container_with([one])) as host:
         peer = await Peer(host).shake_hands()
         peer.call(one.name)
@@ -74,14 +74,14 @@ async def test_a_clock_that_stood_still_holds_no_call(one: Any) -> None:
 
 
 async def test_a_ceiling_holds_no_call() -> None:
-    """A call whose deadline could not be moved any further is gone long before it."""
+    """A call whose deadline reached its maximum is released before it."""
     async with connect(container_of(report_late)) as client:
         assert (await client.call("report_late")).text == "reported"
         await until(lambda: not held("report_late"))
 
 
 async def test_a_question_without_a_call_starts_no_clock() -> None:
-    """A question that the code has left open when it returned does not end a call that has ended."""
+    """A question that is open when the code returns does not end the call again."""
     asked = asyncio.Event()
     calls: list[ToolContext] = []
     questions: list[asyncio.Task[Any]] = []
@@ -105,7 +105,7 @@ async def test_a_question_without_a_call_starts_no_clock() -> None:
 
 
 async def test_a_thread_that_asks_too_late_asks_nobody() -> None:
-    """A question that reaches the loop when its call has just ended is not put, and leaves no clock behind."""
+    """A question that reaches the loop after its call has ended is not sent."""
     begun, go_on, asked = threading.Event(), threading.Event(), threading.Event()
     failures: list[BaseException] = []
 
@@ -130,7 +130,7 @@ async def test_a_thread_that_asks_too_late_asks_nobody() -> None:
         assert await asyncio.to_thread(begun.wait, PATIENCE_SECONDS)
         host.handler.inflight.stop_all(CancelReason.TIMEOUT)
         go_on.set()
-        assert asked.wait(PATIENCE_SECONDS)  # the loop does not hear of it yet
+        assert asked.wait(PATIENCE_SECONDS)  # the loop has not seen it yet
         assert (await peer.receive())["result"]["isError"]
         await until(lambda: not host.handler.inflight.zombies)
         assert failures
@@ -140,7 +140,7 @@ async def test_a_thread_that_asks_too_late_asks_nobody() -> None:
 
 @asynccontextmanager
 async def one_thread_taken() -> AsyncIterator[tuple[ServerHost, InProcessClient]]:
-    """Serve two tools in one thread, which the first of them holds."""
+    """Serve two tools with one thread, which the first one blocks."""
     begun, free = threading.Event(), threading.Event()
 
     @tool(timeout_seconds=LONG)
@@ -167,7 +167,7 @@ async def one_thread_taken() -> AsyncIterator[tuple[ServerHost, InProcessClient]
 
 
 async def test_a_thread_that_is_never_free_holds_no_calls() -> None:
-    """Calls that have waited for a thread in vain are gone, however long it is taken."""
+    """Calls that timed out waiting for a thread are released, however long the thread is blocked."""
     async with one_thread_taken() as (_, client):
         outcomes = await asyncio.gather(*(client.call("wait_in_vain", {"text": "x"}) for _ in range(20)))
         assert {outcome.meta["reason"] for outcome in outcomes} == {"timeout"}
@@ -175,14 +175,14 @@ async def test_a_thread_that_is_never_free_holds_no_calls() -> None:
 
 
 async def test_who_never_ran_is_not_left_behind() -> None:
-    """Only code that goes on is counted, not a call that was stopped while it waited for a thread."""
+    """A call that was stopped while waiting for a thread is not counted as abandoned."""
     async with one_thread_taken() as (host, client):
         await asyncio.gather(*(client.call("wait_in_vain", {"text": "x"}) for _ in range(20)))
         assert host.handler.inflight.zombies.total == 0
 
 
 async def test_who_waits_for_a_thread_is_answered_when_the_server_ends() -> None:
-    """A server that stops does not leave calls that wait for a thread without an answer."""
+    """Calls that wait for a thread are answered on shutdown."""
     begun, free = threading.Event(), threading.Event()
 
     @tool(timeout_seconds=LONG)
@@ -203,7 +203,7 @@ async def test_who_waits_for_a_thread_is_answered_when_the_server_ends() -> None
 
 
 class ImpatientLayer(ILayer):
-    """Waits twice, and not for long."""
+    """Retries with a short timeout."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
         async def tried(call: ToolCall) -> str:
@@ -217,7 +217,7 @@ class ImpatientLayer(ILayer):
 
 
 async def test_every_thread_of_a_call_keeps_its_place() -> None:
-    """Where a layer gives up waiting and tries again, the call has ended when both its threads have."""
+    """If a layer retries, the call ends when the threads of both attempts have ended."""
     ends = [threading.Event(), threading.Event()]
     begun = iter(ends)
 
@@ -243,7 +243,7 @@ async def test_every_thread_of_a_call_keeps_its_place() -> None:
 
 
 async def test_the_end_waits_for_what_is_finalised_meanwhile() -> None:
-    """A call that ends while the server waits for what another one used has its things finalised too."""
+    """A shutdown also waits for finalizers of calls that end meanwhile."""
     release = asyncio.Event()
     left: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Tools that end as no tool should: only their own call fails."""
+"""Unexpected tool failures: only their own call fails."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ SECRET = "swordfish"
 
 
 class Worst(BaseException):
-    """What nobody expects."""
+    """An exception that does not derive from Exception."""
 
 
 RAISED: list[BaseException] = [
@@ -86,7 +86,7 @@ async def ask(transport: MemoryTransport, body: bytes) -> Any:
 @pytest.mark.parametrize("kind", ["loop", "thread with a loop", "plain function"])
 @pytest.mark.parametrize("error", RAISED, ids=named)
 async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    """The call is answered with a reference, the log has the rest, and the server goes on."""
+    """The call is answered with a reference, the log has the details, and the server keeps running."""
     raising = plain(error) if kind == "plain function" else Raising(error)
     if kind == "thread with a loop":
         raising.execution = "thread"
@@ -106,7 +106,7 @@ async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pyte
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit(), Worst()], ids=named)
 async def test_an_http_server_goes_on(error: BaseException) -> None:
-    """What would end a process ends a call."""
+    """An exception such as SystemExit ends only its call."""
     async with serving(container_of(Raising(error), Echo())) as server:
         reply = await raw_exchange(server.port, raw_request(call("raising"), mirrored(name="raising").items()))
         assert json.loads(reply.body)["result"]["isError"] is True
@@ -115,7 +115,7 @@ async def test_an_http_server_goes_on(error: BaseException) -> None:
 
 
 async def test_the_text_of_a_tool_error_is_public() -> None:
-    """What is meant for the model reaches it as it is, with its details."""
+    """The text and details of a ToolError reach the model."""
     async with ServerHost(container_of(Raising(Forbidden("not you", meta={"a": 1})))) as host:
         transport = MemoryTransport(host.handler)
         result = (await ask(transport, call("raising")))["result"]
@@ -125,7 +125,7 @@ async def test_the_text_of_a_tool_error_is_public() -> None:
 
 
 async def test_a_tool_may_raise_a_protocol_error() -> None:
-    """A protocol error is answered as one."""
+    """A protocol error is sent as one."""
     async with ServerHost(container_of(Raising(ProtocolError("told", data={"why": 1})))) as host:
         transport = MemoryTransport(host.handler)
         reply = await ask(transport, call("raising", id="x"))
@@ -147,7 +147,7 @@ async def test_a_tool_may_raise_a_protocol_error() -> None:
     ],
 )
 async def test_an_error_that_cannot_be_written_is_still_answered(error: Exception) -> None:
-    """A call is answered even where its error has no form on the wire."""
+    """A call is answered even if its error cannot be encoded."""
     async with ServerHost(container_of(Raising(error), Echo())) as host:
         transport = MemoryTransport(host.handler)
         reply = await ask(transport, call("raising", id=5))
@@ -183,7 +183,7 @@ def deep(levels: int) -> Any:
     ],
 )
 async def test_an_output_that_cannot_be_written_fails_its_call(value: Any) -> None:
-    """An output that JSON has no form for is the tool's failure, and the server goes on."""
+    """An output that cannot be encoded as JSON fails its call only."""
     async with ServerHost(container_of(give(value), Echo())) as host:
         transport = MemoryTransport(host.handler)
         result = (await ask(transport, call("giving")))["result"]
@@ -203,7 +203,7 @@ async def test_an_output_that_cannot_be_written_fails_its_call(value: Any) -> No
     ],
 )
 async def test_an_output_that_nearly_has_a_form_is_given_one(value: Any, text: str) -> None:
-    """What JSON cannot say exactly is said as well as it can."""
+    """Values without an exact JSON form are converted."""
     async with ServerHost(container_of(give(value))) as host:
         transport = MemoryTransport(host.handler)
         result = (await ask(transport, call("giving")))["result"]
@@ -212,18 +212,18 @@ async def test_an_output_that_nearly_has_a_form_is_given_one(value: Any, text: s
 
 
 class Words(str):
-    """Text as parsers give it."""
+    """A subclass of str, as some parsers return."""
 
     def __str__(self) -> str:
         return "something else"
 
 
 class Number(float):
-    """A number as number libraries give it."""
+    """A subclass of float, as number libraries return."""
 
 
 async def test_text_and_numbers_may_be_of_other_classes() -> None:
-    """A subclass of a JSON type is written as the value it is, in outputs, blocks, details and reports."""
+    """Subclasses of JSON types are encoded by their value, in outputs, blocks, details and progress."""
 
     class Odd(ITool[NoArguments, str]):
         name = "odd"
@@ -244,7 +244,7 @@ async def test_text_and_numbers_may_be_of_other_classes() -> None:
 
 
 async def test_a_stream_that_breaks_drops_its_pieces() -> None:
-    """An async generator that raises fails its call, and what it gave before is not told."""
+    """An async generator that raises fails its call, and its earlier output is dropped."""
 
     @tool
     async def breaking() -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""Structured results of tools whose output is no object: wrapped for revisions that know nothing else."""
+"""Structured results that are not objects: wrapped for revisions that allow only objects."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ class Found(BaseModel):
 
 @tool
 async def look(whole: bool) -> Found | list[Found]:
-    """Look for something."""
+    """Return one of several types."""
     return ToolResult((TextContent("one"),), {"name": "one"}) if whole else Found(name="one")  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("whole", [True, False])
 async def test_unions(whole: bool) -> None:
-    """An object that is one of several outputs is wrapped as the published schema says, also in a whole result."""
+    """An object of a union is wrapped as in the published schema, also in a complete result."""
     async with conversing(container_with([look])) as host:
         handshake, stateless = await Peer(host).shake_hands(), Peer(host)
         said: dict[str, Any] = {"name": "look", "arguments": {"whole": whole}}

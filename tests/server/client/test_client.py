@@ -1,4 +1,4 @@
-"""The client in the same process, with which users test their servers."""
+"""The in-process client for tests of servers."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -60,7 +60,7 @@ class Sure(BaseModel):
 
 @tool
 async def order(context: ToolContext) -> str:
-    """Ask which size, and then whether that is meant."""
+    """Ask for a size, and then for a confirmation."""
     size = await context.ask(Size, "Which size?")
     sure = await context.ask(Sure, f"Really {size.size}?", key="sure")
     return f"{size.size}: {sure.sure}"
@@ -68,7 +68,7 @@ async def order(context: ToolContext) -> str:
 
 @tool
 async def polite(context: ToolContext) -> str:
-    """Ask, and bear a refusal."""
+    """Ask, and handle a declined question."""
     try:
         await context.ask(Size, "Which size?")
     except Declined as refusal:
@@ -187,13 +187,13 @@ class Container(containers.DeclarativeContainer):
 
 
 def answering(*answers: Answer) -> Callable[[Inquiry], Answer]:
-    """Give prepared answers, one after the other."""
+    """Return prepared answers in order."""
     prepared = iter(answers)
     return lambda inquiry: next(prepared)
 
 
 async def test_lists_are_whole() -> None:
-    """Every list is read to its last page."""
+    """All pages of a list are read."""
     async with connect(Container(), settings={"protocol": {"page_size": 1}}) as client:
         assert len(await client.list_tools()) == 10
         assert [one["name"] for one in await client.list_prompts()] == ["greeting", "demanding"]
@@ -202,7 +202,7 @@ async def test_lists_are_whole() -> None:
 
 
 async def test_prompt() -> None:
-    """A prompt gives its messages."""
+    """A prompt returns its messages."""
     async with connect(Container()) as client:
         outcome = await client.get_prompt("greeting", {"name": "Ann"})
     assert [message["role"] for message in outcome.messages] == ["user", "assistant"]
@@ -212,7 +212,7 @@ async def test_prompt() -> None:
 
 
 async def test_prompt_refused() -> None:
-    """Arguments that do not fit are an error with the server's words."""
+    """Invalid arguments raise an error with the server's message."""
     async with connect(Container()) as client:
         with pytest.raises(RemoteError, match="tone") as caught:
             await client.get_prompt("greeting", {"name": "Ann", "tone": "hot"})
@@ -220,7 +220,7 @@ async def test_prompt_refused() -> None:
 
 
 async def test_resource() -> None:
-    """A resource gives its text, and how long it may be kept."""
+    """A resource returns its text and cache hints."""
     async with connect(Container()) as client:
         outcome = await client.read_resource("config://app")
     assert outcome.text == '{"port":8000}'
@@ -229,7 +229,7 @@ async def test_resource() -> None:
 
 
 async def test_resource_of_a_template() -> None:
-    """Several contents are there, bytes decoded."""
+    """Several contents are returned, with bytes decoded."""
     async with connect(Container()) as client:
         outcome = await client.read_resource("pages://7")
     assert (outcome.text, outcome.blobs) == ("page 7", [b"\x00\xff"])
@@ -237,7 +237,7 @@ async def test_resource_of_a_template() -> None:
 
 
 async def test_missing_resource() -> None:
-    """A URI that leads nowhere is an error that names it."""
+    """An unknown URI is an error that names it."""
     async with connect(Container()) as client:
         with pytest.raises(RemoteError) as caught:
             await client.read_resource("nowhere://at/all")
@@ -257,14 +257,14 @@ async def test_completion() -> None:
 
 @pytest.mark.parametrize("named", [{}, {"prompt": "greeting", "template": "pages://{number}"}])
 async def test_completion_of_nothing(named: dict[str, Any]) -> None:
-    """It must be said whose argument it is."""
+    """Completion needs a prompt or a template."""
     async with connect(Container()) as client:
         with pytest.raises(ValueError, match="Name the prompt or the template"):
             await client.complete("name", **named)
 
 
 async def test_progress_and_log() -> None:
-    """Progress and log messages arrive before the answer, of all levels."""
+    """Progress and log messages of all levels arrive before the result."""
     heard: list[Mapping[str, Any]] = []
     async with connect(Container()) as client:
         assert (await client.call("talk", on_progress=heard.append, on_log=heard.append)).text == "said"
@@ -278,7 +278,7 @@ async def test_progress_and_log() -> None:
 
 
 async def test_nothing_is_told_unasked() -> None:
-    """Who asks for progress alone gets no log messages."""
+    """A client that requests only progress gets no log messages."""
     heard: list[Mapping[str, Any]] = []
     async with connect(Container()) as client:
         await client.call("talk", on_progress=heard.append)
@@ -286,7 +286,7 @@ async def test_nothing_is_told_unasked() -> None:
 
 
 async def test_messages_belong_to_their_call() -> None:
-    """Of calls that run at once, each hears its own messages only."""
+    """Concurrent calls receive only their own messages."""
     heard: list[list[Mapping[str, Any]]] = [[], [], []]
     async with connect(Container()) as client:
         await asyncio.gather(*(client.call("talk", on_log=one.append) for one in heard))
@@ -294,7 +294,7 @@ async def test_messages_belong_to_their_call() -> None:
 
 
 async def test_own_meta() -> None:
-    """A request may carry `_meta` of its own."""
+    """A request can have its own `_meta`."""
     parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     async with connect(Container()) as client:
         params = {"name": "trace", "arguments": {}, "_meta": {"traceparent": parent}}
@@ -304,7 +304,7 @@ async def test_own_meta() -> None:
 
 
 async def test_failing_listener() -> None:
-    """What a callback raises is raised by the call, and the call is cancelled."""
+    """An exception of a callback is raised by the call, which is canceled."""
 
     def fail(params: Mapping[str, Any]) -> None:
         raise InvalidArguments("enough")
@@ -318,7 +318,7 @@ async def test_failing_listener() -> None:
 
 
 async def test_concurrent_calls() -> None:
-    """A call that waits does not keep others from their answers."""
+    """A waiting call does not block others."""
     container = Container()
     async with connect(container) as client:
         waiting = asyncio.ensure_future(client.call("probe"))
@@ -330,7 +330,7 @@ async def test_concurrent_calls() -> None:
 
 
 async def test_cancellation() -> None:
-    """A cancelled task cancels its call as a client on the wire would, and only this one."""
+    """Canceling the asyncio task cancels only its own call, like a client on the wire."""
     container = Container()
     async with connect(container) as client:
         waiting = asyncio.ensure_future(client.call("probe"))
@@ -346,7 +346,7 @@ async def test_cancellation() -> None:
 
 
 async def test_timeout() -> None:
-    """A call may be given up with the means of asyncio."""
+    """A call can be stopped with asyncio timeouts."""
     container = Container()
     async with connect(container) as client:
         with pytest.raises(TimeoutError):
@@ -355,7 +355,7 @@ async def test_timeout() -> None:
 
 
 async def test_close_ends_calls() -> None:
-    """A client that is closed leaves nobody waiting, and nothing running."""
+    """Closing the client ends all calls."""
     container = Container()
     before = asyncio.all_tasks()
     async with ServerHost(container) as host:
@@ -373,7 +373,7 @@ async def test_close_ends_calls() -> None:
 
 
 async def test_listening() -> None:
-    """Changes of lists arrive as they are made, until the block ends."""
+    """List changes are delivered until the block ends."""
     async with ServerHost(Container()) as host:
         client = InProcessClient(host.handler)
         async with asyncio.timeout(PATIENCE_SECONDS), client.listen() as changes:
@@ -391,7 +391,7 @@ async def test_listening() -> None:
 
 
 async def test_listening_to_resources() -> None:
-    """Who watches resources and no lists hears of those resources."""
+    """A subscription to resources delivers only their updates."""
     async with ServerHost(Container()) as host:
         client = InProcessClient(host.handler)
         async with asyncio.timeout(PATIENCE_SECONDS), client.listen("config://app", lists=()) as changes:
@@ -403,7 +403,7 @@ async def test_listening_to_resources() -> None:
 
 
 async def test_listening_and_calling() -> None:
-    """One client calls while it listens, and listens twice."""
+    """A client can call during subscriptions, and have several of them."""
     async with ServerHost(Container()) as host:
         client = InProcessClient(host.handler)
         async with asyncio.timeout(PATIENCE_SECONDS), client.listen() as first, client.listen() as second:
@@ -432,7 +432,7 @@ async def test_listening_ends_with_the_client() -> None:
 
 
 async def test_refused_listener() -> None:
-    """A server that takes no more listeners says so."""
+    """If the server rejects a subscription, an error is raised."""
     async with connect(Container(), settings={"subscriptions": {"maximum": 1}}) as client, client.listen():
         with pytest.raises(RemoteError, match="Too many subscriptions"):
             async with client.listen():
@@ -440,7 +440,7 @@ async def test_refused_listener() -> None:
 
 
 async def test_rounds() -> None:
-    """Questions are answered round after round, each with its key, until the call is done."""
+    """Questions are answered round by round with their keys, until the call ends."""
     asked: list[Inquiry] = []
 
     def answer(inquiry: Inquiry) -> BaseModel:
@@ -457,7 +457,7 @@ async def test_rounds() -> None:
 
 
 async def test_prompts_and_resources_ask() -> None:
-    """Not only tools are answered."""
+    """Prompts and resources can ask too."""
     async with connect(Container(), answer=lambda inquiry: Size(size="small")) as client:
         assert (await client.get_prompt("demanding")).text == "small"
         assert (await client.read_resource("sizes://mine")).text == "small"
@@ -474,13 +474,13 @@ async def test_prompts_and_resources_ask() -> None:
     ],
 )
 async def test_answers_to_a_form(given: Answer, action: str) -> None:
-    """A form is filled in by a model or a mapping, declined, or cancelled."""
+    """A form is answered with a model or a mapping, declined, or canceled."""
     async with connect(Container(), answer=answering(given)) as client:
         assert (await client.call("polite")).text == action
 
 
 async def test_answer_to_a_page() -> None:
-    """A page is opened by agreeing to it."""
+    """A request to open a page is answered by accepting it."""
     async with connect(Container(), answer=answering(ACCEPT)) as client:
         assert (await client.call("sign_in")).text == "signed in"
 
@@ -500,7 +500,7 @@ async def test_answer_to_a_page() -> None:
     ],
 )
 async def test_answers_of_a_model(given: Answer, text: str) -> None:
-    """A model's answer is its text, a sample, or the whole result."""
+    """A sampling request is answered with a text, a sample or a complete result."""
     async with connect(Container(), answer=answering(given)) as client:
         assert (await client.call("sample")).text == text
 
@@ -523,7 +523,7 @@ async def test_several_questions_at_once(roots: Answer) -> None:
 
 
 async def test_no_answer() -> None:
-    """An answer of the wrong kind is the test's own mistake, told where it is."""
+    """An answer of the wrong type is an error of the test, raised in the test."""
     wrong: Any = answering(None)  # type: ignore[arg-type]
     async with connect(Container(), answer=wrong) as client:
         with pytest.raises(TypeError, match="NoneType is no answer to elicitation/create, which asks for 'ask-1'"):
@@ -531,7 +531,7 @@ async def test_no_answer() -> None:
 
 
 async def test_wrong_answers_end() -> None:
-    """A server that asks for ever is not answered for ever."""
+    """The number of rounds is limited."""
     asked: list[Inquiry] = []
 
     def answer(inquiry: Inquiry) -> Answer:
@@ -546,7 +546,7 @@ async def test_wrong_answers_end() -> None:
 
 
 async def test_nobody_to_ask() -> None:
-    """Without an answer the client declares that it cannot be asked."""
+    """Without answers, the client declares that it cannot be asked."""
     async with connect(Container()) as client:
         assert not any((await client.call("abilities")).structured.values())
         with pytest.raises(RemoteError, match="elicitation") as caught:
@@ -555,7 +555,7 @@ async def test_nobody_to_ask() -> None:
 
 
 async def test_capabilities() -> None:
-    """What the client can be asked is everything, or what it says."""
+    """The declared capabilities default to everything and can be set."""
     async with ServerHost(Container()) as host:
         able = InProcessClient(host.handler, answer=answering())
         assert all((await able.call("abilities")).structured.values())
@@ -569,7 +569,7 @@ async def test_capabilities() -> None:
 
 
 async def test_extensions_of_the_client() -> None:
-    """Capabilities may name extensions."""
+    """Capabilities can include extensions."""
     container = Container()
     container.extensions = providers.List(providers.Singleton(Extension, "com.example/receipts"))
     capabilities = {"extensions": {"com.example/receipts": {"paper": False}}}
@@ -579,7 +579,7 @@ async def test_extensions_of_the_client() -> None:
 
 
 async def test_rounds_by_hand() -> None:
-    """A client that can be asked, but has no answer, may go through the rounds itself."""
+    """A client without prepared answers can handle the rounds itself."""
     async with connect(Container(), capabilities={"elicitation": {"form": {}}}) as client:
         with pytest.raises(UnansweredQuestion, match="give connect\\(\\) an answer: ask-1"):
             await client.call("polite")
@@ -592,7 +592,7 @@ async def test_rounds_by_hand() -> None:
 
 @tool(task_support="required")
 async def long_order(context: ToolContext) -> str:
-    """Ask, and take one's time."""
+    """Ask, and take a while."""
     size = await context.ask(Size, "Which size?")
     context.report_progress(1)
     return size.size
@@ -600,7 +600,7 @@ async def long_order(context: ToolContext) -> str:
 
 @tool(task_support="required")
 async def hopeless() -> str:
-    """Fail with an error of the protocol."""
+    """Fail with a protocol error."""
     raise ResourceNotFound("nowhere://at/all")
 
 
@@ -622,13 +622,13 @@ TASKS = {**EVERYTHING, "extensions": {TASKS_EXTENSION: {}}}
 
 
 async def test_task() -> None:
-    """A call that becomes a task is followed to its result, its questions answered on the way."""
+    """A call that becomes a task is followed to its result, and its questions are answered."""
     async with connect(Lasting(), answer=answering(Size(size="large")), capabilities=TASKS) as client:
         assert (await client.call("long_order")).text == "large"
 
 
 async def test_task_by_hand() -> None:
-    """A bare request gives the task, which may be followed later."""
+    """A plain request returns the task, which can be followed later."""
     async with connect(Lasting(), answer=answering(Size(size="large")), capabilities=TASKS) as client:
         task = await client.request("tools/call", {"name": "long_order"})
         assert task["status"] == "working"
@@ -637,7 +637,7 @@ async def test_task_by_hand() -> None:
 
 
 async def test_task_that_fails() -> None:
-    """An error of a task is an error of the call."""
+    """The error of a task is raised by the call."""
     async with connect(Lasting(), capabilities=TASKS) as client:
         with pytest.raises(RemoteError) as caught:
             await client.call("hopeless")
@@ -645,14 +645,14 @@ async def test_task_that_fails() -> None:
 
 
 async def test_task_without_answer() -> None:
-    """A task that asks in vain is told of."""
+    """A task whose question is not answered raises an error."""
     async with connect(Lasting(), capabilities=TASKS) as client:
         with pytest.raises(UnansweredQuestion, match="ask-1"):
             await client.call("long_order")
 
 
 async def test_cancelled_call_of_a_task() -> None:
-    """A cancelled task of asyncio cancels the task at the server."""
+    """Canceling the asyncio task cancels the task on the server."""
     container = Lasting()
     async with connect(container, capabilities=TASKS) as client:
         waiting = asyncio.ensure_future(client.call("long_probe"))
@@ -665,7 +665,7 @@ async def test_cancelled_call_of_a_task() -> None:
 
 
 async def test_task_that_is_cancelled_by_others() -> None:
-    """A task that somebody else ends has no result."""
+    """A task that another client cancels has no result."""
     container = Lasting()
     async with connect(container, capabilities=TASKS) as client:
         task = await client.request("tools/call", {"name": "long_probe"})

@@ -1,4 +1,4 @@
-"""What clients may keep: never for others what depends on who asked."""
+"""Cache hints: results that depend on the caller are private."""
 
 from typing import Any
 
@@ -14,13 +14,13 @@ PUBLIC = {"caching": {"list_ttl_seconds": 10, "resource_ttl_seconds": 20, "scope
 
 @resource("kept://as-set")
 async def as_set() -> str:
-    """Leave it to the settings."""
+    """Use the settings."""
     return ""
 
 
 @resource("kept://shared", cache=CacheHint(30, "public"))
 async def shared() -> str:
-    """Be the same for everybody."""
+    """Return the same for every caller."""
     return ""
 
 
@@ -50,14 +50,14 @@ def container() -> Any:
 async def test_what_a_known_caller_reads_is_private(
     principal: Principal | None, uri: str, expected: tuple[int, str]
 ) -> None:
-    """Unless its author says that it is the same for everybody."""
+    """Content for an authenticated caller is private, unless its author marks it as public."""
     async with conversing(container(), settings=PUBLIC) as host:
         peer = Peer(host) if principal is None else Peer(host, principal=principal)
         assert hint(await peer.ask("resources/read", {"uri": uri})) == expected
 
 
 async def test_nothing_may_be_kept_unless_somebody_says_so() -> None:
-    """The defaults are safe."""
+    """By default nothing may be cached."""
     async with conversing(container()) as host:
         peer = Peer(host)
         for method in ("server/discover", "tools/list", "resources/list", "resources/templates/list"):
@@ -66,7 +66,7 @@ async def test_nothing_may_be_kept_unless_somebody_says_so() -> None:
 
 
 async def test_an_answer_makes_a_read_private() -> None:
-    """With a state or without one, what was read for an answer is not to be kept."""
+    """Content that depends on an answer is private, with or without a state."""
     async with conversing(container(), settings=PUBLIC) as host:
         peer = Peer(host)
         first = await peer.ask("resources/read", {"uri": "kept://asked"})

@@ -1,4 +1,4 @@
-"""Headers that repeat parts of a stateless request's body."""
+"""Headers that repeat parts of a stateless request."""
 
 import base64
 import json
@@ -50,7 +50,7 @@ class TypedTool(ITool[Typed, str]):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server with tools that have annotated arguments and one whose name is no ASCII."""
+    """A server with annotated arguments and a tool with a non-ASCII name."""
     tools = (Echo(), SchemaTool("routed", SCHEMA, answer), SchemaTool(UMLAUT, {}, answer), TypedTool())
     async with serving(container_of(*tools)) as running:
         yield running
@@ -96,7 +96,7 @@ def wrapped(text: str | bytes) -> str:
     ],
 )
 async def test_a_header_that_differs_is_refused(server: HttpServer, header: str, value: str | None) -> None:
-    """A routing header that is missing or says something else than the body is a mismatch."""
+    """A routing header that is missing or differs from the body is a mismatch."""
     headers = mirrored(name="echo")
     del headers[header]
     if value is not None:
@@ -121,7 +121,7 @@ async def test_a_header_that_differs_is_refused(server: HttpServer, header: str,
     ],
 )
 async def test_a_header_may_be_written_in_many_ways(server: HttpServer, changes: dict[str, str]) -> None:
-    """Case of the name, blanks around the value, base64 and unknown headers do not matter."""
+    """Case of the name, surrounding spaces, base64 and unknown headers do not matter."""
     lowered = {name.lower() for name in changes}
     headers = {name: value for name, value in mirrored(name="echo").items() if name.lower() not in lowered}
     assert (await post(server, call("echo"), {**headers, **changes})).status == 200
@@ -129,7 +129,7 @@ async def test_a_header_may_be_written_in_many_ways(server: HttpServer, changes:
 
 @pytest.mark.parametrize("header", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
 async def test_a_header_that_stands_there_twice_is_refused(server: HttpServer, header: str) -> None:
-    """Two copies of a routing header are a mismatch, even if both are right."""
+    """A repeated routing header is a mismatch, even if both values are correct."""
     headers = mirrored(name="echo")
     request = raw_request(call("echo"), [*headers.items(), (header.upper(), headers[header])])
     reply = await raw_exchange(server.port, request)
@@ -137,27 +137,27 @@ async def test_a_header_that_stands_there_twice_is_refused(server: HttpServer, h
 
 
 async def test_a_name_that_is_no_ascii_travels_in_base64(server: HttpServer) -> None:
-    """Such a name is compared after it was decoded."""
+    """A non-ASCII name is compared after base64 decoding."""
     reply = await post(server, call(UMLAUT), mirrored(name=wrapped(UMLAUT)))
     assert json.loads(reply.body)["result"]["content"] == [{"type": "text", "text": "routed"}]
     assert (await post(server, call(UMLAUT), mirrored(name="gr?sse"))).error["code"] == -32020
 
 
 async def test_the_headers_are_judged_before_the_version(server: HttpServer) -> None:
-    """A body of an unknown version under the header of a known one is a mismatch first."""
+    """A header mismatch is reported before an unsupported version."""
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "v999"}
     reply = await post(server, message("tools/list", {"_meta": meta}), mirrored("tools/list"))
     assert reply.error["code"] == -32020
 
 
 async def test_the_envelope_is_judged_before_the_headers(server: HttpServer) -> None:
-    """A request that lacks its envelope is told that, whatever its headers say."""
+    """A missing envelope is reported before a header mismatch."""
     reply = await post(server, message("tools/list", {}), mirrored("tools/call"))
     assert (reply.status, reply.error["code"]) == (400, -32602)
 
 
 async def test_the_headers_are_judged_before_the_method(server: HttpServer) -> None:
-    """An unknown method under the header of another is a mismatch first."""
+    """A header mismatch is reported before an unknown method."""
     reply = await post(server, message("no/such", {"_meta": META}), mirrored("tools/list"))
     assert reply.error["code"] == -32020
 
@@ -179,19 +179,19 @@ async def test_the_headers_are_judged_before_the_method(server: HttpServer) -> N
 async def test_which_methods_mirror_a_name(
     server: HttpServer, method: str, params: dict[str, Any], name: str | None, code: int | None
 ) -> None:
-    """Prompts mirror their name and resources their address, lists nothing."""
+    """Prompts mirror their name and resources their URI; lists mirror nothing."""
     reply = await post(server, message(method, {**params, "_meta": META}), mirrored(method, name))
     assert json.loads(reply.body).get("error", {}).get("code") == code
 
 
 async def test_a_call_without_a_name_needs_no_header_for_it(server: HttpServer) -> None:
-    """What is missing in the body is told, not what is missing in the headers."""
+    """A missing name in the body is reported, not a missing header."""
     reply = await post(server, message("tools/call", {"_meta": META}), mirrored())
     assert reply.error["code"] == -32602
 
 
 async def test_notifications_need_no_headers(server: HttpServer) -> None:
-    """A notification is accepted as it is."""
+    """Notifications need no headers."""
     headers = {"Content-Type": "application/json", "MCP-Protocol-Version": VERSION}
     assert (await post(server, message("notifications/x", {"_meta": META}, id=None), headers)).status == 202
 
@@ -226,7 +226,7 @@ HEADERS = {
 async def test_arguments_that_are_mirrored(
     server: HttpServer, arguments: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    """An annotated argument is repeated in its header, and an absent one is not."""
+    """An annotated argument is repeated in its header; an absent one is not."""
     reply = await post(server, call("routed", arguments), {**mirrored(name="routed"), **headers})
     assert (reply.status, json.loads(reply.body)["result"]["content"][0]["text"]) == (200, "routed")
 
@@ -264,27 +264,27 @@ async def test_arguments_that_are_mirrored(
 async def test_arguments_that_are_not_mirrored(
     server: HttpServer, arguments: dict[str, Any], headers: dict[str, str]
 ) -> None:
-    """A header and an argument that do not say the same are a mismatch, before the tool sees anything."""
+    """A header that differs from its argument is a mismatch, before the tool runs."""
     reply = await post(server, call("routed", arguments), {**mirrored(name="routed"), **headers})
     assert (reply.status, reply.error["code"]) == (400, -32020)
 
 
 async def test_a_mirrored_argument_that_stands_there_twice_is_refused(server: HttpServer) -> None:
-    """Two copies of an argument's header are a mismatch."""
+    """A repeated argument header is a mismatch."""
     pairs = [*mirrored(name="typed").items(), ("Mcp-Param-Tenant", "acme"), ("Mcp-Param-Tenant", "acme")]
     reply = await raw_exchange(server.port, raw_request(call("typed", {"tenant": "acme"}), pairs))
     assert (reply.status, reply.error["code"]) == (400, -32020)
 
 
 async def test_a_number_that_cannot_be_read_is_no_failure(server: HttpServer) -> None:
-    """A number beyond all floats is a mismatch or an invalid argument, and no failure of the server."""
+    """A number that is too large is a mismatch or an invalid argument, not a server error."""
     body = call("routed", {"count": 7}).replace(b'"count": 7', b'"count": 1e999')
     reply = await post(server, body, {**mirrored(name="routed"), "Mcp-Param-Count": "1"})
     assert json.loads(reply.body).get("error", {}).get("code") in (-32020, -32602)
 
 
 async def test_a_model_may_annotate_its_fields(server: HttpServer) -> None:
-    """The annotation of a model's field counts like that of a raw schema."""
+    """Annotations of model fields work like those of a raw schema."""
     headers = mirrored(name="typed")
     body = call("typed", {"tenant": "acme"})
     assert (await post(server, body, headers)).error["code"] == -32020
@@ -293,6 +293,6 @@ async def test_a_model_may_annotate_its_fields(server: HttpServer) -> None:
 
 
 async def test_an_unknown_tool_is_told_before_its_arguments(server: HttpServer) -> None:
-    """Without a tool there is nothing to mirror."""
+    """An unknown tool is reported before its arguments are compared."""
     reply = await post(server, call("nobody", {"tenant": "x"}), mirrored(name="nobody"))
     assert reply.error["code"] == -32602

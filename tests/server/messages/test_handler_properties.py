@@ -1,4 +1,4 @@
-"""The handler holds against anything that can be sent to it."""
+"""Properties of the message handler with random input."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.support.tools import Echo, container_of
 
 
 class Subject:
-    """A server and a loop of its own, for a test that asks it many things."""
+    """A server with its own event loop, for tests with many messages."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -25,7 +25,7 @@ class Subject:
         self._loop.run_until_complete(self._host.start())
 
     def say(self, *messages: bytes, handshake: bool = False) -> list[Any]:
-        """Send messages on a new connection and give all that is answered."""
+        """Send messages on a new connection and return all replies."""
         return self._loop.run_until_complete(self._say(messages, handshake))
 
     def close(self) -> None:
@@ -48,7 +48,6 @@ class Subject:
 
 @pytest.fixture(scope="module")
 def subject() -> Iterator[Subject]:
-    """What is asked."""
     subject = Subject()
     yield subject
     subject.close()
@@ -98,7 +97,7 @@ def written(value: Any) -> bytes:
 @pytest.mark.parametrize("handshake", [False, True])
 @given(data=st.binary(max_size=60))
 def test_random_bytes_are_survived(subject: Subject, handshake: bool, data: bytes) -> None:
-    """Bytes that mean nothing get one error without an id at most."""
+    """Random bytes get at most one error, without an id."""
     replies = subject.say(data, handshake=handshake)
     assert len(replies) <= 1
     assert all("id" not in reply and "error" in reply for reply in replies)
@@ -108,7 +107,7 @@ def test_random_bytes_are_survived(subject: Subject, handshake: bool, data: byte
 @given(value=JSON | MESSAGES | st.lists(MESSAGES, max_size=3))
 @settings(max_examples=80)
 def test_random_json_is_survived(subject: Subject, handshake: bool, value: Any) -> None:
-    """JSON of any shape gets one answer at most, and the connection goes on."""
+    """Random JSON gets at most one reply, and the connection stays usable."""
     replies = subject.say(written(value), message("ping", id="still here"), handshake=handshake)
     assert {"jsonrpc": "2.0", "id": "still here", "result": {}} in replies
     assert len(replies) <= 2
@@ -119,7 +118,7 @@ def test_random_json_is_survived(subject: Subject, handshake: bool, value: Any) 
 @given(request=REQUESTS)
 @settings(max_examples=80)
 def test_each_request_has_one_answer(subject: Subject, handshake: bool, request: dict[str, Any]) -> None:
-    """A message with a usable id and a method is answered once, under its id, with a result or an error."""
+    """A message with a valid id and a method gets exactly one reply with that id."""
     (reply,) = subject.say(written(request), handshake=handshake)
     assert reply["jsonrpc"] == "2.0"
     assert (type(reply["id"]), reply["id"]) == (type(request["id"]), request["id"])
@@ -132,13 +131,13 @@ def test_each_request_has_one_answer(subject: Subject, handshake: bool, request:
 @pytest.mark.parametrize("handshake", [False, True])
 @given(notification=NOTIFICATIONS)
 def test_no_notification_has_an_answer(subject: Subject, handshake: bool, notification: dict[str, Any]) -> None:
-    """A message with a method and without an id is never answered."""
+    """A message with a method and no id never gets a reply."""
     assert subject.say(written(notification), handshake=handshake) == []
 
 
 @given(request=REQUESTS, garbage=st.binary(max_size=3), place=st.integers(0, 200))
 def test_damaged_requests_are_survived(subject: Subject, request: dict[str, Any], garbage: bytes, place: int) -> None:
-    """A request into which something was spilled gets one answer at most."""
+    """A damaged request gets at most one reply."""
     data = written(request)
     replies = subject.say(data[:place] + garbage + data[place:])
     assert len(replies) <= 1
@@ -147,6 +146,6 @@ def test_damaged_requests_are_survived(subject: Subject, request: dict[str, Any]
 @given(requests=st.lists(REQUESTS, max_size=6, unique_by=lambda request: str(request["id"])))
 @settings(max_examples=40)
 def test_pipelined_requests_have_one_answer_each(subject: Subject, requests: list[dict[str, Any]]) -> None:
-    """Requests that are sent behind each other are all answered."""
+    """Pipelined requests all get a reply."""
     replies = subject.say(*map(written, requests))
     assert sorted(str(reply["id"]) for reply in replies) == sorted(str(request["id"]) for request in requests)

@@ -1,4 +1,4 @@
-"""Progress that comes faster than anybody reads it, from threads, and after its time."""
+"""Progress that is reported too fast, from threads, or too late."""
 
 import asyncio
 import threading
@@ -31,7 +31,7 @@ async def until_reply(peer: Peer) -> list[Any]:
 
 
 class Burst(ITool[Steps, str]):
-    """Reports much at once, and then waits."""
+    """Reports a burst and then waits."""
 
     name = "burst"
 
@@ -46,7 +46,7 @@ class Burst(ITool[Steps, str]):
 
 
 async def test_what_was_held_back_comes_later() -> None:
-    """The latest of a burst is sent in its time, though nothing follows it, and only once."""
+    """The last progress of a burst is sent after the interval, exactly once."""
     burst = Burst()
     async with conversing(container_with((burst,)), settings={"protocol": {"progress_per_second": 2}}) as host:
         peer = Peer(host)
@@ -58,7 +58,7 @@ async def test_what_was_held_back_comes_later() -> None:
 
 
 async def test_a_thread_reports_in_order() -> None:
-    """Thousands of reports from a thread arrive growing, the last one included."""
+    """Thousands of reports from a thread arrive in increasing order, including the last one."""
 
     @tool(execution="thread")
     def climb(context: ToolContext) -> str:
@@ -78,12 +78,12 @@ async def test_a_thread_reports_in_order() -> None:
 
 
 async def test_a_busy_loop_does_not_turn_reports_around() -> None:
-    """What a thread reports while a report that was held back is about to leave comes after that one."""
+    """A report from a thread never overtakes one that was held back."""
     held, blocked, reported = threading.Event(), threading.Event(), threading.Event()
 
     @tool(execution="thread")
     def hurry(context: ToolContext) -> str:
-        """Report a burst, and more in the moment when the last of it is due."""
+        """Report a burst, and more when the last report is due."""
         for step in range(1, 4):
             context.report_progress(step)
         held.set()
@@ -115,14 +115,14 @@ def _when_the_held_one_is_due(loop: Any) -> float:
 
 
 def _spin_until(loop: asyncio.AbstractEventLoop, due: float, act: Callable[[], None]) -> None:
-    """Keep the loop busy until the moment has come, and act right before what is due then."""
+    """Keep the loop busy until a time, and act right before the next timer."""
     while loop.time() <= due:
         pass
     loop.call_at(due - 0.001, act)
 
 
 async def test_nothing_comes_after_the_reply() -> None:
-    """A report that is made when the call is over, from wherever, goes nowhere."""
+    """Progress that is reported after the end of a call is dropped."""
     probe = Probe()
     async with conversing(container_with((probe,))) as host:
         peer = Peer(host)
@@ -137,7 +137,7 @@ async def test_nothing_comes_after_the_reply() -> None:
 
 
 async def test_numbers_that_are_none_are_left_out() -> None:
-    """NaN and the infinities have no place in JSON, and nothing can grow beyond them."""
+    """NaN and infinite values are dropped."""
 
     class Odd(ITool[NoArguments, str]):
         name = "odd"
@@ -154,7 +154,7 @@ async def test_numbers_that_are_none_are_left_out() -> None:
 
 
 async def test_a_client_that_takes_no_stream_gets_the_reply() -> None:
-    """Without an event stream progress has no way out, and the call does not mind."""
+    """A client that does not accept streams gets only the reply."""
     probe = Probe(progress=True)
     probe.release.set()
     headers = {**mirrored(name="probe"), "Accept": "application/json"}
@@ -165,7 +165,7 @@ async def test_a_client_that_takes_no_stream_gets_the_reply() -> None:
 
 
 async def test_calls_report_for_themselves() -> None:
-    """Two calls with the same token's values grow each on its own, and hold nothing back from the other."""
+    """Progress of concurrent calls is throttled separately."""
     bursts = Burst()
     bursts.release.set()
     async with conversing(container_with((bursts,)), settings={"protocol": {"progress_per_second": 2}}) as host:

@@ -1,4 +1,4 @@
-"""Tasks that the server decides on, as an extension of the stateless revision has them."""
+"""Tasks that the server creates, an extension of the stateless revision."""
 
 import asyncio
 import json
@@ -49,25 +49,25 @@ async def greet(name: str) -> str:
 
 @tool(task_support="optional")
 async def refuse() -> str:
-    """Fail so that the model is told."""
+    """Fail with a message for the model."""
     raise ToolError("no such luck")
 
 
 @tool(task_support="optional")
 async def crash() -> str:
-    """Fail so that nobody is told why."""
+    """Fail with a hidden error."""
     raise RuntimeError("secret")
 
 
 @tool(task_support="optional")
 async def break_off() -> str:
-    """Fail in the protocol's own words."""
+    """Fail with a protocol error."""
     raise InvalidRequest("broken off", data={"piece": 3})
 
 
 @tool(task_support="optional")
 async def mumble() -> str:
-    """Fail with an error that cannot be written."""
+    """Fail with an error that cannot be encoded."""
     raise ProtocolError("mumbled", data=object())
 
 
@@ -91,13 +91,13 @@ async def traced(context: ToolContext) -> str:
 
 @pytest.fixture
 def job() -> Job:
-    """A tool that takes its time."""
+    """A tool that runs until it is released."""
     return Job()
 
 
 @pytest_asyncio.fixture
 async def host(job: Job) -> AsyncIterator[ServerHost]:
-    """A server with tools that may run as tasks, one that may not, and one that must."""
+    """A server with tools for which tasks are optional, forbidden or required."""
     tools = (job, greet, refuse, crash, break_off, mumble, inquire, Echo(), Job("must", "required"), Herald("herald"))
     async with ServerHost(container_of(*tools), flags={"tasks": {"ttl_seconds": 600}}) as host:
         yield host
@@ -105,7 +105,7 @@ async def host(job: Job) -> AsyncIterator[ServerHost]:
 
 @pytest_asyncio.fixture
 async def peer(host: ServerHost) -> DirectedPeer:
-    """A client that knows tasks."""
+    """A client that supports tasks."""
     return DirectedPeer(host)
 
 
@@ -119,11 +119,11 @@ def content_of(result: Mapping[str, Any]) -> str:
     return str(result["content"][0]["text"])
 
 
-# Who gets a task
+# Creating tasks
 
 
 async def test_the_server_tells_of_the_extension(plain: DirectedPeer) -> None:
-    """Discovery names the extension and not the capability of the revision before, nor does the list of tools."""
+    """Discovery declares the extension and not the capability of the earlier revision."""
     capabilities = (await plain.result("server/discover"))["capabilities"]
     assert capabilities["extensions"] == {EXTENSION: {}}
     assert "tasks" not in capabilities
@@ -131,7 +131,7 @@ async def test_the_server_tells_of_the_extension(plain: DirectedPeer) -> None:
 
 
 async def test_a_server_without_such_tools_has_no_tasks() -> None:
-    """Where no tool runs as a task there is no extension, and its methods are not there."""
+    """Without tools that support tasks there is no extension, and its methods are unknown."""
     async with ServerHost(container_of(Echo())) as host:
         peer = DirectedPeer(host)
         assert "extensions" not in (await peer.result("server/discover"))["capabilities"]
@@ -143,7 +143,7 @@ async def test_a_server_without_such_tools_has_no_tasks() -> None:
 
 
 async def test_a_task_is_created(peer: DirectedPeer) -> None:
-    """The result is the task itself, and it can be looked at from then on."""
+    """The result is the task, which can be queried from then on."""
     task = await peer.result("tools/call", {"name": "job", "task": {"ttl": 5}})
     meta = task.pop("_meta")
     assert RELATED not in meta
@@ -165,7 +165,7 @@ async def test_a_task_is_created(peer: DirectedPeer) -> None:
 
 @pytest.mark.parametrize("capabilities", [{}, {"extensions": {}}, {"extensions": {EXTENSION: 1}}, {"tasks": {}}])
 async def test_a_client_that_knows_no_tasks(host: ServerHost, job: Job, capabilities: Any) -> None:
-    """It is answered as ever where the tool lets it, and refused where the tool does not."""
+    """A client without task support gets a normal result, or an error if the tool requires a task."""
     peer = DirectedPeer(host, capabilities=capabilities)
     result = await peer.result("tools/call", {"name": "greet", "arguments": {"name": "Ada"}, "task": {}})
     assert (result["resultType"], content_of(result)) == ("complete", "Hello, Ada!")
@@ -174,25 +174,25 @@ async def test_a_client_that_knows_no_tasks(host: ServerHost, job: Job, capabili
 
 
 async def test_a_tool_that_runs_as_no_task(peer: DirectedPeer) -> None:
-    """It is answered at once, whatever the client knows."""
+    """A tool that does not support tasks is answered directly."""
     result = await peer.result("tools/call", {"name": "echo", "arguments": {"text": "x"}, "task": {}})
     assert (result["resultType"], content_of(result)) == ("complete", "x")
 
 
 async def test_a_tool_that_must(peer: DirectedPeer) -> None:
-    """It is a task for a client that knows them."""
+    """A tool that requires a task becomes one for a client that supports tasks."""
     assert (await peer.call("must"))["status"] == "working"
 
 
 @pytest.mark.parametrize("params", [{"name": "greet", "arguments": []}, {"arguments": {}}, {"name": "nobody"}])
 async def test_a_malformed_call_creates_no_task(host: ServerHost, peer: DirectedPeer, params: Any) -> None:
-    """What is wrong with the request itself is told at once."""
+    """An invalid request is rejected immediately."""
     assert (await peer.error("tools/call", params))["code"] == -32602
     assert not host.assembly.tasks._tasks
 
 
 async def test_too_many_tasks_are_refused(job: Job) -> None:
-    """A call that cannot become a task is answered by a result that says when to try again."""
+    """Beyond the limit, the result tells when to retry."""
     settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
     async with ServerHost(container_of(job), flags=settings) as host:
         peer = DirectedPeer(host)
@@ -203,7 +203,7 @@ async def test_too_many_tasks_are_refused(job: Job) -> None:
 
 
 async def test_a_request_in_rounds_stays_in_them(peer: DirectedPeer, plain: DirectedPeer) -> None:
-    """A call that began to ask in rounds does not become a task on its way, and a state of one's own is refused."""
+    """A call that asked in rounds does not become a task later, and a forged state is rejected."""
     plain.capabilities = ELICITATION
     asked = await plain.result("tools/call", {"name": "inquire"})
     assert asked["resultType"] == "input_required"
@@ -214,11 +214,11 @@ async def test_a_request_in_rounds_stays_in_them(peer: DirectedPeer, plain: Dire
     assert (await peer.error("tools/call", {**again, "requestState": "x"}))["code"] == -32602
 
 
-# What becomes of it
+# Results
 
 
 async def test_a_task_completes(peer: DirectedPeer, job: Job) -> None:
-    """The state of a task that has completed holds the result, however often it is asked for."""
+    """The state of a completed task contains the result, every time it is queried."""
     task = await peer.call("job")
     before = await peer.result("tasks/get", {"taskId": task["taskId"]})
     assert not {"result", "error", "inputRequests"} & set(before)
@@ -233,20 +233,20 @@ async def test_a_task_completes(peer: DirectedPeer, job: Job) -> None:
 
 
 async def test_a_tool_that_fails_completes_the_task(peer: DirectedPeer) -> None:
-    """Here a result that is an error is a result."""
+    """A result with an error completes the task."""
     task = await peer.call("refuse")
     state = await peer.until(task["taskId"], "completed")
     assert (state["result"]["isError"], content_of(state["result"])) == (True, "no such luck")
 
 
 async def test_wrong_arguments_complete_the_task(peer: DirectedPeer) -> None:
-    """Arguments that do not fit are a result for the model, as they are without a task."""
+    """Invalid arguments are a result for the model, as without a task."""
     task = await peer.call("greet", {"name": 1})
     assert (await peer.until(task["taskId"], "completed"))["result"]["isError"] is True
 
 
 async def test_an_error_fails_the_task(peer: DirectedPeer) -> None:
-    """A JSON-RPC error is there as it would have been the answer, with all that it holds."""
+    """A JSON-RPC error fails the task and is shown with all of its data."""
     task = await peer.call("break_off")
     state = await peer.until(task["taskId"], "failed")
     assert state["error"] == {"code": -32600, "message": "broken off", "data": {"piece": 3}}
@@ -257,7 +257,7 @@ async def test_an_error_fails_the_task(peer: DirectedPeer) -> None:
 async def test_what_broke_is_hidden(
     peer: DirectedPeer, caplog: pytest.LogCaptureFixture, name: str, status: str
 ) -> None:
-    """The client learns a reference, and the log learns the rest."""
+    """An unexpected error is shown as a reference and logged with details."""
     task = await peer.call(name)
     state = await peer.until(task["taskId"], status)
     assert "secret" not in json.dumps(state)
@@ -266,7 +266,7 @@ async def test_what_broke_is_hidden(
 
 
 async def test_nothing_is_told_on_the_way(peer: DirectedPeer) -> None:
-    """Tasks of this design tell neither progress nor log messages."""
+    """These tasks send neither progress nor log messages."""
     meta = {"progressToken": 1, LOG_LEVEL_KEY: "debug"}
     task = await peer.call("herald", _meta=meta)
     await peer.settle()
@@ -275,7 +275,7 @@ async def test_nothing_is_told_on_the_way(peer: DirectedPeer) -> None:
     assert peer.heard == []
 
 
-# Cancelling
+# Canceling
 
 
 async def test_a_task_is_cancelled(peer: DirectedPeer, job: Job) -> None:
@@ -292,7 +292,7 @@ async def test_a_task_is_cancelled(peer: DirectedPeer, job: Job) -> None:
 
 @pytest.mark.parametrize(("name", "status"), [("refuse", "completed"), ("break_off", "failed"), ("job", "cancelled")])
 async def test_what_has_ended_stays(peer: DirectedPeer, name: str, status: str) -> None:
-    """Cancelling what has ended is acknowledged and changes nothing."""
+    """Canceling an ended task is acknowledged and changes nothing."""
     task = await peer.call(name)
     if status == "cancelled":
         await peer.result("tasks/cancel", {"taskId": task["taskId"]})
@@ -304,7 +304,7 @@ async def test_what_has_ended_stays(peer: DirectedPeer, name: str, status: str) 
 
 
 async def test_the_notification_does_not_cancel_a_task(peer: DirectedPeer, job: Job) -> None:
-    """A task is not the request that began it."""
+    """A cancellation of the request that created a task does not cancel the task."""
     number = peer.send("tools/call", {"name": "job"})
     task = (await peer.reply(number))["result"]
     await job.started.wait()
@@ -314,25 +314,25 @@ async def test_the_notification_does_not_cancel_a_task(peer: DirectedPeer, job: 
     await peer.until(task["taskId"], "completed")
 
 
-# Whose it is
+# Ownership
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_unknown_tasks(peer: DirectedPeer, method: str) -> None:
-    """An id that names no task, or is none, is a wrong parameter."""
+    """An unknown or invalid task id is an error for invalid params."""
     for params in ({"taskId": "nothing"}, {"taskId": 1}, {}):
         assert (await peer.error(method, {**params, "inputResponses": {}}))["code"] == -32602
 
 
 @pytest.mark.parametrize("method", ["tasks/result", "tasks/list"])
 async def test_methods_of_the_other_design(peer: DirectedPeer, method: str) -> None:
-    """What the revision before has is not there."""
+    """Task methods of the earlier revision are unknown."""
     assert (await peer.error(method, {"taskId": "x"}))["code"] == -32601
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_tasks_need_the_extension(peer: DirectedPeer, plain: DirectedPeer, method: str) -> None:
-    """Who does not say in this very request that it knows tasks is told so, whatever else is wrong."""
+    """A request that does not declare the extension gets an error about that, whatever else is wrong."""
     task = await peer.call("job")
     for params in ({"taskId": task["taskId"], "inputResponses": {}}, {"taskId": "nothing"}, {}):
         error = await plain.error(method, params)
@@ -343,7 +343,7 @@ async def test_tasks_need_the_extension(peer: DirectedPeer, plain: DirectedPeer,
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 @pytest.mark.parametrize(("creator", "stranger"), [(ADA, BOB), (ADA, ANONYMOUS), (ANONYMOUS, ADA)])
 async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal, stranger: Principal) -> None:
-    """A task is not there for another principal."""
+    """Other principals cannot see a task."""
     mine, other = DirectedPeer(host, creator), DirectedPeer(host, stranger)
     task = await mine.call("job")
     params = {"taskId": task["taskId"], "inputResponses": {}}
@@ -353,7 +353,7 @@ async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal
 
 
 async def test_the_designs_keep_apart(host: ServerHost) -> None:
-    """A task that began in one design cannot be followed in the other, by the same caller neither."""
+    """A task of one design cannot be accessed through the other, even by the same caller."""
     directed, requesting = DirectedPeer(host, ADA), await RequestingPeer.begun(host, ADA)
     ours, theirs = await directed.call("job"), await requesting.call("job")
     for method in ("tasks/get", "tasks/result", "tasks/cancel"):
@@ -364,11 +364,11 @@ async def test_the_designs_keep_apart(host: ServerHost) -> None:
     assert [one["taskId"] for one in (await requesting.result("tasks/list"))["tasks"]] == [theirs["taskId"]]
 
 
-# Hearing of it
+# Subscriptions
 
 
-async def test_changes_are_told_to_who_listens(peer: DirectedPeer, job: Job) -> None:
-    """A listener hears of the tasks that it named, with all that it would be told if it asked."""
+async def test_subscribers_are_notified(peer: DirectedPeer, job: Job) -> None:
+    """A subscriber is notified of the tasks that it named, with their full state."""
     task, other = await peer.call("job"), await peer.call("must")
     number = peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"], "nothing"]}})
     accepted = await peer.hear("notifications/subscriptions/acknowledged")
@@ -383,8 +383,8 @@ async def test_changes_are_told_to_who_listens(peer: DirectedPeer, job: Job) -> 
     assert peer.heard == []
 
 
-async def test_an_error_that_cannot_be_written_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    """A listener hears of it in the words that may leave the server."""
+async def test_an_error_that_cannot_be_encoded(caplog: pytest.LogCaptureFixture) -> None:
+    """An error that cannot be encoded is replaced in notifications."""
     gate = asyncio.Event()
 
     @tool(task_support="optional")
@@ -403,7 +403,7 @@ async def test_an_error_that_cannot_be_written_is_told(caplog: pytest.LogCapture
 
 
 async def test_listening_needs_the_extension(host: ServerHost, peer: DirectedPeer, plain: DirectedPeer) -> None:
-    """Who does not know tasks cannot listen to them, and who is somebody else hears of none."""
+    """Subscribing to tasks needs the extension, and other principals get no notifications."""
     task = await peer.call("job")
     wanted = {"notifications": {"taskIds": [task["taskId"]]}}
     error = await plain.error("subscriptions/listen", wanted)
@@ -415,7 +415,7 @@ async def test_listening_needs_the_extension(host: ServerHost, peer: DirectedPee
 
 
 async def test_a_task_expires() -> None:
-    """When its time is up a task is stopped, its listeners are told, and its id means nothing."""
+    """An expired task is stopped and no longer exists, and its subscribers are notified."""
     job = Job()
     async with ServerHost(container_of(job), flags={"tasks": {"ttl_seconds": 0.05}}) as host:
         peer = DirectedPeer(host)
@@ -429,7 +429,7 @@ async def test_a_task_expires() -> None:
 
 
 async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
-    """Running tools are stopped before their server is gone, and who listens is told."""
+    """A shutdown stops running tasks and notifies subscribers."""
     async with ServerHost(container_of(job)) as host:
         peer = DirectedPeer(host)
         task = await peer.call("job")
@@ -448,7 +448,7 @@ async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
 
 @pytest_asyncio.fixture
 async def server(job: Job) -> AsyncIterator[HttpServer]:
-    """A real server."""
+    """An HTTP server."""
     settings = {"http": {"watch_after_seconds": 0.001}}
     async with serving(container_of(job, greet, routed, traced, Job("must", "required")), settings) as running:
         yield running
@@ -456,26 +456,26 @@ async def server(job: Job) -> AsyncIterator[HttpServer]:
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 class Poster:
-    """A client that knows tasks, over HTTP."""
+    """A client that supports tasks, over HTTP."""
 
     def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
         self._http = http
         self._url = url
 
     def written(self, method: str, params: Mapping[str, Any], **capabilities: Any) -> bytes:
-        """Write a request."""
+        """Encode a request."""
         known = capabilities or {"extensions": {EXTENSION: {}}}
         meta = {**META, CAPABILITIES_KEY: known, **params.get("_meta", {})}
         return message(method, {**params, "_meta": meta})
 
     async def post(self, method: str, params: Mapping[str, Any], name: str | None = None, **headers: str) -> Any:
-        """Send a request with its headers, of which the name can be another one."""
+        """Send a request with its headers; the name in the header can differ."""
         named = name or params.get("taskId") or params.get("name")
         sent = {**mirrored(method, named), **headers}
         return await self._http.post(self._url, content=self.written(method, params), headers=sent)
@@ -504,7 +504,7 @@ async def ended(poster: Poster, task_id: str) -> Any:
 
 
 async def test_a_task_over_http(poster: Poster, job: Job) -> None:
-    """A task is begun, looked at, and gives its result, each by a plain request of its own."""
+    """A task is created and queried until its result, each with a plain request."""
     task_id = await begin(poster, "job")
     await job.started.wait()
     reply = await poster.post("tasks/get", {"taskId": task_id})
@@ -514,7 +514,7 @@ async def test_a_task_over_http(poster: Poster, job: Job) -> None:
 
 
 async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx2.AsyncClient, job: Job) -> None:
-    """A call ends with its connection; a task does not."""
+    """A task survives the connection that created it."""
     async with httpx2.AsyncClient(verify=False) as leaving:
         task_id = await begin(Poster(leaving, server.url), "job")
         await job.started.wait()
@@ -527,7 +527,7 @@ async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx2
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_the_name_is_repeated_in_a_header(poster: Poster, method: str) -> None:
-    """A header that names another task, or none, is refused."""
+    """A header that names a different task, or none, is rejected."""
     task_id = await begin(poster, "job")
     params = {"taskId": task_id, "inputResponses": {}}
     for name in ("nothing", task_id.swapcase()):
@@ -539,7 +539,7 @@ async def test_the_name_is_repeated_in_a_header(poster: Poster, method: str) -> 
 
 
 async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Poster) -> None:
-    """A call that would become a task is held to its headers like any other."""
+    """The headers of a call that becomes a task are checked like any other."""
     params = {"name": "routed", "arguments": {"tenant": "acme"}}
     for headers in ({}, {"Mcp-Param-Tenant": "evil"}):
         reply = await poster.post("tools/call", params, **headers)
@@ -551,14 +551,14 @@ async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Pos
 
 
 async def test_the_trace_of_the_headers_is_known(poster: Poster) -> None:
-    """What a gateway says of the trace reaches a task, too."""
+    """The trace context in the headers reaches a task."""
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
     reply = await poster.post("tools/call", {"name": "traced"}, traceparent=trace)
     assert content_of((await ended(poster, reply.json()["result"]["taskId"]))["result"]) == trace
 
 
 async def test_statuses(http: httpx2.AsyncClient, server: HttpServer, poster: Poster) -> None:
-    """A missing extension is a bad request, a task that is not there an ordinary error."""
+    """A missing extension is a bad request; an unknown task is a normal error."""
     bodies = {
         "tools/call": poster.written("tools/call", {"name": "must"}, roots={}),
         "tasks/get": poster.written("tasks/get", {"taskId": "must"}, roots={}),
@@ -573,7 +573,7 @@ async def test_statuses(http: httpx2.AsyncClient, server: HttpServer, poster: Po
 
 
 async def test_listening_over_http(http: httpx2.AsyncClient, server: HttpServer, poster: Poster, job: Job) -> None:
-    """A stream that names a task tells of its end."""
+    """A subscription stream reports the end of a task."""
     task_id = await begin(poster, "job")
     body = poster.written("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
     headers = mirrored("subscriptions/listen")

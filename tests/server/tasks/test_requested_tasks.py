@@ -1,4 +1,4 @@
-"""Tasks that clients ask for, as the last revision with a handshake has them."""
+"""Tasks that clients request, in the last revision with a handshake."""
 
 import asyncio
 import json
@@ -37,37 +37,37 @@ async def greet(name: str) -> str:
 
 @tool(task_support="optional")
 async def whole() -> ToolResult:
-    """Answer with everything that a result may have, numbers beyond any float among it."""
+    """Return a result with every member, including very large numbers."""
     return ToolResult((TextContent("x"),), {"big": 2**80, "half": 0.5}, meta={"example.com/own": 1})
 
 
 @tool(task_support="optional")
 async def refuse() -> str:
-    """Fail so that the model is told."""
+    """Fail with a message for the model."""
     raise ToolError("no such luck")
 
 
 @tool(task_support="optional")
 async def crash() -> str:
-    """Fail so that nobody is told why."""
+    """Fail with a hidden error."""
     raise RuntimeError("secret")
 
 
 @tool(task_support="optional")
 async def break_off() -> str:
-    """Fail in the protocol's own words."""
+    """Fail with a protocol error."""
     raise InvalidRequest("broken off", data={"piece": 3})
 
 
 @tool(task_support="optional")
 async def mumble() -> str:
-    """Fail with an error that cannot be written."""
+    """Fail with an error that cannot be encoded."""
     raise ProtocolError("mumbled", data=object())
 
 
 @tool(task_support="optional", timeout_seconds=0.01)
 async def overrun() -> None:
-    """Take longer than allowed."""
+    """Exceed the timeout."""
     await asyncio.Event().wait()
 
 
@@ -75,7 +75,7 @@ FAILING = (refuse, crash, break_off, mumble, overrun)
 
 
 class Grinder(ITool[NoArguments, str]):
-    """Works in a thread until it may end or is told to stop."""
+    """Works in a thread until it is released or stopped."""
 
     name = "grind"
     execution = "thread"
@@ -98,13 +98,13 @@ class Grinder(ITool[NoArguments, str]):
 
 @pytest.fixture
 def job() -> Job:
-    """A tool that takes its time."""
+    """A tool that runs until it is released."""
     return Job()
 
 
 @pytest_asyncio.fixture
 async def host(job: Job) -> AsyncIterator[ServerHost]:
-    """A server with tools that may run as tasks, one that may not, and one that must."""
+    """A server with tools for which tasks are optional, forbidden or required."""
     tools = (job, greet, whole, *FAILING, Echo(), Job("must", "required"), Herald("herald"))
     async with ServerHost(container_of(*tools), flags={"tasks": {"ttl_seconds": 600}}) as host:
         yield host
@@ -112,7 +112,7 @@ async def host(job: Job) -> AsyncIterator[ServerHost]:
 
 @pytest_asyncio.fixture
 async def peer(host: ServerHost) -> RequestingPeer:
-    """A client that has shaken hands."""
+    """A client after the handshake."""
     return await RequestingPeer.begun(host)
 
 
@@ -120,11 +120,11 @@ def has_related(message: Any) -> bool:
     return RELATED in json.dumps(message)
 
 
-# What the server says it can do
+# Capabilities
 
 
 async def test_the_handshake_tells_of_tasks(host: ServerHost) -> None:
-    """Only the revision that has tasks is told of them, in its own words and not in those of the extension."""
+    """Only the revision with tasks declares the capability, and not the extension."""
     told = {}
     for version in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"):
         peer = RequestingPeer(host)
@@ -136,7 +136,7 @@ async def test_the_handshake_tells_of_tasks(host: ServerHost) -> None:
 
 
 async def test_a_server_without_such_tools_has_no_tasks() -> None:
-    """Where no tool runs as a task the wish for one is ignored, and the methods are not there."""
+    """Without tools that support tasks, a request for one is ignored, and the methods are unknown."""
     async with ServerHost(container_of(Echo())) as host:
         peer = RequestingPeer(host)
         assert "tasks" not in (await peer.result("initialize", INITIALIZE))["capabilities"]
@@ -148,7 +148,7 @@ async def test_a_server_without_such_tools_has_no_tasks() -> None:
 
 
 async def test_tools_say_whether_they_run_as_tasks(host: ServerHost, peer: RequestingPeer) -> None:
-    """The list has it for this revision alone."""
+    """Only this revision lists whether a tool supports tasks."""
     support = {one["name"]: one.get("execution") for one in (await peer.result("tools/list"))["tools"]}
     assert support["job"] == {"taskSupport": "optional"}
     assert support["must"] == {"taskSupport": "required"}
@@ -170,7 +170,7 @@ async def test_tools_say_whether_they_run_as_tasks(host: ServerHost, peer: Reque
     ],
 )
 async def test_who_runs_as_a_task(peer: RequestingPeer, name: str, wish: Any, outcome: Any) -> None:
-    """A tool that may not is refused with the wish, one that must is refused without it."""
+    """A tool without tasks rejects the request for one; a tool that requires tasks rejects a normal call."""
     arguments = {"name": "Ada"} if name == "greet" else {}
     params: dict[str, Any] = {"name": name, "arguments": arguments}
     reply = await peer.ask("tools/call", params if wish is None else {**params, "task": wish})
@@ -182,26 +182,26 @@ async def test_who_runs_as_a_task(peer: RequestingPeer, name: str, wish: Any, ou
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
 async def test_older_revisions_know_no_tasks(host: ServerHost, version: str) -> None:
-    """A wish for a task is ignored there, every tool runs at once, and the methods are not there."""
+    """Older revisions ignore the request for a task, run every tool directly, and have no task methods."""
     older = await RequestingPeer.begun(host, version=version)
     call = {"name": "greet", "arguments": {"name": "Ada"}, "task": {}}
     assert (await older.result("tools/call", call))["content"][0]["text"] == "Hello, Ada!"
     assert (await older.error("tasks/list"))["code"] == -32601
 
 
-async def test_the_extension_counts_for_nothing_here(host: ServerHost) -> None:
-    """A client that declares the extension in its handshake still has to ask for tasks."""
+async def test_the_extension_is_ignored(host: ServerHost) -> None:
+    """A client that declares the extension in its handshake still has to request tasks."""
     peer = await RequestingPeer.begun(host, capabilities={"extensions": {EXTENSION: {}}})
     result = await peer.result("tools/call", {"name": "greet", "arguments": {"name": "Ada"}})
     assert result["content"][0]["text"] == "Hello, Ada!"
     assert (await peer.error("tasks/update", {"taskId": "x", "inputResponses": {}}))["code"] == -32601
 
 
-# Beginning
+# Creating tasks
 
 
 async def test_a_task_is_created(peer: RequestingPeer) -> None:
-    """The reply comes at once, holds the task and nothing else, and the task can be looked at from then on."""
+    """The immediate reply contains only the task, which can be queried from then on."""
     result = await peer.result("tools/call", {"name": "job", "task": {"ttl": 5000}})
     assert list(result) == ["task"]
     task = result["task"]
@@ -215,27 +215,27 @@ async def test_a_task_is_created(peer: RequestingPeer) -> None:
     ("wish", "granted"), [({}, 600_000), ({"ttl": None}, 600_000), ({"ttl": 1e15}, 600_000), ({"ttl": 0.6}, 1)]
 )
 async def test_the_lifetime_is_what_was_granted(peer: RequestingPeer, wish: Any, granted: int) -> None:
-    """The task tells how long it really lives, in whole milliseconds."""
+    """The task has the granted lifetime, in whole milliseconds."""
     assert (await peer.call("job", task=wish))["ttl"] == granted
 
 
 @pytest.mark.parametrize("wish", [None, 1, "soon", [], {"ttl": -1}, {"ttl": "long"}])
 async def test_a_wish_must_have_the_right_form(peer: RequestingPeer, job: Job, wish: Any) -> None:
-    """Anything else is a wrong parameter, and nothing runs."""
+    """A malformed request for a task is an error for invalid params, and nothing runs."""
     assert (await peer.error("tools/call", {"name": "job", "task": wish}))["code"] == -32602
     assert not job.started.is_set()
     assert (await peer.result("tasks/list"))["tasks"] == []
 
 
 async def test_a_malformed_call_creates_no_task(peer: RequestingPeer) -> None:
-    """What is wrong with the request itself is told at once."""
+    """An invalid request is rejected immediately."""
     assert (await peer.error("tools/call", {"name": "greet", "arguments": [], "task": {}}))["code"] == -32602
     assert (await peer.error("tools/call", {"arguments": {}, "task": {}}))["code"] == -32602
     assert (await peer.result("tasks/list"))["tasks"] == []
 
 
 async def test_too_many_tasks_are_refused(job: Job) -> None:
-    """A client that cannot have a task gets an error that says when to try again."""
+    """Beyond the limit, the error tells when to retry."""
     settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
     async with ServerHost(container_of(job, greet), flags=settings) as host:
         peer = await RequestingPeer.begun(host)
@@ -249,7 +249,7 @@ async def test_too_many_tasks_are_refused(job: Job) -> None:
 
 
 async def test_the_result_is_waited_for(peer: RequestingPeer, job: Job) -> None:
-    """A request for the result is answered when the task has ended, and others meanwhile."""
+    """A request for the result is answered when the task has ended; other requests are answered meanwhile."""
     task = await peer.call("job")
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await job.started.wait()
@@ -262,7 +262,7 @@ async def test_the_result_is_waited_for(peer: RequestingPeer, job: Job) -> None:
 
 
 async def test_the_result_is_the_original_one(peer: RequestingPeer) -> None:
-    """It is what the call alone would have answered, with the task beside what the tool itself says in `_meta`."""
+    """The result is that of the call, with the task added to `_meta`."""
     plain = await peer.result("tools/call", {"name": "whole", "arguments": {}})
     task = await peer.call("whole")
     for _ in range(2):
@@ -274,7 +274,7 @@ async def test_the_result_is_the_original_one(peer: RequestingPeer) -> None:
 
 @pytest.mark.parametrize("name", ["refuse", "overrun"])
 async def test_a_tool_that_fails_fails_the_task(peer: RequestingPeer, name: str) -> None:
-    """Here a result that is an error means that the task failed; the result is there all the same."""
+    """A result with an error fails the task, and is available."""
     task = await peer.call(name)
     result = (await peer.fetch(task["taskId"]))["result"]
     assert result["isError"] is True
@@ -284,14 +284,14 @@ async def test_a_tool_that_fails_fails_the_task(peer: RequestingPeer, name: str)
 
 
 async def test_wrong_arguments_fail_the_task(peer: RequestingPeer) -> None:
-    """Arguments that do not fit are told as they are without a task."""
+    """Invalid arguments are reported as without a task."""
     task = await peer.call("greet", {"name": 1})
     assert (await peer.fetch(task["taskId"]))["result"]["isError"] is True
     assert await peer.status(task["taskId"]) == "failed"
 
 
 async def test_the_original_error_is_an_error(peer: RequestingPeer) -> None:
-    """A call that would have been answered by a JSON-RPC error still is, as often as somebody asks."""
+    """A JSON-RPC error is returned for every request for the result."""
     task = await peer.call("break_off")
     for _ in range(2):
         error = (await peer.fetch(task["taskId"]))["error"]
@@ -301,7 +301,7 @@ async def test_the_original_error_is_an_error(peer: RequestingPeer) -> None:
 
 
 async def test_what_broke_is_hidden(peer: RequestingPeer, caplog: pytest.LogCaptureFixture) -> None:
-    """The client learns a reference, and the log learns the rest."""
+    """An unexpected error is shown as a reference and logged with details."""
     task = await peer.call("crash")
     result = (await peer.fetch(task["taskId"]))["result"]
     assert "secret" not in json.dumps([result, await peer.result("tasks/get", {"taskId": task["taskId"]})])
@@ -311,7 +311,7 @@ async def test_what_broke_is_hidden(peer: RequestingPeer, caplog: pytest.LogCapt
 async def test_an_error_that_cannot_be_written_is_hidden(
     peer: RequestingPeer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It harms neither its task nor whoever asks for it."""
+    """An error that cannot be encoded affects neither its task nor the waiting client."""
     task = await peer.call("mumble")
     error = (await peer.fetch(task["taskId"]))["error"]
     assert error["code"] == -32603
@@ -320,7 +320,7 @@ async def test_an_error_that_cannot_be_written_is_hidden(
 
 
 async def test_a_tool_in_a_thread() -> None:
-    """A task may run in a thread, and be stopped there."""
+    """A task can run in a thread and be stopped there."""
     grinder = Grinder()
     async with ServerHost(container_of(grinder)) as host:
         peer = await RequestingPeer.begun(host)
@@ -343,7 +343,7 @@ async def test_a_tool_in_a_thread() -> None:
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 async def test_unknown_tasks(peer: RequestingPeer, method: str) -> None:
-    """An id that names no task, or is none, is a wrong parameter."""
+    """An unknown or invalid task id is an error for invalid params."""
     for params in ({"taskId": "nothing"}, {"taskId": 1}, {"taskId": None}, {}):
         assert (await peer.error(method, params))["code"] == -32602
 
@@ -353,7 +353,7 @@ async def test_unknown_tasks(peer: RequestingPeer, method: str) -> None:
     ("creator", "stranger"), [(ANONYMOUS, ANONYMOUS), (ADA, BOB), (ADA, ANONYMOUS), (ANONYMOUS, ADA)]
 )
 async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal, stranger: Principal) -> None:
-    """A task is not there for another principal, nor for another connection of a caller that nobody knows."""
+    """A task is hidden from other principals, and from other connections of an anonymous caller."""
     mine, other = await RequestingPeer.begun(host, creator), await RequestingPeer.begun(host, stranger)
     task = await mine.call("job")
     assert (await other.error(method, {"taskId": task["taskId"]}))["code"] == -32602
@@ -363,7 +363,7 @@ async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal
 
 
 async def test_a_known_caller_finds_its_tasks_anywhere(host: ServerHost, job: Job) -> None:
-    """Whoever is known by name may follow a task on another connection."""
+    """An authenticated caller can access its tasks from any connection."""
     first, second = [await RequestingPeer.begun(host, ADA) for _ in range(2)]
     task = await first.call("job")
     await first.close()
@@ -373,7 +373,7 @@ async def test_a_known_caller_finds_its_tasks_anywhere(host: ServerHost, job: Jo
 
 
 async def test_the_list_has_pages(job: Job) -> None:
-    """Every task that can be had is listed once, also if others expire between two pages."""
+    """Every accessible task is listed once, even if others expire between two pages."""
     async with ServerHost(container_of(job, greet), flags={"protocol": {"page_size": 2}}) as host:
         peer = await RequestingPeer.begun(host)
         short = await peer.call("job", task={"ttl": 50})
@@ -390,7 +390,7 @@ async def test_the_list_has_pages(job: Job) -> None:
 
 
 async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
-    """When its time is up a task is stopped, its id means nothing, and who waits for it is told."""
+    """An expired task is stopped and no longer exists, and waiting clients are answered."""
     task = await peer.call("job", task={"ttl": 30})
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await job.cancelled.wait()
@@ -402,7 +402,7 @@ async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
 
 
 async def test_a_finished_task_expires_too(peer: RequestingPeer, host: ServerHost) -> None:
-    """The result is kept as long as was promised, and no longer."""
+    """The result is kept for the granted lifetime and no longer."""
     task = await peer.call("greet", {"name": "Ada"}, task={"ttl": 30})
     store = host.assembly.tasks
     (kept,) = store._tasks.values()
@@ -411,11 +411,11 @@ async def test_a_finished_task_expires_too(peer: RequestingPeer, host: ServerHos
     assert (await peer.error("tasks/result", {"taskId": task["taskId"]}))["code"] == -32602
 
 
-# Cancelling
+# Canceling
 
 
 async def test_a_task_is_cancelled(peer: RequestingPeer, job: Job) -> None:
-    """The reply shows the task as cancelled, the tool is stopped, and whoever waits is told that nothing comes."""
+    """The reply shows the task as canceled, the tool is stopped, and waiting clients are answered."""
     task = await peer.call("job")
     await job.started.wait()
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
@@ -429,7 +429,7 @@ async def test_a_task_is_cancelled(peer: RequestingPeer, job: Job) -> None:
 
 @pytest.mark.parametrize("name", ["whole", "refuse", "break_off"])
 async def test_what_has_ended_cannot_be_cancelled(peer: RequestingPeer, name: str) -> None:
-    """Nor can what was cancelled before."""
+    """A task that has ended or was canceled cannot be canceled."""
     task = await peer.call(name)
     await peer.fetch(task["taskId"])
     before = await peer.result("tasks/get", {"taskId": task["taskId"]})
@@ -441,7 +441,7 @@ async def test_what_has_ended_cannot_be_cancelled(peer: RequestingPeer, name: st
 
 
 class Stubborn(Job):
-    """Does not listen when it is told to stop, and has something to say about it."""
+    """Ignores cancellation and sends messages afterwards."""
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
         try:
@@ -453,7 +453,7 @@ class Stubborn(Job):
 
 
 async def test_a_cancelled_task_stays_cancelled() -> None:
-    """A tool that goes on changes nothing, and what it says is not heard any more."""
+    """A tool that ignores cancellation changes nothing, and its messages are dropped."""
     stubborn = Stubborn("stubborn")
     async with ServerHost(container_of(stubborn)) as host:
         peer = await RequestingPeer.begun(host)
@@ -467,7 +467,7 @@ async def test_a_cancelled_task_stays_cancelled() -> None:
 
 
 async def test_the_notification_does_not_cancel_a_task(peer: RequestingPeer, job: Job) -> None:
-    """A task is not the request that began it."""
+    """A cancellation of the request that created a task does not cancel the task."""
     number = peer.send("tools/call", {"name": "job", "task": {}})
     task = (await peer.reply(number))["result"]["task"]
     await job.started.wait()
@@ -479,7 +479,7 @@ async def test_the_notification_does_not_cancel_a_task(peer: RequestingPeer, job
 
 
 async def test_waiting_can_be_cancelled(peer: RequestingPeer, job: Job) -> None:
-    """Who waits for a result may stop waiting: that request is not answered, and the task goes on."""
+    """Canceling a request for a result gets no reply, and the task continues."""
     task = await peer.call("job")
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     another = peer.send("tasks/result", {"taskId": task["taskId"]})
@@ -493,7 +493,7 @@ async def test_waiting_can_be_cancelled(peer: RequestingPeer, job: Job) -> None:
 
 
 async def test_an_id_cannot_wait_twice(peer: RequestingPeer, job: Job) -> None:
-    """A second request under the id of one that waits is refused, as it is for calls."""
+    """A second request with the id of a waiting one is rejected."""
     task = await peer.call("job")
     body = message("tasks/result", {"taskId": task["taskId"]}, id=77)
     peer.transport.send(body)
@@ -503,11 +503,11 @@ async def test_an_id_cannot_wait_twice(peer: RequestingPeer, job: Job) -> None:
     assert "result" in await peer.reply(77)
 
 
-# What a task says
+# Messages of a task
 
 
 async def test_what_a_task_says_names_it(peer: RequestingPeer) -> None:
-    """Progress and log messages say which task they belong to, and end with it."""
+    """Progress and log messages name their task, and end with it."""
     task = await peer.call("herald", _meta={"progressToken": "t"})
     mark = {RELATED: {"taskId": task["taskId"]}}
     progress, log = await peer.hear("notifications/progress"), await peer.hear("notifications/message")
@@ -519,7 +519,7 @@ async def test_what_a_task_says_names_it(peer: RequestingPeer) -> None:
 
 
 async def test_only_what_belongs_to_a_task_is_marked(peer: RequestingPeer) -> None:
-    """The methods that are about tasks, and the news of their states, name it in their own way."""
+    """Task methods and status notifications are not marked with a task in `_meta`."""
     task = await peer.call("greet", {"name": "Ada"})
     await peer.fetch(task["taskId"])
     about = [await peer.result(method, {"taskId": task["taskId"]}) for method in ("tasks/get", "tasks/list")]
@@ -530,7 +530,7 @@ async def test_only_what_belongs_to_a_task_is_marked(peer: RequestingPeer) -> No
 
 
 async def test_a_changed_level_holds_at_once(job: Job) -> None:
-    """A client that wants fewer messages gets fewer of a task that runs already."""
+    """A changed log level applies to running tasks."""
     herald = Herald("herald")
     async with ServerHost(container_of(herald)) as host:
         peer = await RequestingPeer.begun(host)
@@ -543,7 +543,7 @@ async def test_a_changed_level_holds_at_once(job: Job) -> None:
 
 
 async def test_changes_are_told(peer: RequestingPeer, job: Job) -> None:
-    """The client hears of the end of a task, with all that it would be told if it asked."""
+    """The client is notified of the end of a task, with its full state."""
     task = await peer.call("job")
     job.release.set()
     told = await peer.hear(STATUS)
@@ -552,11 +552,11 @@ async def test_changes_are_told(peer: RequestingPeer, job: Job) -> None:
     assert "id" not in told
 
 
-# Connections that end, and servers
+# Ends of connections and servers
 
 
 async def test_a_task_outlives_its_connection(host: ServerHost, peer: RequestingPeer, job: Job) -> None:
-    """Nothing but its lifetime ends a task whose client has gone, and what it says harms nobody."""
+    """A task survives its connection until its lifetime ends, and its messages are dropped."""
     await peer.call("herald", _meta={"progressToken": 1})
     await peer.call("job")
     await job.started.wait()
@@ -570,7 +570,7 @@ async def test_a_task_outlives_its_connection(host: ServerHost, peer: Requesting
 
 
 async def test_the_end_of_a_connection_ends_waiting(peer: RequestingPeer, job: Job) -> None:
-    """Who still waits when the connection is closed by the server is told so."""
+    """Waiting requests are answered when the server closes the connection."""
     task = await peer.call("job")
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await peer.settle()
@@ -580,7 +580,7 @@ async def test_the_end_of_a_connection_ends_waiting(peer: RequestingPeer, job: J
 
 
 async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
-    """Running tools are stopped before their server is gone, and whoever waits is answered."""
+    """A shutdown stops running tools and answers waiting requests."""
     async with ServerHost(container_of(job)) as host:
         peer = await RequestingPeer.begun(host)
         task = await peer.call("job")
@@ -597,20 +597,20 @@ async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def herald() -> Herald:
-    """A tool that tells of what it does."""
+    """A tool that sends progress and log messages."""
     return Herald("herald")
 
 
 @pytest_asyncio.fixture
 async def server(herald: Herald, job: Job) -> AsyncIterator[HttpServer]:
-    """A real server."""
+    """An HTTP server."""
     async with serving(container_of(herald, job, greet)) as running:
         yield running
 
@@ -624,7 +624,7 @@ async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
 
 
 async def test_a_result_over_http_is_plain(client: Client, job: Job) -> None:
-    """A task that says nothing is answered by JSON, whoever waits for it."""
+    """The result of a task without messages is plain JSON."""
     task_id = await begin(client, "job")
     waiting = asyncio.ensure_future(client.post(fetching(task_id)))
     await job.started.wait()
@@ -635,7 +635,7 @@ async def test_a_result_over_http_is_plain(client: Client, job: Job) -> None:
 
 
 async def test_a_task_speaks_where_somebody_waits(server: HttpServer, client: Client, herald: Herald) -> None:
-    """What a task says goes along with the latest request that waits for it, and with an earlier one after that."""
+    """Messages of a task go to the latest request that waits for it, and then to an earlier one."""
     task_id = await begin(client, "herald", _meta={"progressToken": 1})
     await herald.started.wait()
     assert herald.context is not None
@@ -656,7 +656,7 @@ async def test_a_task_speaks_where_somebody_waits(server: HttpServer, client: Cl
 
 
 async def test_a_task_speaks_to_its_session(client: Client, herald: Herald) -> None:
-    """While nobody waits, the stream that the client opened itself has what a task says, and its changes."""
+    """While no request waits, messages of a task go to the GET stream of the session."""
     async with client.hearing() as stream:
         assert (await stream.take()).is_priming
         task_id = await begin(client, "herald", _meta={"progressToken": 1})
@@ -674,7 +674,7 @@ async def test_a_task_speaks_to_its_session(client: Client, herald: Herald) -> N
 
 
 async def test_a_client_that_takes_no_stream(server: HttpServer, client: Client, herald: Herald) -> None:
-    """What such a client cannot be told along with the result goes to its session."""
+    """For a client that does not accept streams, messages go to its session."""
     async with client.hearing() as stream:
         assert (await stream.take()).is_priming
         task_id = await begin(client, "herald", _meta={"progressToken": 1})
@@ -688,7 +688,7 @@ async def test_a_client_that_takes_no_stream(server: HttpServer, client: Client,
 
 
 async def test_a_lost_connection_ends_nothing(server: HttpServer, client: Client, job: Job) -> None:
-    """A client that loses its connection while it waits asks again; the request that was lost is forgotten."""
+    """A client that loses its connection while waiting can ask again; the lost request is dropped."""
     task_id = await begin(client, "job")
     lost = Waiting(client, task_id)
     await until(lambda: 7 in requests_of(server))
@@ -703,7 +703,7 @@ async def test_a_lost_connection_ends_nothing(server: HttpServer, client: Client
 
 
 async def test_a_lost_stream_can_be_resumed(server: HttpServer, client: Client, herald: Herald) -> None:
-    """A client that has heard something before its connection broke finds the rest, the result among it."""
+    """A broken result stream can be resumed, including the result."""
     task_id = await begin(client, "herald", _meta={"progressToken": 1})
     await herald.started.wait()
     assert herald.context is not None
@@ -721,7 +721,7 @@ async def test_a_lost_stream_can_be_resumed(server: HttpServer, client: Client, 
 
 
 async def test_another_session_finds_nothing(server: HttpServer, client: Client, http: httpx2.AsyncClient) -> None:
-    """Without a name, a client is its session: no other may see, fetch, cancel or list its tasks."""
+    """For anonymous callers, no other session can see, fetch, cancel or list a task."""
     task_id = await begin(client, "job")
     other = Client(http, server.url)
     await other.begin()
@@ -732,7 +732,7 @@ async def test_another_session_finds_nothing(server: HttpServer, client: Client,
 
 
 async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job, herald: Herald) -> None:
-    """A session that is ended ends waiting, not tasks; what they say then is heard by nobody."""
+    """Ending a session ends waiting requests but not tasks, and later messages are dropped."""
     task_id = await begin(client, "job")
     await begin(client, "herald", _meta={"progressToken": 1})
     async with client.hearing() as stream:
@@ -750,7 +750,7 @@ async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job
 
 
 async def test_waiting_keeps_a_session_alive(http: httpx2.AsyncClient, job: Job) -> None:
-    """A session is not idle while its client waits for a result, however long that takes."""
+    """A session is not idle while its client waits for a result."""
     async with serving(container_of(job), {"sessions": {"idle_seconds": 0.5}}) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -764,7 +764,7 @@ async def test_waiting_keeps_a_session_alive(http: httpx2.AsyncClient, job: Job)
 
 
 async def test_tasks_over_stdio(tmp_path: Path) -> None:
-    """In a process of its own a task runs, is fetched, and is stopped when the client has gone."""
+    """Over stdio, a task runs, is fetched, and is stopped when the client disconnects."""
     servers = StdioServers()
     try:
         server = await servers.start(TARGET)
@@ -793,7 +793,7 @@ async def test_tasks_over_stdio(tmp_path: Path) -> None:
 
 
 async def test_a_server_over_http_is_told_to_stop(http: httpx2.AsyncClient, tmp_path: Path) -> None:
-    """Its tasks are stopped after the time for draining, and who waits for one gets what a call would have got."""
+    """A shutdown stops tasks after the grace period, and waiting clients get the reply of a stopped call."""
     async with over_http(TARGET) as server:
         client = Client(http, f"http://127.0.0.1:{server.port}/mcp")
         await client.begin()

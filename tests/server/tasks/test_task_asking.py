@@ -1,4 +1,4 @@
-"""Questions that tasks ask, in both designs of tasks."""
+"""Questions of tasks, in both designs."""
 
 import asyncio
 import json
@@ -24,32 +24,32 @@ ASKED = "elicitation/create"
 
 
 class Amount(BaseModel):
-    """How many."""
+    """A number."""
 
     amount: int = Field(ge=1, le=10)
 
 
 class Fragile(BaseModel):
-    """A form whose own code fails."""
+    """A form whose validator fails."""
 
     word: str
 
     @field_validator("word")
     @classmethod
     def look_up(cls, word: str) -> str:
-        """Fail in a way that no form should."""
+        """Raise an unexpected error."""
         raise KeyError(word)
 
 
 @tool(task_support="optional")
 async def order(context: ToolContext) -> str:
-    """Ask one thing."""
+    """Ask one question."""
     return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
 
 
 @tool(task_support="optional")
 async def order_both(context: ToolContext) -> str:
-    """Ask two things at once."""
+    """Ask two questions at once."""
     first, second = await asyncio.gather(
         context.ask(Amount, "How many apples?", key="apples"), context.ask(Amount, "How many pears?", key="pears")
     )
@@ -58,7 +58,7 @@ async def order_both(context: ToolContext) -> str:
 
 @tool(task_support="optional")
 async def order_again(context: ToolContext) -> str:
-    """Ask the same things over and over, named and unnamed."""
+    """Ask the same questions repeatedly, with and without keys."""
     amounts = [(await context.ask(Amount, "How many?", key="amount")).amount for _ in range(3)]
     amounts += [(await context.ask(Amount, "How many?")).amount for _ in range(2)]
     await context.roots()
@@ -67,7 +67,7 @@ async def order_again(context: ToolContext) -> str:
 
 @tool(task_support="optional")
 async def order_or_not(context: ToolContext) -> str:
-    """Take no for an answer."""
+    """Handle a declined question."""
     try:
         return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
     except Declined as declined:
@@ -76,19 +76,19 @@ async def order_or_not(context: ToolContext) -> str:
 
 @tool(task_support="optional")
 async def break_form(context: ToolContext) -> str:
-    """Ask with a form that breaks."""
+    """Ask with a form that fails."""
     return (await context.ask(Fragile, "Which word?", key="word")).word
 
 
 @tool(task_support="optional", timeout_seconds=0.05)
 async def hurry(context: ToolContext) -> str:
-    """Ask though there is little time."""
+    """Ask with a short timeout."""
     return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
 
 
 @tool(timeout_seconds=0.05)
 async def oversleep() -> None:
-    """Take longer than that."""
+    """Exceed that timeout."""
     await asyncio.Event().wait()
 
 
@@ -131,20 +131,20 @@ def accepted(amount: Any = 3) -> dict[str, Any]:
 
 @pytest_asyncio.fixture
 async def host() -> AsyncIterator[ServerHost]:
-    """A server whose tools ask."""
+    """A server with tools that ask."""
     async with ServerHost(container_of(*TOOLS)) as host:
         yield host
 
 
 @pytest_asyncio.fixture
 async def requesting(host: ServerHost) -> RequestingPeer:
-    """A client that asks for tasks."""
+    """A client that requests tasks."""
     return await RequestingPeer.begun(host, capabilities={"elicitation": {}, "roots": {}})
 
 
 @pytest_asyncio.fixture
 async def directed(host: ServerHost) -> DirectedPeer:
-    """A client that is given tasks."""
+    """A client of tasks that the server creates."""
     peer = DirectedPeer(host)
     peer.capabilities = {**peer.capabilities, "roots": {}}
     return peer
@@ -159,12 +159,12 @@ def text_of(reply: Mapping[str, Any]) -> str:
     return str(reply["result"]["content"][0]["text"])
 
 
-# Tasks that clients ask for
+# Tasks that clients request
 
 
 @pytest.mark.parametrize("name", ["order", "ask_from_thread"])
 async def test_a_requested_task_asks(requesting: RequestingPeer, name: str) -> None:
-    """It sends a request that names the task, waits for input meanwhile, and goes on with the answer."""
+    """A task sends a request that names it, waits for input, and continues with the answer."""
     task = await requesting.call(name)
     question = await requesting.hear(ASKED)
     assert question["params"]["_meta"] == {RELATED: {"taskId": task["taskId"]}}
@@ -177,7 +177,7 @@ async def test_a_requested_task_asks(requesting: RequestingPeer, name: str) -> N
 
 
 async def test_several_questions_at_once(requesting: RequestingPeer) -> None:
-    """A task waits for input until all of them are answered."""
+    """A task waits for input until all of its questions are answered."""
     task = await requesting.call("order_both")
     first, second = await requesting.hear(ASKED), await requesting.hear(ASKED)
     assert first["id"] != second["id"]
@@ -196,14 +196,14 @@ async def test_several_questions_at_once(requesting: RequestingPeer) -> None:
     ],
 )
 async def test_answers_of_no_use(requesting: RequestingPeer, answer: Any, text: str) -> None:
-    """A refusal is for the tool to handle, an answer that does not fit ends the call."""
+    """A declined question is handled by the tool; an invalid answer ends the call."""
     task = await requesting.call("order_or_not")
     requesting.answer(await requesting.hear(ASKED), answer)
     assert text_of(await requesting.fetch(task["taskId"])).startswith(text)
 
 
 async def test_a_requesting_client_that_cannot_be_asked(host: ServerHost) -> None:
-    """The task fails as the call would have, and never waits for input."""
+    """Without the capability, the task fails like the call, and never waits for input."""
     peer = await RequestingPeer.begun(host, capabilities={})
     task = await peer.call("order")
     assert (await peer.fetch(task["taskId"]))["result"]["isError"] is True
@@ -212,7 +212,7 @@ async def test_a_requesting_client_that_cannot_be_asked(host: ServerHost) -> Non
 
 
 async def test_a_cancelled_task_takes_its_question_back(requesting: RequestingPeer) -> None:
-    """The client is told that nobody waits for its answer any more, and an answer all the same harms nobody."""
+    """Canceling a task withdraws its question, and a late answer is ignored."""
     task = await requesting.call("order")
     question = await requesting.hear(ASKED)
     await requesting.result("tasks/cancel", {"taskId": task["taskId"]})
@@ -223,7 +223,7 @@ async def test_a_cancelled_task_takes_its_question_back(requesting: RequestingPe
 
 
 async def test_nobody_answers() -> None:
-    """A question that is not answered in time is taken back, and the tool is told."""
+    """A question that times out is withdrawn, and the tool gets an error."""
     settings = {"limits": {"ask_timeout_seconds": 0.01}}
     async with ServerHost(container_of(*TOOLS), flags=settings) as host:
         peer = await RequestingPeer.begun(host)
@@ -232,33 +232,33 @@ async def test_nobody_answers() -> None:
         assert await peer.hear("notifications/cancelled")
 
 
-# The same over HTTP, where a question needs somebody who listens
+# Over HTTP, where a question needs a waiting client
 
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 @pytest_asyncio.fixture
 async def server() -> AsyncIterator[HttpServer]:
-    """A real server."""
+    """An HTTP server."""
     async with serving(container_of(*TOOLS)) as running:
         yield running
 
 
 @pytest_asyncio.fixture
 async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
-    """A client with a session, which can be asked."""
+    """A client with a session that supports questions."""
     client = Client(http, server.url)
     await client.begin(elicitation={})
     return client
 
 
 async def reach(client: Client, task_id: str, status: str) -> None:
-    """Look at a task until it is as it should be."""
+    """Poll a task until it has a status."""
     async with asyncio.timeout(PATIENCE_SECONDS):
         while (await client.post(message("tasks/get", {"taskId": task_id}))).json()["result"]["status"] != status:
             pass
@@ -270,7 +270,7 @@ async def respond(client: Client, question: Mapping[str, Any], amount: int = 3) 
 
 
 async def test_a_question_waits_for_somebody_who_waits(client: Client) -> None:
-    """It comes along with the request for the result, on whose stream the result follows."""
+    """A question is sent to the request for the result, whose stream later carries the result."""
     task_id = await begin(client, "order")
     await reach(client, task_id, "input_required")
     waiting = Waiting(client, task_id)
@@ -282,7 +282,7 @@ async def test_a_question_waits_for_somebody_who_waits(client: Client) -> None:
 
 
 async def test_a_question_comes_to_who_waits_already(server: HttpServer, client: Client) -> None:
-    """Each of several questions is asked once, however many wait."""
+    """Each of several questions is asked once, regardless of the number of waiting requests."""
     task_id = await begin(client, "order_both")
     first = Waiting(client, task_id, 7)
     asked = [await first.next(), await first.next()]
@@ -295,7 +295,7 @@ async def test_a_question_comes_to_who_waits_already(server: HttpServer, client:
 
 
 async def test_a_question_that_got_lost_is_asked_again(server: HttpServer, client: Client) -> None:
-    """Who comes back after its connection broke hears what is still to be answered, and not what was."""
+    """After a reconnect, open questions are sent again, but not answered ones."""
     task_id = await begin(client, "order_both")
     lost = Waiting(client, task_id, 7)
     answered, unanswered = await lost.next(), await lost.next()
@@ -310,7 +310,7 @@ async def test_a_question_that_got_lost_is_asked_again(server: HttpServer, clien
 
 
 async def test_a_client_that_takes_no_stream_is_asked_later(server: HttpServer, client: Client) -> None:
-    """A question that such a client cannot be sent waits for one that can."""
+    """A question waits for a client that accepts streams."""
     task_id = await begin(client, "order")
     deaf = asyncio.ensure_future(
         client.post(message("tasks/result", {"taskId": task_id}, id=6), Accept="application/json")
@@ -324,7 +324,7 @@ async def test_a_client_that_takes_no_stream_is_asked_later(server: HttpServer, 
 
 
 async def test_a_question_that_nobody_heard_is_forgotten(http: httpx2.AsyncClient) -> None:
-    """A question that was taken back before somebody came is not asked any more."""
+    """A question that is withdrawn before a client waits is never sent."""
     settings = {"limits": {"ask_timeout_seconds": 0.02}}
     job = Job()
 
@@ -350,7 +350,7 @@ async def test_a_question_that_nobody_heard_is_forgotten(http: httpx2.AsyncClien
 
 
 async def test_a_question_is_taken_back_where_it_was_asked(client: Client) -> None:
-    """Who was asked is told that the task was cancelled, before it hears that there is no result, or in its session."""
+    """A withdrawn question is announced on its stream before the end, or in the session."""
     task_id = await begin(client, "order")
     async with client.hearing() as stream:
         assert (await stream.take()).is_priming
@@ -366,7 +366,7 @@ async def test_a_question_is_taken_back_where_it_was_asked(client: Client) -> No
 
 
 async def test_a_question_that_outlives_its_task(http: httpx2.AsyncClient) -> None:
-    """A tool may take its time to stop: its question is taken back in the session, as who heard it was answered."""
+    """If a tool stops late, its question is withdrawn in the session, because its stream has ended."""
     left: list[asyncio.Future[Amount]] = []
     tidied = asyncio.Event()
 
@@ -398,7 +398,7 @@ async def test_a_question_that_outlives_its_task(http: httpx2.AsyncClient) -> No
 
 @pytest.mark.parametrize("design", ["requested", "directed"])
 async def test_questions_end_with_their_task(design: str) -> None:
-    """What code asks beside a tool that has ended is cancelled, and what it asks then is asked of nobody."""
+    """Questions of code that outlives its tool are canceled, and new ones are not sent."""
     left: list[asyncio.Future[Amount]] = []
 
     @tool(task_support="optional")
@@ -424,12 +424,12 @@ async def test_questions_end_with_their_task(design: str) -> None:
         assert [said["method"] for said in peer.heard if "id" in said] == [ASKED] * (design == "requested")
 
 
-# Tasks that the server decides on
+# Tasks that the server creates
 
 
 @pytest.mark.parametrize("name", ["order", "ask_from_thread"])
 async def test_a_directed_task_asks(directed: DirectedPeer, name: str) -> None:
-    """Its state shows the question until it is answered."""
+    """The state of a task shows its question until it is answered."""
     task = await directed.call(name)
     state = await directed.until(task["taskId"], "input_required")
     (question,) = state["inputRequests"].values()
@@ -445,7 +445,7 @@ async def test_a_directed_task_asks(directed: DirectedPeer, name: str) -> None:
 
 
 async def test_answers_may_come_one_by_one(directed: DirectedPeer) -> None:
-    """What was answered is asked no more, what was not still is, and keys that mean nothing do no harm."""
+    """Questions can be answered one by one, and unknown keys are ignored."""
     task = await directed.call("order_both")
     state = await directed.until(task["taskId"], "input_required")
     assert set(state["inputRequests"]) == {"apples", "pears"}
@@ -459,7 +459,7 @@ async def test_answers_may_come_one_by_one(directed: DirectedPeer) -> None:
 
 
 async def test_the_last_answer_shows_at_once(directed: DirectedPeer) -> None:
-    """From the acknowledgement on, a task does not ask what was answered."""
+    """After the acknowledgement, the state no longer shows an answered question."""
     task = await directed.call("order")
     await directed.until(task["taskId"], "input_required")
     params = {"taskId": task["taskId"], "inputResponses": {"amount": accepted()}}
@@ -470,7 +470,7 @@ async def test_the_last_answer_shows_at_once(directed: DirectedPeer) -> None:
 
 
 async def test_no_key_is_used_twice(directed: DirectedPeer) -> None:
-    """Every question of a task has a key of its own, whatever the code calls it."""
+    """Every question of a task has a unique key, whatever the code names it."""
     task = await directed.call("order_again")
     keys = []
     for _ in range(6):
@@ -490,7 +490,7 @@ async def test_no_key_is_used_twice(directed: DirectedPeer) -> None:
     [None, 1, "yes", [], {}, {"action": "maybe"}, {"action": "accept", "content": 1}, accepted(0), accepted("x")],
 )
 async def test_an_answer_that_does_not_fit_is_refused(directed: DirectedPeer, answer: Any) -> None:
-    """The client is told what is wrong, and asked still."""
+    """An invalid answer is rejected with a reason, and the question stays open."""
     task = await directed.call("order")
     before = await directed.until(task["taskId"], "input_required")
     error = (await directed.update(task["taskId"], amount=answer))["error"]
@@ -502,7 +502,7 @@ async def test_an_answer_that_does_not_fit_is_refused(directed: DirectedPeer, an
 
 
 async def test_a_number_beyond_all_is_refused(directed: DirectedPeer) -> None:
-    """What no number can hold is a wrong answer, not a failure of the server."""
+    """A number that is too large is an invalid answer, not a server error."""
     task = await directed.call("order")
     await directed.until(task["taskId"], "input_required")
     params = {"taskId": task["taskId"], "inputResponses": {"amount": accepted(12345)}}
@@ -514,7 +514,7 @@ async def test_a_number_beyond_all_is_refused(directed: DirectedPeer) -> None:
 
 
 async def test_one_wrong_answer_takes_all_with_it(directed: DirectedPeer) -> None:
-    """Answers are taken together or not at all, so that the client knows where it stands."""
+    """If one answer is invalid, all answers of the request are rejected."""
     task = await directed.call("order_both")
     before = await directed.until(task["taskId"], "input_required")
     assert "error" in await directed.update(task["taskId"], apples=accepted(1), pears=accepted(0))
@@ -525,7 +525,7 @@ async def test_one_wrong_answer_takes_all_with_it(directed: DirectedPeer) -> Non
 
 @pytest.mark.parametrize("responses", [None, [], 1, "x"])
 async def test_answers_must_be_an_object(directed: DirectedPeer, responses: Any) -> None:
-    """Anything else is a wrong parameter, and so is nothing."""
+    """Answers that are not an object, or are missing, are an error for invalid params."""
     task = await directed.call("order")
     error = await directed.error("tasks/update", {"taskId": task["taskId"], "inputResponses": responses})
     assert error["code"] == -32602
@@ -534,7 +534,7 @@ async def test_answers_must_be_an_object(directed: DirectedPeer, responses: Any)
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_refusal_is_an_answer(directed: DirectedPeer, action: str) -> None:
-    """It is for the tool to handle."""
+    """A declined question is handled by the tool."""
     task = await directed.call("order_or_not")
     await directed.until(task["taskId"], "input_required")
     await directed.update(task["taskId"], amount={"action": action})
@@ -542,7 +542,7 @@ async def test_a_refusal_is_an_answer(directed: DirectedPeer, action: str) -> No
 
 
 async def test_a_form_that_breaks(directed: DirectedPeer, caplog: pytest.LogCaptureFixture) -> None:
-    """What fails in the tool's own form is the tool's failure, told by a reference."""
+    """An error in the tool's form is a failure of the tool, shown as a reference."""
     task = await directed.call("break_form")
     await directed.until(task["taskId"], "input_required")
     answer = {"action": "accept", "content": {"word": "x"}}
@@ -552,7 +552,7 @@ async def test_a_form_that_breaks(directed: DirectedPeer, caplog: pytest.LogCapt
 
 
 async def test_a_directed_client_that_cannot_be_asked(host: ServerHost) -> None:
-    """The task fails with the error that says what is missing."""
+    """Without the capability, the task fails with an error that names it."""
     peer = DirectedPeer(host, capabilities={"extensions": {"io.modelcontextprotocol/tasks": {}}})
     task = await peer.call("order")
     error = (await peer.until(task["taskId"], "failed"))["error"]
@@ -561,7 +561,7 @@ async def test_a_directed_client_that_cannot_be_asked(host: ServerHost) -> None:
 
 
 async def test_a_task_that_asks_can_be_cancelled(directed: DirectedPeer) -> None:
-    """It asks no more, and answers in the same moment change nothing."""
+    """Canceling a task removes its questions, and simultaneous answers change nothing."""
     task = await directed.call("order")
     await directed.until(task["taskId"], "input_required")
     params = {"taskId": task["taskId"]}
@@ -575,7 +575,7 @@ async def test_a_task_that_asks_can_be_cancelled(directed: DirectedPeer) -> None
 
 
 async def test_code_may_lose_its_patience() -> None:
-    """A question that the code does not wait for any more is not shown any more, and its answer is of no use."""
+    """A question that the code has given up is removed, and its answer is ignored."""
     job = Job()
 
     @tool(task_support="optional")
@@ -601,7 +601,7 @@ async def test_code_may_lose_its_patience() -> None:
 
 
 async def test_listeners_see_questions() -> None:
-    """Who watches a task is told of each question, with the key to answer it."""
+    """A subscriber is notified of each question, with its key."""
     gate = asyncio.Event()
 
     @tool(task_support="optional")
@@ -627,7 +627,7 @@ async def test_listeners_see_questions() -> None:
 
 @pytest.mark.parametrize("design", ["requested", "directed"])
 async def test_a_thread_that_asks_is_let_go(design: str) -> None:
-    """A question of a thread ends with its task: nobody would answer it, and the thread would wait for ever."""
+    """The question of a thread ends with its task, so the thread does not block forever."""
     asking = AskingFromThread()
     async with ServerHost(container_of(asking)) as host:
         peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
@@ -640,7 +640,7 @@ async def test_a_thread_that_asks_is_let_go(design: str) -> None:
 
 @pytest.mark.parametrize("design", ["requested", "directed"])
 async def test_the_end_of_the_server_ends_questions(design: str) -> None:
-    """A task that asks is stopped with its server, of which nobody hears: there may be no connection any more."""
+    """A shutdown stops a task that waits for an answer."""
     async with ServerHost(container_of(order)) as host:
         peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
         task = await peer.call("order")
@@ -655,7 +655,7 @@ async def test_the_end_of_the_server_ends_questions(design: str) -> None:
 async def test_the_deadline_stands_still(
     requesting: RequestingPeer, directed: DirectedPeer, design: str, host: ServerHost
 ) -> None:
-    """A tool that waits for its user does not run out of time, while another with the same deadline does."""
+    """The timeout is paused while a tool waits for its user, but not for another tool with the same timeout."""
     peer: Peer = requesting if design == "requested" else directed
     task = await peer.call("hurry")
     await peer.until(task["taskId"], "input_required")

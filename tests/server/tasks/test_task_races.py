@@ -1,4 +1,4 @@
-"""Tasks that begin, ask, end, expire and are cancelled at nearly the same time, and what is left of them."""
+"""Tasks that start, ask, end, expire and are canceled at almost the same time."""
 
 import asyncio
 import gc
@@ -40,7 +40,7 @@ class Course(BaseModel):
 
 
 class Runner(ITool[Course, str]):
-    """Gives the loop away a number of times, and ends in one of many ways."""
+    """Yields to the event loop a number of times, and ends in one of many ways."""
 
     name = "run"
     task_support = "optional"
@@ -67,7 +67,7 @@ async def turns(number: int) -> None:
 
 
 def requested_of(host: ServerHost) -> RequestedTasks:
-    """Find what follows the tasks that clients asked for."""
+    """Return the object that tracks requested tasks."""
     method: Any = host.assembly.eras.default_handshake.methods["tasks/result"]
     found = method.__self__
     assert isinstance(found, RequestedTasks)
@@ -94,7 +94,7 @@ def course(chance: random.Random, *ends: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
 async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
-    """A thousand of them, cancelled, fetched and answered at random, each have one end and leave nothing."""
+    """A thousand requested tasks with random cancellation, fetching and answering each end once and leave nothing."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
     async with ServerHost(container_of(Runner()), flags={"tasks": {"maximum": TASKS}}) as host:
@@ -132,7 +132,7 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
 async def test_directed_tasks_leave_nothing_behind(seed: int) -> None:
-    """The same for those that the server decided on."""
+    """The same for tasks that the server creates."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
     async with ServerHost(container_of(Runner()), flags={"tasks": {"maximum": TASKS}}) as host:
@@ -160,7 +160,7 @@ async def test_directed_tasks_leave_nothing_behind(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
 async def test_tasks_that_expire_leave_nothing_behind(seed: int) -> None:
-    """A task whose time is up in the middle of anything is gone with all that it had."""
+    """A task that expires at any point leaves nothing behind."""
     chance = random.Random(seed)
     async with ServerHost(container_of(Runner(), Job())) as host:
         peer = await RequestingPeer.begun(host)
@@ -181,7 +181,7 @@ async def test_tasks_that_expire_leave_nothing_behind(seed: int) -> None:
 
 
 async def test_ids_of_requests_do_not_matter() -> None:
-    """Tasks begun under one and the same id are as many tasks, and the id is free for other requests."""
+    """Tasks with the same request id are separate, and the id can be reused."""
     job = Job()
     async with ServerHost(container_of(job)) as host:
         peer = await RequestingPeer.begun(host)
@@ -195,7 +195,7 @@ async def test_ids_of_requests_do_not_matter() -> None:
 
 
 async def test_a_task_that_was_cancelled_before_it_began_never_runs() -> None:
-    """Whoever is faster, the code of a task that has ended is not begun."""
+    """The code of a task that was canceled before its start never runs."""
     ran: list[object] = []
 
     async def run(request: object) -> bytes:
@@ -213,15 +213,15 @@ async def test_a_task_that_was_cancelled_before_it_began_never_runs() -> None:
         assert (ran, task.status) == ([], "cancelled")
 
 
-# What a task that has ended holds on to
+# Memory of ended tasks
 
 
 class Luggage:
-    """Something that a tool carries around while it runs."""
+    """An object that a tool references while it runs."""
 
 
 class Traveller:
-    """Tools that carry luggage, and end in various ways."""
+    """Tools that reference such an object and end in various ways."""
 
     def __init__(self) -> None:
         self.luggage: list[weakref.ref[Luggage]] = []
@@ -235,13 +235,13 @@ class Traveller:
 
     @tool(task_support="optional")
     async def arrive(self, context: ToolContext) -> str:
-        """Give a result."""
+        """Return a result."""
         luggage = self.pack(context)
         return type(luggage).__name__
 
     @tool(task_support="optional")
     async def break_down(self, context: ToolContext) -> str:
-        """Give an error of the protocol, with a cause."""
+        """Raise a protocol error with a cause."""
         luggage = self.pack(context)
         try:
             raise RuntimeError(luggage)
@@ -263,7 +263,7 @@ class Traveller:
 
 @pytest.fixture
 def unlogged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Log nothing: pytest keeps what is logged, and with it the frames of what failed."""
+    """Disable logging, because pytest keeps log records with their frames."""
     monkeypatch.setattr(logging.getLogger("axolotl"), "disabled", True)
 
 
@@ -284,7 +284,7 @@ def assert_garbage(traveller: Traveller) -> None:
 @pytest.mark.usefixtures("unlogged")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_requested_task_holds_on_to_nothing(way: Callable[[Traveller], Any]) -> None:
-    """What a tool carried is garbage as soon as its task has ended, also when the result was fetched more than once."""
+    """Objects of a tool are released when its task ends, even if the result was fetched more than once."""
     traveller = Traveller()
     journey = way(traveller)
     async with ServerHost(container_of(journey)) as host:
@@ -304,7 +304,7 @@ async def test_a_requested_task_holds_on_to_nothing(way: Callable[[Traveller], A
 @pytest.mark.usefixtures("unlogged")
 @pytest.mark.parametrize("way", WAYS)
 async def test_a_directed_task_holds_on_to_nothing(way: Callable[[Traveller], Any]) -> None:
-    """The same for those that the server decided on."""
+    """The same for tasks that the server creates."""
     traveller = Traveller()
     journey = way(traveller)
     async with ServerHost(container_of(journey)) as host:
@@ -320,7 +320,7 @@ async def test_a_directed_task_holds_on_to_nothing(way: Callable[[Traveller], An
 
 @pytest.mark.usefixtures("unlogged")
 async def test_a_finished_task_holds_on_to_no_session() -> None:
-    """The session of a task that has ended, and those who waited for it, are garbage when the client has left."""
+    """The session of an ended task, and its waiting requests, are released when the client has left."""
     async with (
         serving(container_of(*[way(Traveller()) for way in WAYS[:3]])) as server,
         httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
@@ -339,7 +339,7 @@ async def test_a_finished_task_holds_on_to_no_session() -> None:
 
 
 async def test_who_waits_no_longer_is_forgotten() -> None:
-    """A task does not remember those who stopped waiting for it."""
+    """A task does not keep requests that stopped waiting."""
     job = Job()
     async with ServerHost(container_of(job)) as host:
         peer = await RequestingPeer.begun(host)
@@ -355,7 +355,7 @@ async def test_who_waits_no_longer_is_forgotten() -> None:
 
 
 async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:
-    """A session without a stream keeps nothing of what its tasks say."""
+    """A session without a stream keeps no messages of its tasks."""
     job = Job()
     async with (
         serving(container_of(job)) as server,

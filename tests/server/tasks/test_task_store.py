@@ -1,4 +1,4 @@
-"""The store of tasks: ids, owners, lifetimes, limits and the end."""
+"""The task store: ids, owners, lifetimes, limits and shutdown."""
 
 import asyncio
 import gc
@@ -23,7 +23,7 @@ MINE = owner_of("directed", ADA, None)
 
 
 def ignore(task: Task) -> None:
-    """Hear of a change."""
+    """Ignore a change."""
 
 
 def store_of(**settings: Any) -> TaskStore:
@@ -36,7 +36,7 @@ async def ended(task: Task) -> None:
 
 
 async def test_ids_cannot_be_guessed() -> None:
-    """No two tasks share an id, and each is long and random."""
+    """Task ids are unique, long and random."""
     store = store_of()
     ids = {store.create(MINE, None, ignore).id for _ in range(200)}
     assert len(ids) == 200
@@ -46,7 +46,7 @@ async def test_ids_cannot_be_guessed() -> None:
 
 
 async def test_a_new_task_works() -> None:
-    """A task begins as one that works, and says when that was."""
+    """A new task has the status working and a creation time."""
     store = store_of()
     task = store.create(MINE, None, ignore)
     assert (task.status, task.message, task.result, task.error) == ("working", None, None, None)
@@ -57,14 +57,14 @@ async def test_a_new_task_works() -> None:
 
 @pytest.mark.parametrize(("asked", "granted"), [(None, 60.0), (10.0, 10.0), (61.0, 60.0), (1e300, 60.0)])
 async def test_a_lifetime_has_a_limit(asked: float | None, granted: float) -> None:
-    """A task lives as long as its caller wants, and never longer than the settings let it."""
+    """A task has the requested lifetime, up to the configured maximum."""
     store = store_of(ttl_seconds=60)
     assert store.create(MINE, asked, ignore).ttl_seconds == granted
     await store.close()
 
 
 async def test_the_number_of_tasks_has_a_limit() -> None:
-    """A task beyond the limit is refused and may be tried again; the end of another's life makes room."""
+    """A task beyond the limit is rejected and can be retried; an expired task frees a place."""
     store = store_of(maximum=2, poll_interval_seconds=3)
     kept = store.create(MINE, None, ignore)
     short = store.create(MINE, 0.001, ignore)
@@ -88,7 +88,7 @@ async def test_the_number_of_tasks_has_a_limit() -> None:
     ],
 )
 async def test_strangers_find_nothing(stranger: Owner) -> None:
-    """Another subject, another tenant and the other design see neither the task nor that there is one."""
+    """Another subject, tenant or design cannot see a task."""
     store = store_of()
     task = store.create(MINE, None, ignore)
     with pytest.raises(InvalidParams) as foreign:
@@ -102,7 +102,7 @@ async def test_strangers_find_nothing(stranger: Owner) -> None:
 
 
 async def test_a_renewed_token_finds_its_tasks() -> None:
-    """Scopes and claims change with every token: they do not decide whose a task is."""
+    """Ownership does not depend on scopes and claims, which change with every token."""
     store = store_of()
     task = store.create(MINE, None, ignore)
     renewed = Principal("ada", "engines", frozenset({"more"}), claims={"exp": 2})
@@ -111,7 +111,7 @@ async def test_a_renewed_token_finds_its_tasks() -> None:
 
 
 async def test_anonymous_callers_are_told_apart_by_their_connection() -> None:
-    """Only the same connection finds the task of a caller that nobody knows, also when it is long gone."""
+    """Only the same connection finds the task of an anonymous caller, even after it has been closed."""
     store = store_of()
     mine = Connection(print)
     task = store.create(owner_of("requested", ANONYMOUS, mine), None, ignore)
@@ -120,14 +120,14 @@ async def test_anonymous_callers_are_told_apart_by_their_connection() -> None:
     del mine
     gc.collect()
     others = [Connection(print) for _ in range(100)]
-    others.sort(key=lambda one: id(one) != place)  # one of them is likely to stand where the dead one did
+    others.sort(key=lambda one: id(one) != place)  # one of them is likely to have the address of the deleted one
     for other in others:
         assert list(store.of(owner_of("requested", ANONYMOUS, other))) == []
     await store.close()
 
 
 async def test_a_task_expires() -> None:
-    """When its time is up, a task is ended, told of and forgotten."""
+    """An expired task is ended, announced and forgotten."""
     store = store_of()
     told: list[tuple[str, str | None]] = []
     task = store.create(MINE, 0.001, lambda task: told.append((task.status, task.message)))
@@ -140,7 +140,7 @@ async def test_a_task_expires() -> None:
 
 
 async def test_an_expired_task_is_not_found_before_its_timer_rang() -> None:
-    """A busy loop rings late; what has expired is gone all the same."""
+    """An expired task is not found, even if its timer is late."""
     store = store_of()
     task = store.create(MINE, 0.0, ignore)
     with pytest.raises(InvalidParams):
@@ -150,7 +150,7 @@ async def test_an_expired_task_is_not_found_before_its_timer_rang() -> None:
 
 
 async def test_a_timer_that_rings_early_waits_for_the_rest() -> None:
-    """Clocks of event loops are coarse: a task never expires before its time, and always does in the end."""
+    """A timer that fires early waits for the rest: a task never expires too early."""
     store = store_of()
     task = store.create(MINE, 0.001, ignore)
     task.expires += 0.02
@@ -160,7 +160,7 @@ async def test_a_timer_that_rings_early_waits_for_the_rest() -> None:
 
 
 async def test_tasks_are_listed_by_age() -> None:
-    """The list has the oldest first, and goes on after any of them."""
+    """Tasks are listed from the oldest on, and the list can continue after any of them."""
     store = store_of()
     tasks = [store.create(MINE, None, ignore) for _ in range(4)]
     store.create(owner_of("directed", Principal("bob"), None), None, ignore)
@@ -170,7 +170,7 @@ async def test_tasks_are_listed_by_age() -> None:
 
 
 async def test_an_end_is_final() -> None:
-    """What a task ended as it stays, and nobody is told of more."""
+    """The final status of a task cannot change, and no more notifications are sent."""
     store = store_of()
     told: list[str] = []
     task = store.create(MINE, None, lambda task: told.append(task.status))
@@ -187,7 +187,7 @@ async def test_an_end_is_final() -> None:
 
 
 async def test_a_task_waits_while_any_answer_is_missing() -> None:
-    """It waits for input until the last question has its answer, however often that is said."""
+    """A task waits for input until the last question is answered."""
     store = store_of()
     told: list[str] = []
     task = store.create(MINE, None, lambda task: told.append(task.status))
@@ -203,7 +203,7 @@ async def test_a_task_waits_while_any_answer_is_missing() -> None:
 
 
 async def test_an_error_leaves_its_frames_behind() -> None:
-    """A kept error says what it said, but holds on to nothing that it passed on its way."""
+    """A stored error keeps its message but releases its frames."""
     task = store_of().create(MINE, 0.0, ignore)
     try:
         raise MissingPart("gone", part=7)
@@ -218,7 +218,7 @@ async def test_an_error_leaves_its_frames_behind() -> None:
 
 
 class MissingPart(ProtocolError):
-    """An error whose constructor wants something else than its message."""
+    """An error with an unusual constructor."""
 
     def __init__(self, message: str, *, part: int) -> None:
         super().__init__(message, data={"part": part})
@@ -226,7 +226,7 @@ class MissingPart(ProtocolError):
 
 
 async def test_the_end_of_the_store_stops_what_runs() -> None:
-    """Tasks are cancelled, their code has a moment to end, and no more are taken."""
+    """Closing the store cancels tasks, waits briefly for their code, and accepts no more."""
     store = store_of()
     told: list[str] = []
     task = store.create(MINE, None, lambda task: told.append(task.status))
@@ -250,7 +250,7 @@ async def test_the_end_of_the_store_stops_what_runs() -> None:
 
 
 async def test_a_dropped_task_is_garbage() -> None:
-    """Nothing holds a task that has expired: not the store, not the loop."""
+    """Nothing keeps a reference to an expired task."""
     store = store_of()
     task = store.create(MINE, 0.001, ignore)
     await ended(task)
