@@ -1,3 +1,3 @@
-"""The command line: serve what a container offers, and look at it before anyone else does."""
+"""The command line of Axolotl: serve a container, and inspect, check and call it."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""The application: its commands, and what becomes of their errors."""
+"""The Typer application and its commands."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from axolotl_cli.commands.config import config
 from axolotl_cli.commands.dev import dev
 from axolotl_cli.commands.health import health
 from axolotl_cli.commands.install import install, manifest
-from axolotl_cli.commands.list import inspect, list_offer
+from axolotl_cli.commands.list import inspect, list_features
 from axolotl_cli.commands.policy import policy
 from axolotl_cli.commands.serve import serve
 from axolotl_cli.exit import ExitCode, run_and_exit
@@ -26,7 +26,7 @@ from axolotl_cli.text import report_findings
 
 
 class _Commands(TyperGroup):
-    """Reports a wrong configuration line by line, without a traceback."""
+    """Prints configuration errors one per line, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -46,8 +46,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         from importlib.metadata import version
 
         typer.echo(f"axolotl {version('axolotl-mcp')}")
@@ -58,7 +58,7 @@ def _print_version(wanted: bool) -> None:
 def start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
     directory: Annotated[
         Path | None,
@@ -68,11 +68,11 @@ def start(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="Work in this directory: the target, the settings file and .env are looked for there.",
+            help="Run in this directory: the target, the settings file and .env are looked up there.",
         ),
     ] = None,
 ) -> None:
-    """Serve typed tools, prompts and resources over the Model Context Protocol, and look at them before you do."""
+    """Serve tools, prompts and resources over the Model Context Protocol, and try them on the command line."""
     if directory is not None:
         os.chdir(directory)
     if context.invoked_subcommand is None:
@@ -81,7 +81,7 @@ def start(
 
 app.command("serve")(serve)
 app.command("dev")(dev)
-app.command("list")(list_offer)
+app.command("list")(list_features)
 app.command("call")(call)
 app.command("prompt")(prompt)
 app.command("read")(read)
@@ -96,14 +96,14 @@ app.add_typer(config)
 app.add_typer(manifest)
 
 
-def _forgive_unwritable_characters() -> None:
-    """Escape what the output's encoding does not know, as the error stream does already."""
+def _escape_unencodable_output() -> None:
+    """Escape characters that the encoding of stdout does not have, as Python does on stderr."""
     if isinstance(sys.stdout, TextIOWrapper):
-        with suppress(OSError):  # of a stream that looks as if one could seek in it, as some sockets do
+        with suppress(OSError):  # of a stream that only looks seekable, such as some sockets
             sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def main() -> None:
-    """Run the command that the process was started with."""
-    _forgive_unwritable_characters()
+    """Run the command of this process."""
+    _escape_unencodable_output()
     run_and_exit(app)

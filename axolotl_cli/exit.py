@@ -1,4 +1,4 @@
-"""The end of the process: threads and tasks that do not end are left behind, and so is a server that does not."""
+"""Exit codes, and the end of a process in which threads, tasks or the server are stuck."""
 
 import atexit
 import logging
@@ -14,53 +14,43 @@ from typing import Final
 
 
 class ExitCode(IntEnum):
-    """What became of a command."""
+    """The exit codes of commands."""
 
     DONE = 0
     TOOL_FAILED = 1
-    """The tool answered, and its answer is an error."""
+    """The tool answered with an error."""
     NOT_READY = 1
-    """A server says that no calls should come."""
+    """The server is not ready for calls."""
     NOT_CONFIGURED = 2
-    """The command line, the settings or the container are wrong."""
+    """The command line, the settings or the container are invalid."""
     REFUSED = 3
-    """The server refused the request itself, as for a tool that is not there, or a prompt or a resource failed."""
+    """The server refused the request, for example because there is no such tool, or a prompt or resource failed."""
     UNREACHABLE = 3
     """No server answered."""
 
 
 _GRACE_SECONDS: Final = 1.0
-_HASTY_GRACE_SECONDS: Final = 0.2
+_HURRIED_GRACE_SECONDS: Final = 0.2
 _STUCK: Final = 1
-"""The exit code of a process whose server could not be stopped in order."""
+"""The exit code of a process whose server did not stop in time."""
 
-_stuck_tasks = threading.Event()
-_hastened = threading.Event()
+_has_stuck_tasks = threading.Event()
+_is_in_hurry = threading.Event()
 
 
-def hasten() -> None:
+def hurry() -> None:
     """Wait for hardly anything from now on."""
-    _hastened.set()
+    _is_in_hurry.set()
 
 
 def grace_seconds() -> float:
-    """Say how long something that was told to end may take."""
-    return _HASTY_GRACE_SECONDS if _hastened.is_set() else _GRACE_SECONDS
+    """Return how long a cancelled task or a thread may take to end."""
+    return _HURRIED_GRACE_SECONDS if _is_in_hurry.is_set() else _GRACE_SECONDS
 
 
-def leave_tasks_behind() -> None:
-    """Note that there are tasks which do not end; the loop they belong to cannot be closed."""
-    _stuck_tasks.set()
-
-
-def leave(code: int | str | None) -> None:
-    """End the process at once if something is stuck; Python itself would wait for them for ever."""
-    stuck = _stuck_threads()
-    if stuck or _stuck_tasks.is_set():
-        names = ", ".join(thread.name for thread in stuck) or "tasks of the event loop"
-        logging.getLogger("axolotl").warning("left behind, because they do not end: %s", names)
-        atexit._run_exitfuncs()
-        os._exit(code if isinstance(code, int) else int(code is not None))
+def note_stuck_tasks() -> None:
+    """Note that tasks do not end, so that their event loop cannot be closed."""
+    _has_stuck_tasks.set()
 
 
 def run_and_exit(main: Callable[[], object]) -> None:
@@ -68,43 +58,54 @@ def run_and_exit(main: Callable[[], object]) -> None:
     try:
         main()
     except SystemExit as end:
-        leave(end.code)
+        _exit_if_stuck(end.code)
         raise
-    leave(0)
+    _exit_if_stuck(0)
 
 
-def guard_ending() -> Callable[[float], None]:
-    """Give a function that has the process ended after so many seconds, whatever it does, unless it ends by itself.
+def _exit_if_stuck(code: int | str | None) -> None:
+    """End the process at once if something is stuck; Python itself would wait forever."""
+    stuck = _stuck_threads()
+    if stuck or _has_stuck_tasks.is_set():
+        names = ", ".join(thread.name for thread in stuck) or "tasks of the event loop"
+        logging.getLogger("axolotl").warning("exiting although these did not end: %s", names)
+        atexit._run_exitfuncs()
+        os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+def start_exit_timer() -> Callable[[float], None]:
+    """Return a function that ends the process after some seconds, unless the process ends by itself.
 
     It may be called in a signal handler, and again to shorten the time.
     """
-    wishes: SimpleQueue[float] = SimpleQueue()  # whose put may interrupt itself, which no lock may
-    threading.Thread(target=_guard, args=(wishes,), name="axolotl-ending", daemon=True).start()
-    return wishes.put
+    timeouts: SimpleQueue[float] = SimpleQueue()  # its put is reentrant, which a lock is not
+    threading.Thread(target=_exit_in_time, args=(timeouts,), name="axolotl-exit", daemon=True).start()
+    return timeouts.put
 
 
-def _guard(wishes: SimpleQueue[float]) -> None:
-    seconds = wishes.get()
-    due = time.monotonic() + seconds
-    while (left := due - time.monotonic()) > 0:
+def _exit_in_time(timeouts: SimpleQueue[float]) -> None:
+    seconds = timeouts.get()
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
         try:
-            wish = wishes.get(timeout=left)
+            timeout = timeouts.get(timeout=left)
         except Empty:
             break
-        seconds, due = min((seconds, due), (wish, time.monotonic() + wish), key=lambda one: one[1])
-    _give_up(seconds)
+        candidates = (seconds, deadline), (timeout, time.monotonic() + timeout)
+        seconds, deadline = min(candidates, key=lambda candidate: candidate[1])
+    _exit_with_stack(seconds)
 
 
-def _give_up(seconds: float) -> None:
+def _exit_with_stack(seconds: float) -> None:
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)"
     log = logging.getLogger("axolotl")
-    log.critical("the server did not stop within %g seconds and is ended; its main thread is here:\n%s", seconds, stack)
+    log.critical("the server did not stop within %g seconds: exiting; its main thread is here:\n%s", seconds, stack)
     os._exit(_STUCK)
 
 
 def _stuck_threads() -> list[threading.Thread]:
-    deadline = time.monotonic() + (0.0 if _stuck_tasks.is_set() else grace_seconds())
+    deadline = time.monotonic() + (0.0 if _has_stuck_tasks.is_set() else grace_seconds())
     others = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.main_thread()]
     for thread in others:
         thread.join(max(0.0, deadline - time.monotonic()))

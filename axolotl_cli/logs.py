@@ -1,4 +1,4 @@
-"""Logging to the standard error stream: lines for people, with tracebacks indented below them, or JSON lines."""
+"""Logging to stderr, as text with indented tracebacks or as JSON lines."""
 
 import logging
 import sys
@@ -13,26 +13,23 @@ if TYPE_CHECKING:
 
 
 class LineFormatter(logging.Formatter):
-    """Keeps a message on its line, so that no caller can forge another."""
+    """Keeps each message on one line, so that no caller can forge another."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Write the line."""
         return one_line(super().formatMessage(record))
 
     def formatException(self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | Any) -> str:
-        """Write the traceback, indented."""
         return indent(escape_controls(super().formatException(ei)), "  ")
 
     def formatStack(self, stack_info: str) -> str:
-        """Write the stack, indented."""
         return indent(escape_controls(stack_info), "  ")
 
 
 def start_logging(level: str, settings: "LogSettings | None" = None) -> None:
-    """Log to the standard error stream from now on, for people unless the settings say otherwise."""
+    """Log to stderr from now on, as text unless the settings say otherwise."""
     from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit
 
     handler = LimitedTracebackHandler(sys.stderr, TracebackLimit())
@@ -42,12 +39,12 @@ def start_logging(level: str, settings: "LogSettings | None" = None) -> None:
 
 
 def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
-    """Choose the least important messages that are logged, and how they are written where settings say so."""
+    """Set the lowest level that is logged, and the format if there are settings."""
     if settings is not None:
         _set_format(settings)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger().setLevel(number)
-    # What uvicorn says of itself is said by the command already.
+    # The command itself reports that the server starts and stops.
     logging.getLogger("uvicorn").setLevel(max(number, logging.WARNING))
 
 
@@ -59,7 +56,7 @@ def _set_format(settings: "LogSettings") -> None:
         from axolotl_server.observation.json_log import JsonFormatter
 
         formatter = JsonFormatter(subject=settings.subject)
-        logging.captureWarnings(True)  # Python would write them to the stream itself, between the lines
+        logging.captureWarnings(True)  # Python would write them between the lines
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, LimitedTracebackHandler):  # what a user's code has added is its own
+        if isinstance(handler, LimitedTracebackHandler):  # handlers of the user's code are left alone
             handler.setFormatter(formatter)

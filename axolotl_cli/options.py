@@ -1,4 +1,4 @@
-"""Options of the commands that write a server down for a client."""
+"""Options that several commands share."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,15 +11,15 @@ Target = Annotated[
     typer.Argument(
         metavar="TARGET",
         envvar="AXOLOTL_TARGET",
-        help="The container: pkg.module:Container or path/file.py:Container; - or none for the settings file's "
-        "target, else the starter set.",
+        help="The container: pkg.module:Container or path/file.py:Container. Without it, or with -, the target in the "
+        "settings file, otherwise the starter set.",
     ),
 ]
 
 FirstTarget = Annotated[
     str, typer.Argument(metavar="TARGET", help="The container, as for serve; - for the default target.")
 ]
-"""The target of commands that have more arguments behind it, so that it cannot be left out."""
+"""The target of commands with more arguments after it, which is therefore required."""
 
 ToolSets = Annotated[
     list[str] | None,
@@ -27,7 +27,7 @@ ToolSets = Annotated[
         "--toolset",
         metavar="NAME",
         envvar="AXOLOTL_TOOLSETS",
-        help="Take only this tool set; repeat it, or separate several by commas.",
+        help="Use only this tool set. Repeat the option, or separate names with commas.",
     ),
 ]
 
@@ -37,7 +37,7 @@ EnvFile = Annotated[
         "--env-file",
         metavar="FILE",
         envvar="AXOLOTL_ENV_FILE",
-        help="Read variables that the environment does not have from this file, instead of .env.",
+        help="Read variables that are not in the environment from this file instead of .env.",
     ),
 ]
 
@@ -46,16 +46,16 @@ Answers = Annotated[
     typer.Option(
         "--answer",
         metavar="KEY=JSON",
-        help="Answer the question of that key, if it is asked; repeat it for others. Questions without an answer are "
-        "asked at the terminal.",
+        help="The answer to the question with this key, if it is asked; can be repeated. Other questions are asked at "
+        "the terminal.",
     ),
 ]
 
-AsJson = Annotated[bool, typer.Option("--json", help="Write JSON for programs instead of text for people.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 class Level(StrEnum):
-    """How much is logged."""
+    """Log levels."""
 
     DEBUG = "debug"
     INFO = "info"
@@ -65,12 +65,12 @@ class Level(StrEnum):
 
 LogLevel = Annotated[
     Level | None,
-    typer.Option("--log-level", "-l", case_sensitive=False, help="The least important messages that are logged."),
+    typer.Option("--log-level", "-l", case_sensitive=False, help="The lowest level of messages to log."),
 ]
 
 
 class ClientName(StrEnum):
-    """Whose configuration is wanted."""
+    """MCP clients whose configuration files are known; `json` stands for all others."""
 
     CLAUDE_CODE = "claude-code"
     CLAUDE_DESKTOP = "claude-desktop"
@@ -80,7 +80,7 @@ class ClientName(StrEnum):
 
 
 class Scope(StrEnum):
-    """For whom a client has a server: for its user everywhere, or for everybody who works on a project."""
+    """Who has the server in the client: one user, or everybody who works on a project."""
 
     USER = "user"
     PROJECT = "project"
@@ -95,7 +95,7 @@ class Transport(StrEnum):
 
 EntryName = Annotated[
     str | None,
-    typer.Option("--name", metavar="NAME", help="What the client calls the server; else the server's own name."),
+    typer.Option("--name", metavar="NAME", help="The server's name in the client. Defaults to its own name."),
 ]
 
 EntryTransport = Annotated[
@@ -103,13 +103,14 @@ EntryTransport = Annotated[
     typer.Option(
         "--transport",
         "-t",
-        help="Whether the client starts the server (stdio) or finds it at a URL (http); stdio, unless a URL is given.",
+        help="stdio if the client starts the server, http if it connects to a URL. Defaults to stdio, or to http with "
+        "--url.",
     ),
 ]
 
 EntryUrl = Annotated[
     str | None,
-    typer.Option("--url", metavar="URL", help="HTTP: where the server is; else the address in its settings."),
+    typer.Option("--url", metavar="URL", help="HTTP: the URL of the server. Defaults to the address in its settings."),
 ]
 
 EntryVariables = Annotated[
@@ -117,8 +118,8 @@ EntryVariables = Annotated[
     typer.Option(
         "--env",
         metavar="NAME[=VALUE]",
-        help="stdio: a variable for the server. Without a value the client takes it from its own environment, or asks "
-        "for it. Repeat it for others.",
+        help="stdio: an environment variable for the server; can be repeated. Without a value, the client takes it "
+        "from its own environment, or asks for it.",
     ),
 ]
 
@@ -127,10 +128,10 @@ TokenVariable = Annotated[
     typer.Option(
         "--token-env",
         metavar="NAME",
-        help="HTTP: the client sends the value of this variable as its token; VS Code asks for it instead.",
+        help="HTTP: the environment variable with the token that the client sends; VS Code asks for the token instead.",
     ),
 ]
 
 WithSecrets = Annotated[
-    bool, typer.Option("--with-secrets", help="Write values down that look like secrets; else they are refused.")
+    bool, typer.Option("--with-secrets", help="Write values that look like secrets; otherwise they are refused.")
 ]

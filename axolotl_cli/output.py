@@ -1,4 +1,4 @@
-"""Content of tools, prompts and resources, on a terminal and in pipes."""
+"""Output of commands: tables, JSON, and the content of tools, prompts and resources."""
 
 import json
 import sys
@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 _WIDE = 10_000
-"""The width of an output that is no terminal: programs that read lines want them whole."""
+"""The width of output that is not a terminal, so that no line is broken."""
 
 
 def show(*parts: RenderableType) -> None:
-    """Write for people; what is no terminal gets neither colours nor line breaks to fit a width."""
+    """Print for people; only a terminal gets colors, and line breaks that fit its width."""
     console = Console(highlight=False)
     if console.is_terminal:
         console.print(*parts, sep="\n")
@@ -30,7 +30,7 @@ def show(*parts: RenderableType) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Write for programs; in a terminal, with colours."""
+    """Print JSON, with colors on a terminal."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     console = Console()
     if console.is_terminal:
@@ -40,7 +40,7 @@ def print_json(value: Any) -> None:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Lay out rows below their headings."""
+    """Make a table with headings."""
     made = Table(*columns, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     made.columns[0].no_wrap = True
     made.columns[0].style = "cyan"
@@ -50,12 +50,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 
 
 def seconds(duration: float) -> str:
-    """Write a duration."""
+    """Format a duration."""
     return f"{duration:g} s"
 
 
 def text_of(block: Mapping[str, Any]) -> str:
-    """Show a block of content; what a terminal cannot show is named."""
+    """Return the text of a content block, or its type if it has no text."""
     if block["type"] == "text":
         return str(block["text"])
     resource = block.get("resource", block)
@@ -66,15 +66,15 @@ def text_of(block: Mapping[str, Any]) -> str:
 
 
 def print_contents(contents: Sequence[Mapping[str, Any]]) -> None:
-    """Write what was read as it is; for a person text ends with a line break, and of bytes there is only the size."""
-    for rest, content in zip(reversed(range(len(contents))), contents, strict=True):
+    """Print the contents of a resource unchanged; on a terminal, end text with a line break and omit binary data."""
+    for following, content in zip(reversed(range(len(contents))), contents, strict=True):
         if "text" in content:
             text = str(content["text"])
-            typer.echo(text, nl=not text.endswith("\n") and (rest > 0 or sys.stdout.isatty()))
+            typer.echo(text, nl=not text.endswith("\n") and (following > 0 or sys.stdout.isatty()))
             continue
         data = b64decode(content["blob"])
         if sys.stdout.isatty():
             kind = content.get("mimeType", "bytes")
-            typer.echo(f"[{kind}, {len(data)} bytes: redirect the output to have them]")
+            typer.echo(f"[{kind}, {len(data)} bytes: redirect the output to save them]")
         else:
             typer.echo(data, nl=False)

@@ -1,4 +1,4 @@
-"""The settings that a server will have, without starting it."""
+"""Event loop, output streams and life of a server that a command runs."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from axolotl_cli.exit import grace_seconds, guard_ending, hasten, leave_tasks_behind
+from axolotl_cli.exit import grace_seconds, hurry, note_stuck_tasks, start_exit_timer
 from axolotl_cli.logs import set_log_level, start_logging
 from axolotl_cli.target import ChosenTarget
 from axolotl_server.configuration.loading import load_with_origins
@@ -19,10 +19,16 @@ from axolotl_server.hosting.container_loading import load_container
 from axolotl_server.hosting.roles import resolve_settings
 from axolotl_server.settings.server import ServerSettings
 
+T = TypeVar("T")
+
+_OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000
+_HURRIED_SECONDS: Final = 2.0
+"""How long a server may take to stop after a second signal."""
+
 
 @contextlib.contextmanager
 def reserved_output() -> Iterator[None]:
-    """Send what others print, from Python, C or a child process, to the standard error stream."""
+    """Send everything that other code prints, from Python, C or a child process, to stderr."""
     sys.stdout.flush()
     with _redirected_descriptor(), contextlib.redirect_stdout(sys.stderr):
         yield
@@ -30,48 +36,51 @@ def reserved_output() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _redirected_descriptor() -> Iterator[None]:
-    ours = os.dup(1)
+    stdout = os.dup(1)
     os.dup2(2, 1)
     try:
         yield
     finally:
-        os.dup2(ours, 1)
-        os.close(ours)
-
-
-T = TypeVar("T")
-
-_OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000
-_HASTY_SECONDS: Final = 2.0
-"""How long a server has that was told twice to stop."""
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine on the fastest loop there is; worker threads that are stuck are not waited for."""
-    workers = ThreadPoolExecutor(thread_name_prefix="axolotl-worker")
+    """Run a coroutine, on uvloop if it is installed, without waiting for stuck threads or tasks afterwards."""
+    threads = ThreadPoolExecutor(thread_name_prefix="axolotl-worker")
     runner = asyncio.Runner(loop_factory=_loop_factory())
     loop = runner.get_loop()
-    loop.set_default_executor(workers)
+    loop.set_default_executor(threads)
     try:
         return runner.run(work)
     finally:
-        workers.shutdown(wait=False, cancel_futures=True)
-        # The runner waits for the executor it finds: it shall find one without threads.
+        threads.shutdown(wait=False, cancel_futures=True)
+        # The runner waits for the threads of the default executor: give it one without threads.
         loop.set_default_executor(ThreadPoolExecutor())
-        if runner.run(_end_tasks()):
+        if runner.run(_cancel_tasks()):
             runner.close()
         else:
-            leave_tasks_behind()
+            note_stuck_tasks()
 
 
-async def _end_tasks() -> bool:
-    """Cancel what still runs; answers False if something does not end, which the runner would wait for for ever."""
+async def _cancel_tasks() -> bool:
+    """Cancel all other tasks; return False if one does not end, for which the runner would wait forever."""
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     if others:
         await asyncio.wait(others, timeout=grace_seconds())
     return all(task.done() for task in others)
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32":
+        return None
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
 
 
 @asynccontextmanager
@@ -86,12 +95,12 @@ async def serving(
     """
     await host.start()
     shutdown_seconds = drain_seconds(host.settings) + host.settings.limits.close_seconds
-    end_within = guard_ending()
+    exit_within = start_exit_timer()
 
     def on_signal(times: int) -> None:
         if times > 1:
-            hasten()
-        end_within(_HASTY_SECONDS if times > 1 else shutdown_seconds)
+            hurry()
+        exit_within(_HURRIED_SECONDS if times > 1 else shutdown_seconds)
 
     with host.ending.listening(on_signal):
         try:
@@ -113,45 +122,27 @@ def tune_garbage_collector() -> None:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS, 20, 20)
 
 
-def with_host(choice: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]]) -> T:
-    """Start the chosen server, do some work with it and stop it; nothing but the command writes to its output.
-
-    Raises:
-        ConfigurationError: if the server cannot start.
-    """
+def with_host(target: ChosenTarget, work: Callable[[ServerHost], Awaitable[T]]) -> T:
+    """Start a server, do some work with it and stop it; meanwhile nothing is written to stdout."""
     with reserved_output():
-        start_logging(choice.log_level)
-        return run(_started(choice.load(), work))
+        start_logging(target.log_level)
+        return run(_with_host(target.load(), work))
 
 
-async def _started(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:
+async def _with_host(host: ServerHost, work: Callable[[ServerHost], Awaitable[T]]) -> T:
     async with host:
         set_log_level(host.settings.log_level)
         if host.watchdog is not None:
-            host.watchdog.stop()  # there is nobody else whom code that blocks could hold up
+            host.watchdog.stop()  # there is only one call, so blocking code delays no other
         return await work(host)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    if sys.platform == "win32":
-        return None
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-def settings_ahead(choice: ChosenTarget) -> ServerSettings:
-    """Import the target, and ask it and all other sources for settings; no resource is started.
-
-    Raises:
-        ConfigurationError: if the target names no container, or the settings are wrong.
-    """
+def load_server_settings(target: ChosenTarget) -> ServerSettings:
+    """Return the settings of a server, including those of its container, without starting a resource."""
     with reserved_output():
-        return run(_settings(choice))
+        return run(_load_settings(target))
 
 
-async def _settings(choice: ChosenTarget) -> ServerSettings:
-    said = await resolve_settings(load_container(choice.target))
-    return load_with_origins(flags=choice.flags, file=choice.file, container=said).settings
+async def _load_settings(target: ChosenTarget) -> ServerSettings:
+    of_container = await resolve_settings(load_container(target.name))
+    return load_with_origins(flags=target.flags, file=target.file, container=of_container).settings

@@ -1,4 +1,4 @@
-"""What a command works on: a container with its settings, chosen by the command line, the environment or a file."""
+"""The target of a command: a container and its settings, from the command line, the environment or a file."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -23,46 +23,35 @@ _DEFAULT: Final = "-"
 
 @dataclass(frozen=True, slots=True)
 class ChosenTarget:
-    """A target and the circumstances it is to be started in."""
+    """A container, and the flags and files that it is started with."""
 
-    target: str
+    name: str
+    """The import path of the container, or its file."""
     file: FileSettings
     toolsets: tuple[str, ...] = ()
     flags: Mapping[str, Any] = field(default_factory=dict)
-    is_named: bool = True
-    """Whether somebody named the target."""
+    is_explicit: bool = True
+    """Whether the command line, the environment or a file names the target."""
 
     @property
     def settings(self) -> ServerSettings:
-        """What holds for the time before the container has been asked.
-
-        Raises:
-            ConfigurationError: if the settings are wrong.
-        """
+        """The settings without those of the container, which is not loaded yet."""
         return load_settings(flags=self.flags, file=self.file)
 
     @property
     def log_level(self) -> str:
-        """The level for that time.
-
-        Raises:
-            ConfigurationError: if the settings are wrong.
-        """
+        """The log level until the container is loaded."""
         return self.settings.log_level
 
     def load(self, adapt: Callable[[ServerSettings], ServerSettings] | None = None) -> ServerHost:
-        """Import the target and prepare a server around it; `adapt` has the last word on its settings.
-
-        Raises:
-            ConfigurationError: if it names no container.
-        """
+        """Import the container and prepare a server; `adapt` changes its settings last."""
         return ServerHost(self._container(), flags=self.flags, file=self.file, toolsets=self.toolsets, adapt=adapt)
 
     def _container(self) -> Container:
         try:
-            return load_container(self.target)
+            return load_container(self.name)
         except ConfigurationError as error:
-            hint = (_STARTER_HINT,) if self.target == _STARTER else ()
+            hint = (_STARTER_HINT,) if self.name == _STARTER else ()
             raise ConfigurationError(*error.findings, *hint) from error
 
 
@@ -72,22 +61,17 @@ def resolve_target(
     flags: Mapping[str, Any] | None = None,
     env_file: Path | None = None,
 ) -> ChosenTarget:
-    """Complete what was said on the command line by the environment and the files of the current directory.
-
-    Raises:
-        ConfigurationError: if such a file cannot be read.
-    """
+    """Complete the command line with the environment and the files of the current directory."""
     file = replace(find_file(Path.cwd()), env_file=_find_env_file(env_file))
-    more = file.env_file.variables if file.env_file is not None else {}
+    variables = file.env_file.variables if file.env_file is not None else {}
     named = os.environ.get("AXOLOTL_TARGET") if target == _DEFAULT else target
-    candidates = (named, more.get("AXOLOTL_TARGET"), file.target)
-    chosen = next((one for one in candidates if one not in (None, "", _DEFAULT)), None)
-    wanted = toolsets or [more.get("AXOLOTL_TOOLSETS") or file.toolset or ""]
-    return ChosenTarget(chosen or _STARTER, file, _separated(wanted), flags or {}, chosen is not None)
+    candidates = (named, variables.get("AXOLOTL_TARGET"), file.target)
+    name = next((one for one in candidates if one not in (None, "", _DEFAULT)), None)
+    names = toolsets or [variables.get("AXOLOTL_TOOLSETS") or file.toolset or ""]
+    return ChosenTarget(name or _STARTER, file, _split(names), flags or {}, name is not None)
 
 
 def _find_env_file(named: Path | None) -> EnvFile | None:
-    """Read the file of variables that somebody named, else `.env` if there is one."""
     variable = os.environ.get("AXOLOTL_ENV_FILE")
     path = named or (Path(variable) if variable else None)
     if path == Path(os.devnull):
@@ -98,6 +82,6 @@ def _find_env_file(named: Path | None) -> EnvFile | None:
     return read_env_file(usual) if usual.is_file() else None
 
 
-def _separated(names: Sequence[str]) -> tuple[str, ...]:
+def _split(names: Sequence[str]) -> tuple[str, ...]:
     parts = (part.strip() for name in names for part in name.split(","))
     return tuple(dict.fromkeys(part for part in parts if part))

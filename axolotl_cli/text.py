@@ -1,4 +1,4 @@
-"""What a person is told when something is wrong with the configuration."""
+"""Plain text for people: escaped lines, counts and configuration errors."""
 
 import logging
 import re
@@ -16,12 +16,12 @@ _CONTROLS_WITHIN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u
 
 
 def one_line(text: str) -> str:
-    """Write control characters as escapes, line breaks among them."""
+    """Escape control characters, including line breaks."""
     return _CONTROLS.sub(_escape, text)
 
 
 def escape_controls(text: str) -> str:
-    """Write control characters as escapes, save line breaks and tabs."""
+    """Escape control characters except line breaks and tabs."""
     return _CONTROLS_WITHIN_LINES.sub(_escape, text)
 
 
@@ -30,7 +30,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def counts_in(host: "ServerHost") -> dict[str, int]:
-    """Count what a server offers, by kind."""
+    """Count the features of a server, by kind."""
     return {
         "tool": len(host.catalogue.bindings()),
         "prompt": len(host.prompts.bindings()),
@@ -40,38 +40,38 @@ def counts_in(host: "ServerHost") -> dict[str, int]:
 
 
 def counted(counts: Mapping[str, int]) -> list[str]:
-    """Name what there is of each kind; where there is nothing at all, that there are no tools."""
+    """Format the counts that are not zero; if all are, say that there are no tools."""
     found = [number(count, kind) for kind, count in counts.items() if count]
     return found or [number(0, "tool")]
 
 
 def enumeration(parts: Sequence[str]) -> str:
-    """Join the parts of a sentence."""
+    """Join parts with commas and "and"."""
     *others, last = parts
     return f"{', '.join(others)} and {last}" if others else last
 
 
 def number(count: int, noun: str) -> str:
-    """Write how many there are."""
+    """Format a count with its noun, for example "1 tool" or "2 tools"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def report_findings(error: Exception) -> bool:
-    """Write what is wrong with the configuration, a finding a line; answers False for an error of another kind."""
+    """Print a configuration error, one finding per line; return False for any other error."""
     findings = _findings_of(error)
     for finding in findings:
         report(finding)
     if findings and error.__cause__ is not None:
-        logging.getLogger("axolotl").debug("the cause", exc_info=error.__cause__)
+        logging.getLogger("axolotl").debug("caused by", exc_info=error.__cause__)
     return bool(findings)
 
 
 def report(problem: str) -> None:
-    """Write one line to the standard error stream."""
+    """Print an error on one line."""
     typer.echo(f"{typer.style('Error:', fg='red', bold=True)} {one_line(problem)}", err=True)
 
 
 def _findings_of(error: Exception) -> Sequence[str]:
-    """Read a ConfigurationError; where its module was never imported, the error is none."""
+    # If its module was never imported, the error is not a ConfigurationError, and commands start faster.
     errors = sys.modules.get("axolotl_core.errors")
     return error.findings if errors is not None and isinstance(error, errors.ConfigurationError) else ()

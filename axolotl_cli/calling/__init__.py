@@ -1,1 +1,1 @@
-"""TODO"""
+"""One request to a server, made from the command line."""

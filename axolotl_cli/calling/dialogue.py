@@ -1,4 +1,4 @@
-"""Asking the person at the terminal what a server wants to know."""
+"""Questions of a server, asked at the terminal."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ from axolotl_server.client.outcomes import ACCEPT, DECLINE, Answer, Inquiry
 from axolotl_server.lifecycle.daemon_thread import run_in_daemon_thread
 
 BLANK: Final = object()
-"""What a field is that was left out."""
+"""The value of a field that was left empty."""
 
 _TYPES: Final = {"string": "text", "integer": "whole number", "number": "number", "boolean": "yes or no"}
 _FORMATS: Final = {"date": "date, YYYY-MM-DD", "date-time": "date and time, ISO 8601", "email": "email", "uri": "URI"}
@@ -27,7 +27,7 @@ _BOOLEANS: Final = {"y": True, "yes": True, "true": True, "n": False, "no": Fals
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One field."""
+    """One field of a form."""
 
     name: str
     schema: Mapping[str, Any]
@@ -35,38 +35,33 @@ class FormField:
 
     @property
     def label(self) -> str:
-        """The name, what may be entered, and what an empty line stands for."""
+        """The name, the accepted values, and the meaning of an empty line."""
         shown = f"{self.schema.get('title') or self.name} ({self._kind})"
         if "default" in self.schema:
-            return f"{shown} [{self._written(self.schema['default'])}]"
-        return shown if self.required else f"{shown} [nothing]"
+            return f"{shown} [{self._format(self.schema['default'])}]"
+        return shown if self.required else f"{shown} [optional]"
 
     @property
     def description(self) -> str:
-        """What is said about the field."""
         return str(self.schema.get("description", ""))
 
     def read(self, line: str) -> Any:
-        """Make a value of what was entered.
-
-        Raises:
-            ValueError: if it is none; the text says what to enter.
-        """
+        """Parse an entered line; raise `ValueError` with what to enter instead if it is invalid."""
         text = line.strip()
         if not text:
             if "default" in self.schema:
                 return self.schema["default"]
             if self.required:
-                raise ValueError("something must be entered here")
+                raise ValueError("a value is required")
             return BLANK
         value = self._value(text)
-        for problem in _breaches(self.schema, value):
+        for problem in _violations(self.schema, value):
             raise ValueError(problem)
         return value
 
     @property
     def _choices(self) -> dict[str, str]:
-        """The values to choose from, each with what it is called."""
+        """The values to choose from, with their titles."""
         schema = self.schema.get("items", self.schema)
         pairs = schema.get("oneOf", schema.get("anyOf"))
         if pairs is not None:
@@ -78,7 +73,7 @@ class FormField:
     def _kind(self) -> str:
         choices = [value if value == title else f"{value} = {title}" for value, title in self._choices.items()]
         if self.schema["type"] == "array":
-            return f"any of {', '.join(choices)}; with commas between them"
+            return f"any of {', '.join(choices)}; separated by commas"
         if choices:
             return ", ".join(choices)
         kind = _FORMATS.get(self.schema.get("format", ""), _TYPES[self.schema["type"]])
@@ -95,12 +90,12 @@ class FormField:
         for value, title in self._choices.items():
             if text.casefold() in (value.casefold(), title.casefold()):
                 return value
-        raise ValueError(f"{text!r} is none of {', '.join(self._choices)}")
+        raise ValueError(f"{text!r} is not one of {', '.join(self._choices)}")
 
-    def _written(self, value: Any) -> str:
+    def _format(self, value: Any) -> str:
         if isinstance(value, bool):
             return "yes" if value else "no"
-        return (", ".join(value) if isinstance(value, list) else str(value)) or "nothing"
+        return (", ".join(value) if isinstance(value, list) else str(value)) or "none"
 
 
 def fields_of(schema: Mapping[str, Any]) -> list[FormField]:
@@ -113,16 +108,16 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no whole number") from None
+        raise ValueError(f"{text!r} is not a whole number") from None
 
 
 def _number(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no number") from None
+        raise ValueError(f"{text!r} is not a number") from None
     if not isfinite(number):
-        raise ValueError(f"{text!r} is no number")
+        raise ValueError(f"{text!r} is not a number")
     return number
 
 
@@ -137,7 +132,7 @@ def _date(text: str) -> str:
     try:
         return date.fromisoformat(text).isoformat()
     except ValueError:
-        raise ValueError(f"{text!r} is no date of the form YYYY-MM-DD") from None
+        raise ValueError(f"{text!r} is not a date of the form YYYY-MM-DD") from None
 
 
 _READERS: Final[Mapping[str, Callable[[str], Any]]] = {
@@ -159,33 +154,33 @@ def _limits(schema: Mapping[str, Any]) -> Iterator[str]:
             yield f"at most {schema[high]}{words}"
 
 
-def _breaches(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
+_TOO_SMALL: Final = {"minimum": "small", "minLength": "short", "minItems": "few"}
+_TOO_LARGE: Final = {"maximum": "large", "maxLength": "long", "maxItems": "many"}
+
+
+def _violations(schema: Mapping[str, Any], value: Any) -> Iterator[str]:
     size = value if isinstance(value, int | float) else len(value)
-    for limit in ("minimum", "minLength", "minItems"):
+    for limit in _TOO_SMALL:
         if limit in schema and size < schema[limit]:
-            yield f"too {'short' if limit == 'minLength' else 'little'}: at least {schema[limit]}"
-    for limit in ("maximum", "maxLength", "maxItems"):
+            yield f"too {_TOO_SMALL[limit]}: at least {schema[limit]}"
+    for limit in _TOO_LARGE:
         if limit in schema and size > schema[limit]:
-            yield f"too {'long' if limit == 'maxLength' else 'much'}: at most {schema[limit]}"
+            yield f"too {_TOO_LARGE[limit]}: at most {schema[limit]}"
 
 
-_LONGEST_LINE = 65536
+_MAX_LINE_BYTES = 65536
 
 
 class Dialogue:
-    """Puts questions on the error stream and reads answers from the terminal, in the background."""
+    """Asks questions on stderr and reads the answers from the terminal, in the background."""
 
     def __init__(self) -> None:
         self._asked: dict[str, Mapping[str, Any]] = {}
 
     async def answer(self, inquiry: Inquiry) -> Answer:
-        """Ask until there is an answer; the end of the input, Ctrl-D, declines.
-
-        Raises:
-            ConfigurationError: if a question that cannot be declined is not answered.
-        """
+        """Ask until there is an answer; Ctrl-D declines, which is an error for questions that need an answer."""
         if self._asked.get(inquiry.key) == inquiry.params:
-            _say("This was not accepted; once more.", fg="yellow")
+            _print("The answer was not accepted. Try again.", fg="yellow")
         self._asked[inquiry.key] = inquiry.params
         try:
             match inquiry.method, inquiry.params.get("mode", "form"):
@@ -194,18 +189,18 @@ class Dialogue:
                 case "elicitation/create", _:
                     return await _fill_in(inquiry)
                 case "sampling/createMessage", _:
-                    return await _speak_as_model(inquiry)
-            return await _name_roots()
+                    return await _answer_as_model(inquiry)
+            return await _ask_roots()
         except EOFError:
-            _say("")
+            _print("")
             if inquiry.method == "elicitation/create":
                 return DECLINE
             raise ConfigurationError(f"The question {inquiry.key!r} was not answered") from None
 
 
 async def _fill_in(inquiry: Inquiry) -> Mapping[str, Any]:
-    _say(f"{inquiry.message}", bold=True)
-    _say("Ctrl-D declines to answer.", dim=True)
+    _print(inquiry.message, bold=True)
+    _print("Press Ctrl-D to decline.", dim=True)
     filled = {field.name: await _enter(field) for field in fields_of(inquiry.params["requestedSchema"])}
     content = {name: value for name, value in filled.items() if value is not BLANK}
     return {**ACCEPT, "content": content}
@@ -213,46 +208,46 @@ async def _fill_in(inquiry: Inquiry) -> Mapping[str, Any]:
 
 async def _enter(field: FormField) -> Any:
     if field.description:
-        _say(f"  {one_line(field.description)}", dim=True)
+        _print(f"  {one_line(field.description)}", dim=True)
     while True:
         line = await _read_line(f"  {one_line(field.label)}: ")
         try:
             return field.read(line)
         except ValueError as problem:
-            _say(f"  {one_line(str(problem))}", fg="yellow")
+            _print(f"  {one_line(str(problem))}", fg="yellow")
 
 
 async def _open_page(inquiry: Inquiry) -> Mapping[str, Any]:
-    _say(inquiry.message, bold=True)
-    _say(f"  {one_line(str(inquiry.params['url']))}", fg="cyan")
-    await _read_line("  Open this page and press Enter; Ctrl-D declines. ")
+    _print(inquiry.message, bold=True)
+    _print(f"  {one_line(str(inquiry.params['url']))}", fg="cyan")
+    await _read_line("  Open this page and press Enter, or Ctrl-D to decline. ")
     return ACCEPT
 
 
-async def _speak_as_model(inquiry: Inquiry) -> str:
-    _say("A model is asked:", bold=True)
+async def _answer_as_model(inquiry: Inquiry) -> str:
+    _print("The server asks a model:", bold=True)
     if "systemPrompt" in inquiry.params:
-        _say(f"  system: {inquiry.params['systemPrompt']}")
+        _print(f"  system: {inquiry.params['systemPrompt']}")
     for message in inquiry.params["messages"]:
         content = message["content"]
         for block in content if isinstance(content, list) else [content]:
-            _say(f"  {message['role']}: {block.get('text', '[' + str(block['type']) + ']')}")
-    return await _read_line("  Answer in its place: ")
+            _print(f"  {message['role']}: {block.get('text', '[' + str(block['type']) + ']')}")
+    return await _read_line("  Answer as the model: ")
 
 
-async def _name_roots() -> list[Root]:
+async def _ask_roots() -> list[Root]:
     here = Path.cwd()
-    _say("Which directories do you work in?", bold=True)
-    line = await _read_line(f"  directories (with commas between them) [{here}]: ")
-    places = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
-    return list(map(_root, places))
+    _print("Which directories may the server use?", bold=True)
+    line = await _read_line(f"  Directories, separated by commas [{here}]: ")
+    directories = [part.strip() for part in line.split(",") if part.strip()] or [str(here)]
+    return [_root(directory) for directory in directories]
 
 
-def _root(place: str) -> Root:
-    return Root(Path(place).expanduser().absolute().as_uri())
+def _root(directory: str) -> Root:
+    return Root(Path(directory).expanduser().absolute().as_uri())
 
 
-def _say(text: str, **style: Any) -> None:
+def _print(text: str, **style: Any) -> None:
     typer.echo(typer.style(escape_controls(text), **style), err=True)
 
 
@@ -262,7 +257,7 @@ async def _read_line(prompt: str) -> str:
     The thread keeps neither the process alive nor the lock of standard input, so that Ctrl-C ends the command.
     """
     typer.echo(prompt, nl=False, err=True)
-    line = await run_in_daemon_thread("axolotl-terminal", lambda: os.read(sys.stdin.fileno(), _LONGEST_LINE))
+    line = await run_in_daemon_thread("axolotl-terminal", lambda: os.read(sys.stdin.fileno(), _MAX_LINE_BYTES))
     if not line:
         raise EOFError
     return line.decode("utf-8", "replace").rstrip("\r\n")

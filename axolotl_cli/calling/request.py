@@ -1,4 +1,4 @@
-"""One request through the real pipeline, without a wire, for the commands that make one."""
+"""One in-process request to a server: its arguments, answers to questions, and messages meanwhile."""
 
 import json
 import os
@@ -25,15 +25,11 @@ from axolotl_server.client.outcomes import EVERYTHING, Answer, Inquiry, RemoteEr
 from axolotl_server.host import ServerHost
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 
-_TEXTS: Final = {"additionalProperties": {"type": "string"}}
+_TEXT_ONLY: Final = {"additionalProperties": {"type": "string"}}
 
 
 def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Read JSON objects and `key=value` pairs; the schema says which values are text.
-
-    Raises:
-        ConfigurationError: if a word is neither, or a key is given twice.
-    """
+    """Parse JSON objects and `key=value` pairs; the schema tells which values are text."""
     arguments: dict[str, Any] = {}
     for word in map(as_text, words):
         for key, value in _read(word, schema):
@@ -44,17 +40,13 @@ def read_arguments(words: Sequence[str], schema: Mapping[str, Any]) -> dict[str,
 
 
 def read_texts(words: Sequence[str]) -> dict[str, str]:
-    """Read the same words as texts, which is all that a prompt takes; values of JSON objects are written as JSON.
-
-    Raises:
-        ConfigurationError: if a word is neither, or a key is given twice.
-    """
-    arguments = read_arguments(words, _TEXTS)
+    """Parse the arguments of a prompt, which are all text; other values in JSON objects become JSON text."""
+    arguments = read_arguments(words, _TEXT_ONLY)
     return {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
 
 
 def as_text(word: str) -> str:
-    """Read a word of the command line as UTF-8, whatever the locale made of it."""
+    """Decode a word of the command line as UTF-8, whatever the locale is."""
     return os.fsencode(word).decode("utf-8", "replace")
 
 
@@ -64,7 +56,7 @@ def _read(word: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
         return
     key, separator, value = word.partition("=")
     if not separator or not key:
-        raise ConfigurationError(f"{word!r} is no argument: write key=value, or a JSON object")
+        raise ConfigurationError(f"{word!r} is not an argument: write key=value or a JSON object")
     unnamed = schema.get("additionalProperties", {})
     yield key, _read_value(value, schema.get("properties", {}).get(key, unnamed), schema)
 
@@ -73,7 +65,7 @@ def _read_object(word: str) -> dict[str, Any]:
     try:
         value: dict[str, Any] = json.loads(word)
     except ValueError as error:
-        raise ConfigurationError(f"The arguments are no JSON object: {error}") from error
+        raise ConfigurationError(f"The arguments are not a JSON object: {error}") from error
     return value
 
 
@@ -87,7 +79,7 @@ def _read_value(text: str, schema: Mapping[str, Any], root: Mapping[str, Any]) -
 
 
 def _types(schema: Mapping[str, Any], root: Mapping[str, Any]) -> set[str]:
-    """Collect the JSON types that a schema admits."""
+    """Collect the JSON types that a schema allows."""
     schema = resolve(schema, root)
     declared = schema.get("type", [])
     types = {declared} if isinstance(declared, str) else set(declared)
@@ -103,11 +95,7 @@ _SAMPLE: Final = "sampling/createMessage"
 
 
 class CommandAnswers:
-    """Answers each question with what `--answer` says, else by asking the person at the terminal.
-
-    Raises:
-        ConfigurationError: if a word is no answer, or a key is given twice.
-    """
+    """Answers questions with the values of `--answer`, and asks all others at the terminal."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._given = _read_words(words)
@@ -116,24 +104,19 @@ class CommandAnswers:
 
     @property
     def unused(self) -> list[str]:
-        """The keys of answers that nobody asked for."""
+        """The keys of answers to questions that were not asked."""
         return [key for key in self._given if key not in self._used]
 
     async def __call__(self, inquiry: Inquiry) -> Answer:
-        """Answer a question.
-
-        Raises:
-            ConfigurationError: if there is no answer, or one that is not accepted.
-        """
         key = inquiry.key
         if key in self._given:
             if self._used.get(key) == inquiry.params:
-                raise ConfigurationError(f"The answer for {key!r} is not accepted; {_how_to_answer(inquiry)}")
+                raise ConfigurationError(f"The answer to {key!r} was not accepted; {_how_to_answer(inquiry)}")
             self._used[key] = inquiry.params
             return _read_answer(inquiry, self._given[key])
         if not sys.stdin.isatty():
             raise ConfigurationError(
-                f"{_question(inquiry)} has no answer, and the input is no terminal to ask at; {_how_to_answer(inquiry)}"
+                f"{_question(inquiry)} has no answer, and stdin is not a terminal; {_how_to_answer(inquiry)}"
             )
         return await self._dialogue.answer(inquiry)
 
@@ -143,9 +126,9 @@ def _read_words(words: Sequence[str]) -> dict[str, str]:
     for word in map(as_text, words):
         key, separator, text = word.partition("=")
         if not separator or not key:
-            raise ConfigurationError(f"{word!r} is no answer: write --answer key=JSON")
+            raise ConfigurationError(f"{word!r} is not an answer: write --answer key=JSON")
         if key in given:
-            raise ConfigurationError(f"The answer for {key!r} is given twice")
+            raise ConfigurationError(f"The answer to {key!r} is given twice")
         given[key] = text
     return given
 
@@ -161,15 +144,15 @@ def _read_answer(inquiry: Inquiry, text: str) -> Answer:
         return value
     if inquiry.method == _SAMPLE:
         return value if isinstance(value, str) else text
-    places = value if isinstance(value, list) else [text]
-    if inquiry.method == _FORM or not all(isinstance(place, str) for place in places):
-        raise ConfigurationError(f"The answer for {inquiry.key!r} cannot be read; {_how_to_answer(inquiry)}")
-    return [Root(place if "://" in place else Path(place).absolute().as_uri()) for place in places]
+    roots = value if isinstance(value, list) else [text]
+    if inquiry.method == _FORM or not all(isinstance(root, str) for root in roots):
+        raise ConfigurationError(f"The answer to {inquiry.key!r} is invalid; {_how_to_answer(inquiry)}")
+    return [Root(root if "://" in root else Path(root).absolute().as_uri()) for root in roots]
 
 
 def _question(inquiry: Inquiry) -> str:
-    what = {_FORM: f" ({inquiry.message})", _SAMPLE: " to a model"}.get(inquiry.method, " for directories")
-    return f"The question {inquiry.key!r}{what}"
+    detail = {_FORM: f" ({inquiry.message})", _SAMPLE: " to a model"}.get(inquiry.method, " for directories")
+    return f"The question {inquiry.key!r}{detail}"
 
 
 def _how_to_answer(inquiry: Inquiry) -> str:
@@ -181,7 +164,8 @@ def _how_to_answer(inquiry: Inquiry) -> str:
     if schema is None:
         return f"answer with --answer {inquiry.key}=accept, or =decline"
     example = json.dumps(sample_of(schema), ensure_ascii=False)
-    return f"answer as in --answer {shlex.quote(f'{inquiry.key}={example}')}, or with --answer {inquiry.key}=decline"
+    option = shlex.quote(f"{inquiry.key}={example}")
+    return f"answer for example with --answer {option}, or with --answer {inquiry.key}=decline"
 
 
 Prepare: TypeAlias = Callable[[ServerHost], Mapping[str, Any]]
@@ -191,7 +175,7 @@ Show: TypeAlias = Callable[[Mapping[str, Any]], object]
 
 
 def send_request(
-    chosen: ChosenTarget, method: str, prepare: Prepare, answers: Sequence[str], show: Show | None
+    target: ChosenTarget, method: str, prepare: Prepare, answers: Sequence[str], show: Show | None
 ) -> Mapping[str, Any]:
     """Send a request and show its result, as JSON without `show`; print progress and log messages meanwhile.
 
@@ -210,22 +194,22 @@ def send_request(
             await client.close()
 
     try:
-        result: Mapping[str, Any] = with_host(chosen, work)
+        result: Mapping[str, Any] = with_host(target, work)
     except (TaskCancelled, UnansweredQuestion) as error:
         raise ConfigurationError(str(error)) from error
     except RemoteError as error:
         _print_refusal(error, as_json=show is None)
         raise typer.Exit(ExitCode.REFUSED) from None
     for key in answering.unused:
-        typer.secho(f"The answer for {key!r} was not asked for", fg="yellow", err=True)
+        typer.secho(f"The question {key!r} was not asked; its answer was not used", fg="yellow", err=True)
     (show or print_json)(result)
     return result
 
 
 def _capabilities(host: ServerHost, params: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Say that whatever is asked can be answered.
+    """Announce that all questions can be answered.
 
-    A task tells nothing while it runs, so that only tools that cannot do without are run as one.
+    A task reports nothing while it runs, so only tools that require it are run as one.
     """
     bindings = (one.spec for one in host.catalogue.bindings() if one.spec.tool.task_support == "required")
     if any(spec.name.casefold() == str(params.get("name")).casefold() for spec in bindings):

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The checks of `axolotl check`."""

@@ -1,4 +1,4 @@
-"""What is wrong, or could be better, with a container and its settings."""
+"""Findings about a container and its settings: errors and possible improvements."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -18,7 +18,7 @@ _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class Severity(StrEnum):
-    """Whether a server can start in spite of a finding."""
+    """Whether a finding keeps the server from starting."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -26,40 +26,40 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing to mend."""
+    """One error or possible improvement."""
 
     severity: Severity
     message: str
     tool: str | None = None
     prompt: str | None = None
     resource: str | None = None
-    """The URI of a resource, or its template."""
+    """The URI of the resource, or its URI template."""
 
 
 def advice_about_tool(spec: ToolSpec) -> Iterator[Finding]:
-    """Say what would make a tool easier to use."""
-    for message in _imperfections(spec):
+    """Suggest improvements of a tool."""
+    for message in _problems_of_tool(spec):
         yield Finding(Severity.WARNING, f"Tool {spec.name!r} {message}", tool=spec.name)
 
 
 def advice_about_prompt(prompt: AnyPrompt, spec: FeatureSpec) -> Iterator[Finding]:
-    """Say what would make a prompt easier to use."""
+    """Suggest improvements of a prompt."""
     schema = prompt.arguments_schema
-    messages = [] if prompt.description.strip() else ["has no description: nobody will know what it is for"]
+    messages = [] if prompt.description.strip() else ["has no description: users will not know what it is for"]
     messages += [f"does not describe its argument {name!r}" for name in _undescribed(schema, schema)]
-    for message in (*messages, *_hindrances(spec)):
+    for message in (*messages, *_problems_of_execution(spec)):
         yield Finding(Severity.WARNING, f"Prompt {spec.name!r} {message}", prompt=spec.name)
 
 
 def advice_about_resource(resource: AnyResource, spec: FeatureSpec) -> Iterator[Finding]:
-    """Say what would make a resource, or a template of resources, easier to use."""
-    messages = [] if resource.description.strip() else ["has no description: nobody will know what is in it"]
-    for message in (*messages, *_hindrances(spec)):
+    """Suggest improvements of a resource or resource template."""
+    messages = [] if resource.description.strip() else ["has no description: clients will not know what it contains"]
+    for message in (*messages, *_problems_of_execution(spec)):
         yield Finding(Severity.WARNING, f"Resource {spec.name!r} {message}", resource=spec.name)
 
 
 def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[Finding]:
-    """Find pages of tools that are no resources."""
+    """Find tools whose page is not a resource."""
     for tool in tools:
         link = app_link(tool.app)
         if link is not None and link.resource_uri not in uris:
@@ -67,44 +67,44 @@ def missing_pages(tools: Iterable[AnyTool], uris: Collection[str]) -> Iterator[F
             yield Finding(Severity.ERROR, problem, tool=tool.name)
 
 
-def stray_overrides(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
-    """Find settings for tools that are not there."""
+def unknown_tools(settings: ServerSettings, names: Iterable[str]) -> Iterator[Finding]:
+    """Find settings for tools that do not exist."""
     known = list(names)
     folded = {name.casefold() for name in known}
     for name in settings.tools.overrides:
         if name.casefold() not in folded:
             near = nearest(name, known)
             hint = f"; did you mean {near!r}?" if near else ""
-            yield Finding(Severity.WARNING, f"Setting tools.{name} is about a tool that is not there{hint}", tool=name)
+            yield Finding(Severity.WARNING, f"Setting tools.{name} is for a tool that does not exist{hint}", tool=name)
 
 
 def idle_rules(section: str, names: Iterable[str]) -> Iterator[Finding]:
-    """Say which rules concern nothing that is there."""
+    """Report rules that match no feature of the server."""
     for name in names:
-        problem = f"Rule {name!r} of {section} concerns nothing that this server has: is a name in it misspelt?"
+        problem = f"Rule {name!r} of {section} matches no feature of this server: check the names in it"
         yield Finding(Severity.WARNING, problem)
 
 
-def _imperfections(spec: ToolSpec) -> Iterator[str]:
+def _problems_of_tool(spec: ToolSpec) -> Iterator[str]:
     if not _SAFE_NAME.fullmatch(spec.name):
-        yield "has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -"
+        yield "has a name that some clients refuse: use 1 to 64 of these characters: A-Z a-z 0-9 _ . -"
     if not spec.tool.description.strip():
         yield "has no description: a model will not know when to call it"
     for argument in _undescribed(spec.input_schema, spec.input_schema):
         yield f"does not describe its argument {argument!r}"
     yield from retry_hazards(spec.tool, spec.limits.execution)
-    yield from _hindrances(spec)
+    yield from _problems_of_execution(spec)
 
 
-def _hindrances(spec: FeatureSpec) -> Iterator[str]:
+def _problems_of_execution(spec: FeatureSpec) -> Iterator[str]:
     if spec.limits.execution == "loop" and not spec.feature.suspends:
-        yield "is a plain function on the event loop: while it runs, every other call waits"
+        yield "is a plain function on the event loop: it blocks all other calls while it runs"
 
 
 def _undescribed(
     schema: Any, root: Mapping[str, Any], path: str = "", seen: frozenset[str] = frozenset()
 ) -> Iterator[str]:
-    """Find arguments without a description, also those inside of other arguments."""
+    """Find arguments without a description, including those inside other arguments."""
     if not isinstance(schema, Mapping) or schema.get("$ref") in seen:
         return
     here, seen = resolve(schema, root), seen | {schema.get("$ref", "")}

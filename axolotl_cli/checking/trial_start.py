@@ -1,4 +1,4 @@
-"""Starting a server on trial: every step is taken, whatever the one before it found."""
+"""A trial start of a server, which goes on after errors so that all of them are found."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from axolotl_cli.checking.findings import (
     advice_about_tool,
     idle_rules,
     missing_pages,
-    stray_overrides,
+    unknown_tools,
 )
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
@@ -38,10 +38,10 @@ FeatureT = TypeVar("FeatureT")
 
 
 class TrialStart:
-    """Collects all findings about a choice."""
+    """Collects all findings about a target."""
 
-    def __init__(self, choice: ChosenTarget) -> None:
-        self._choice = choice
+    def __init__(self, target: ChosenTarget) -> None:
+        self._target = target
         self._findings: list[Finding] = []
         self.tools: tuple[AnyTool, ...] = ()
         self.prompts: tuple[AnyPrompt, ...] = ()
@@ -49,24 +49,24 @@ class TrialStart:
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found, errors first, each once."""
+        """All findings without duplicates, errors first."""
         return sorted(dict.fromkeys(self._findings), key=lambda finding: finding.severity)
 
     @property
     def counts(self) -> dict[str, int]:
-        """How much there is of each kind, as far as it is what it should be."""
+        """The number of valid features of each kind."""
         fixed = sum(isinstance(resource, IResource) for resource in self.resources)
         templates = len(self.resources) - fixed
         return {"tool": len(self.tools), "prompt": len(self.prompts), "resource": fixed, "template": templates}
 
     async def run(self) -> None:
-        """Take every step of a start, and then look for what could be better."""
-        with self._noting("The target fails"):
-            container = load_container(self._choice.target)
-            with self._noting("A resource of the container failed to start"):
+        """Take every step of a start, then look for possible improvements."""
+        with self._collecting("The target fails"):
+            container = load_container(self._target.name)
+            with self._collecting("A resource of the container failed to start"):
                 await _finish(container.init_resources())
             await self._examine(container)
-            with self._noting("A resource of the container fails to stop"):
+            with self._collecting("A resource of the container failed to stop"):
                 await _finish(container.shutdown_resources())
 
     async def _examine(self, container: containers.Container) -> None:
@@ -74,26 +74,26 @@ class TrialStart:
         roles = await self._roles(container)
         self._findings += map(_error, faults_of(roles))
         self.tools = tuple(tool for tool in roles.tools if _is_definable(tool))
-        self.prompts = _fit(roles.prompts, check_prompt)
-        self.resources = _fit(roles.resources, check_resource)
+        self.prompts = _valid(roles.prompts, check_prompt)
+        self.resources = _valid(roles.resources, check_resource)
         self._compile(roles, settings)
         uris = {resource.uri for resource in self.resources if isinstance(resource, IResource)}
         self._findings += missing_pages(self.tools, uris)
-        self._findings += stray_overrides(settings, [tool.name for tool in self.tools])
+        self._findings += unknown_tools(settings, [tool.name for tool in self.tools])
 
     async def _settings(self, container: containers.Container) -> ServerSettings:
-        said: Any = {}
-        with self._noting("The role settings fails"):
-            said = await resolve_settings(container)
-        with self._noting("The settings fail"):
-            return load_settings(flags=self._choice.flags, file=self._choice.file, container=said)
+        of_container: Any = {}
+        with self._collecting("The role settings fails"):
+            of_container = await resolve_settings(container)
+        with self._collecting("The settings fail"):
+            return load_settings(flags=self._target.flags, file=self._target.file, container=of_container)
         return ServerSettings.model_construct()
 
     async def _roles(self, container: containers.Container) -> Roles:
-        """Make the tools; where the chosen tool sets are wrong, all of them."""
-        for chosen in (self._choice.toolsets, ()):
-            with self._noting("A role of the container fails"):
-                return await make_roles(container, chosen)
+        """Make the features of the selected tool sets; if the selection is invalid, all of them."""
+        for toolsets in (self._target.toolsets, ()):
+            with self._collecting("A role of the container fails"):
+                return await make_roles(container, toolsets)
         return Roles()
 
     def _compile(self, roles: Roles, settings: ServerSettings) -> None:
@@ -113,43 +113,43 @@ class TrialStart:
             *self._compiled_prompts(assembly),
             *self._compiled_resources(assembly),
         ]
-        with self._noting("The policies fail"):
+        with self._collecting("The policies fail"):
             self._findings += _idle_rules(assembly, specs)
-        with self._noting("The extensions fail"):
-            ExtensionMethods(_fit(roles.extensions, check_extension), assembly.binder, assembly.inflight)
-        with self._noting("The authentication fails"):
+        with self._collecting("The extensions fail"):
+            ExtensionMethods(_valid(roles.extensions, check_extension), assembly.binder, assembly.inflight)
+        with self._collecting("The authentication fails"):
             if settings.auth.is_used or roles.token_verifier is not None:
                 from axolotl_server.authentication.assembly import make_gate
 
                 make_gate(settings.auth, roles.token_verifier)
-        with self._noting("The setting protocol.state_keys fails"):
+        with self._collecting("The setting protocol.state_keys fails"):
             _ = assembly.sealer
 
     def _compiled_tools(self, assembly: ServerAssembly, settings: ServerSettings) -> Iterator[FeatureSpec]:
         for tool in self.tools:
             if settings.tools.overrides_for(tool.name).enabled:
-                with self._noting(f"Tool {tool.name!r} fails"):
+                with self._collecting(f"Tool {tool.name!r} fails"):
                     spec = assembly.binder.bind_tool(tool).spec
                     self._findings += advice_about_tool(spec)
                     yield spec
 
     def _compiled_prompts(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for prompt in self.prompts:
-            with self._noting(f"Prompt {prompt.name!r} fails"):
+            with self._collecting(f"Prompt {prompt.name!r} fails"):
                 spec = assembly.prompts.compile(prompt).spec
                 self._findings += advice_about_prompt(prompt, spec)
                 yield spec
 
     def _compiled_resources(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for resource in self.resources:
-            with self._noting(f"Resource {resource.name!r} fails"):
+            with self._collecting(f"Resource {resource.name!r} fails"):
                 spec = _compiled(resource, assembly)
                 self._findings += advice_about_resource(resource, spec)
                 yield spec
 
     @contextmanager
-    def _noting(self, what: str) -> Iterator[None]:
-        """Note what goes wrong, and go on."""
+    def _collecting(self, what: str) -> Iterator[None]:
+        """Collect an error, and go on."""
         try:
             yield
         except ConfigurationError as error:
@@ -162,15 +162,15 @@ def _is_definable(tool: Any) -> bool:
     return isinstance(tool, ITool) and isinstance(getattr(tool, "name", None), str) and hasattr(tool, "input_model")
 
 
-def _fit(items: Iterable[FeatureT], check: Callable[[FeatureT], None]) -> tuple[FeatureT, ...]:
-    """Leave out what has a fault, which was found before."""
+def _valid(items: Iterable[FeatureT], check: Callable[[FeatureT], None]) -> tuple[FeatureT, ...]:
+    """Leave out invalid features, which were reported before."""
     return tuple(item for item in items if _passes(check, item))
 
 
 def _passes(check: Callable[[FeatureT], None], item: FeatureT) -> bool:
     try:
         check(item)
-    except Exception:  # a property of the user's own may raise anything
+    except Exception:  # a property in the user's code may raise anything
         return False
     return True
 

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Configuration files of MCP clients, and manifests for registries."""

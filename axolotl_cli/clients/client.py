@@ -1,4 +1,4 @@
-"""The clients that a server can be put into: where each keeps its servers, and how it writes them."""
+"""Known MCP clients: the paths of their configuration files, and the format of an entry in them."""
 
 import os
 import sys
@@ -12,37 +12,35 @@ from axolotl_core.errors import ConfigurationError
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """The machine as far as it decides where files are."""
+class ConfigPaths:
+    """The paths of configuration files, which depend on the machine, the user and the project."""
 
     platform: str
     home: Path
     variables: Mapping[str, str]
-    directory: Path
-    """Where the project is."""
+    project: Path
 
     @classmethod
-    def here(cls) -> "Places":
-        """Look at this machine."""
+    def of_this_machine(cls) -> "ConfigPaths":
         return cls(sys.platform, Path.home(), os.environ, Path.cwd())
 
     @property
     def applications(self) -> Path:
-        """Where applications keep what belongs to a user."""
+        """The directory in which applications keep the settings of a user."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         if self.platform == "win32":
-            return self._named("APPDATA") or self.home / "AppData" / "Roaming"
-        return self._named("XDG_CONFIG_HOME") or self.home / ".config"
+            return self._variable("APPDATA") or self.home / "AppData" / "Roaming"
+        return self._variable("XDG_CONFIG_HOME") or self.home / ".config"
 
-    def file(self, name: ClientName, scope: Scope) -> Path | None:
-        """Say where a client looks; None where it has no such place."""
+    def find(self, name: ClientName, scope: Scope) -> Path | None:
+        """Return the path of a client's file, or None if it has no file for the scope."""
         return (self._of_project if scope is Scope.PROJECT else self._of_user).get(name)
 
     @property
     def _of_user(self) -> dict[ClientName, Path]:
         return {
-            ClientName.CLAUDE_CODE: (self._named("CLAUDE_CONFIG_DIR") or self.home) / ".claude.json",
+            ClientName.CLAUDE_CODE: (self._variable("CLAUDE_CONFIG_DIR") or self.home) / ".claude.json",
             ClientName.CLAUDE_DESKTOP: self.applications / "Claude" / "claude_desktop_config.json",
             ClientName.CURSOR: self.home / ".cursor" / "mcp.json",
             ClientName.VSCODE: self.applications / "Code" / "User" / "mcp.json",
@@ -51,63 +49,55 @@ class Places:
     @property
     def _of_project(self) -> dict[ClientName, Path]:
         return {
-            ClientName.CLAUDE_CODE: self.directory / ".mcp.json",
-            ClientName.CURSOR: self.directory / ".cursor" / "mcp.json",
-            ClientName.VSCODE: self.directory / ".vscode" / "mcp.json",
+            ClientName.CLAUDE_CODE: self.project / ".mcp.json",
+            ClientName.CURSOR: self.project / ".cursor" / "mcp.json",
+            ClientName.VSCODE: self.project / ".vscode" / "mcp.json",
         }
 
-    def _named(self, variable: str) -> Path | None:
-        value = self.variables.get(variable)
+    def _variable(self, name: str) -> Path | None:
+        value = self.variables.get(name)
         return Path(value) if value else None
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """How one client writes down its servers."""
+    """How one client describes servers in its configuration file."""
 
     title: str
     section: str = "mcpServers"
-    """The key of the object that has them by name."""
+    """The key of the object with the servers."""
     reference: str | None = None
-    """How it refers to a value that stands elsewhere; None where it cannot."""
+    """How an entry refers to a value that is not in the file; None if it cannot."""
     asks: bool = False
-    """Whether it asks its user for such values, instead of looking into its environment."""
+    """Whether it asks its user for such values, instead of reading its environment."""
     names_transport: tuple[str, ...] = ("http",)
-    """The transports that an entry has to name."""
+    """The transports whose entries have a `type`."""
     takes_urls: bool = True
-    """Whether its file may name servers that run elsewhere."""
-    afterwards: str = ""
-    """What its user has to do."""
+    """Whether its file may have servers at a URL."""
+    next_step: str = ""
+    """A hint for the user after the file was changed."""
 
-    def entry(self, transport: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Write down one server; what it has not is left out.
-
-        Raises:
-            ConfigurationError: if the client's file has no place for such a server.
-        """
+    def entry(self, transport: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entry of one server, without empty fields."""
         if transport == "http" and not self.takes_urls:
             raise ConfigurationError(
-                f"The file of {self.title} names servers that it starts itself: leave --transport and --url out, or "
-                "add the URL in its settings, as a connector"
+                f"The file of {self.title} cannot have servers at a URL: leave out --transport and --url, or add the "
+                "URL as a connector in its settings"
             )
         kind = {"type": transport} if transport in self.names_transport else {}
-        return {**kind, **{key: value for key, value in facts.items() if value}}
+        return {**kind, **{key: value for key, value in fields.items() if value}}
 
     def refer(self, variable: str, server: str) -> str:
-        """Refer to a value that must not stand in the file.
-
-        Raises:
-            ConfigurationError: if the client cannot do that.
-        """
+        """Return a reference to the value of a variable, which is not in the file."""
         if self.reference is None:
             raise ConfigurationError(
-                f"{self.title} takes no values from elsewhere: say --env {variable}=VALUE, or have the server read a "
-                "file, by a setting that ends in _FILE or by --env-file"
+                f"{self.title} cannot refer to environment variables: use --env {variable}=VALUE, or let the server "
+                "read the value from a file, with a setting that ends in _FILE or with --env-file"
             )
         return self.reference.format(name=variable, id=self.input_id(variable, server))
 
     def input_id(self, variable: str, server: str) -> str:
-        """Name what the client asks its user for."""
+        """Return the id of a value that the client asks its user for."""
         return f"{server}-{variable}".lower().replace("_", "-")
 
 
@@ -118,16 +108,16 @@ CLIENTS: Final[Mapping[ClientName, Client]] = {
         "Claude Code",
         reference="${{{name}}}",
         names_transport=_BOTH,
-        afterwards="Sessions that run already do not see it: start a new one, and look with /mcp.",
+        next_step="Running sessions do not see it: start a new one, and check with /mcp.",
     ),
     ClientName.CLAUDE_DESKTOP: Client(
-        "Claude Desktop", takes_urls=False, afterwards="Quit Claude Desktop and start it again to use it."
+        "Claude Desktop", takes_urls=False, next_step="Restart Claude Desktop to use it."
     ),
     ClientName.CURSOR: Client(
         "Cursor",
         reference="${{env:{name}}}",
         names_transport=("stdio",),
-        afterwards="Cursor shows it in its settings, under MCP.",
+        next_step="Cursor shows it in its settings under MCP.",
     ),
     ClientName.VSCODE: Client(
         "VS Code",
@@ -135,7 +125,7 @@ CLIENTS: Final[Mapping[ClientName, Client]] = {
         reference="${{input:{id}}}",
         asks=True,
         names_transport=_BOTH,
-        afterwards="VS Code starts it when it is needed; its command MCP: List Servers shows it.",
+        next_step="VS Code starts it when needed; the command MCP: List Servers shows it.",
     ),
     ClientName.JSON: Client("a client", reference="${{{name}}}"),
 }

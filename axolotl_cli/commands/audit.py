@@ -1,4 +1,4 @@
-"""`axolotl audit`: look at the records of calls, and find out whether anybody changed them."""
+"""`axolotl audit`: the records of calls, shown and verified."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,13 +13,13 @@ from axolotl_cli.options import AsJson
 if TYPE_CHECKING:
     from axolotl_server.audit.log_reading import Anchor, VerificationReport
 
-_PAUSE_SECONDS = 0.2
+_POLL_SECONDS = 0.2
 _KEY = "AXOLOTL_AUDIT__KEY"
 
-audit = typer.Typer(name="audit", no_args_is_help=True, help="Look at the records of calls.")
+audit = typer.Typer(name="audit", no_args_is_help=True, help="Show and verify the audit log.")
 
 _Log = Annotated[
-    Path, typer.Argument(metavar="LOG", help="The log: the current file of JSON lines, or the SQLite database.")
+    Path, typer.Argument(metavar="LOG", help="The audit log: the current JSON Lines file, or the SQLite database.")
 ]
 
 
@@ -29,22 +29,22 @@ def verify(
     key_file: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help=f"A file that holds the key of the log; else {_KEY} does, or {_KEY}_FILE names one."
+            metavar="FILE", help=f"A file with the key of the log. Defaults to {_KEY}, or the file in {_KEY}_FILE."
         ),
     ] = None,
     expect: Annotated[
         str | None,
-        typer.Option(metavar="SEQ:HASH", help="A record that must be there, as this command named it earlier."),
+        typer.Option(metavar="SEQ:HASH", help="A record that must exist, as an earlier run printed it."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find out whether a record was changed, removed or moved since it was written.
+    """Verify that no record was changed, removed or reordered since it was written.
 
-    The exit code is 1 if so.
+    The exit code is 1 if one was.
     """
     from axolotl_server.audit.log_reading import verify as verify_log
 
-    with _reading(log):
+    with _readable(log):
         report = verify_log(log, _key(key_file), _anchor(expect))
     if as_json:
         _print_json(log, report)
@@ -57,27 +57,26 @@ def verify(
 def tail(
     log: _Log,
     count: Annotated[int, typer.Option("--lines", "-n", min=1, help="How many records to show.")] = 10,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new records until Ctrl-C.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for new records until Ctrl-C.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the last records, a line each."""
+    """Show the last records, one per line."""
     from axolotl_server.audit.chain import read_link
     from axolotl_server.audit.log_reading import follow as follow_log
     from axolotl_server.audit.log_reading import last_lines
 
-    with _reading(log):
+    with _readable(log):
         lines = last_lines(log, count)
         for line in lines:
             _show(line, as_json)
         if follow:
             link = read_link(lines[-1]) if lines else None
-            for line in follow_log(log, 0 if link is None else link.seq, _pause):
+            for line in follow_log(log, 0 if link is None else link.seq, _wait):
                 _show(line, as_json)
 
 
 @contextmanager
-def _reading(log: Path) -> Iterator[None]:
-    """Say that a log cannot be read, without a traceback."""
+def _readable(log: Path) -> Iterator[None]:
     import sqlite3
 
     from axolotl_core.errors import ConfigurationError
@@ -85,7 +84,7 @@ def _reading(log: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, sqlite3.Error) as error:
-        raise ConfigurationError(f"The log {log} cannot be read: {error}") from error
+        raise ConfigurationError(f"The audit log {log} cannot be read: {error}") from error
 
 
 def _key(file: Path | None) -> str | None:
@@ -98,7 +97,7 @@ def _key(file: Path | None) -> str | None:
     try:
         return os.environ.get(_KEY) if not named else read_secret(named)
     except UnreadableFile as error:
-        raise ConfigurationError(f"The file of the key: {error}") from None
+        raise ConfigurationError(f"The key file: {error}") from None
 
 
 def _anchor(expect: str | None) -> "Anchor | None":
@@ -110,7 +109,7 @@ def _anchor(expect: str | None) -> "Anchor | None":
         return None
     match = re.fullmatch("([0-9]{1,18}):([0-9a-f]{64})", expect)
     if match is None:
-        raise typer.BadParameter("give the number of a record, a colon and its hash", param_hint="--expect")
+        raise typer.BadParameter("write the number of a record, a colon and its hash", param_hint="--expect")
     return Anchor(int(match[1]), match[2])
 
 
@@ -132,21 +131,21 @@ def _print_text(log: Path, report: "VerificationReport") -> None:
     for warning in _warnings(report):
         typer.echo(f"{typer.style('warning    ', fg='yellow', bold=True)}{one_line(warning)}")
     if report.fault is None:
-        typer.echo(f"{log}: {number(report.records, 'record')}, as they were written")
-        typer.echo(f"The last one is {report.last}:{report.head}")
+        typer.echo(f"{log}: {number(report.records, 'record')} verified")
+        typer.echo(f"The last record is {report.last}:{report.head}")
     else:
-        typer.echo(f"{log}: {number(report.records, 'record')} before that as they were written")
+        typer.echo(f"{log}: {number(report.records, 'record')} verified before it")
 
 
 def _warnings(report: "VerificationReport") -> Iterator[str]:
     from axolotl_cli.text import number
 
     if report.repairs:
-        yield f"{number(report.repairs, 'time')} the rest of a record was cut off after a crash; it is beside the log"
+        yield f"{number(report.repairs, 'incomplete record')} cut off after a crash and kept next to the log"
     if report.lost:
-        yield f"{number(report.lost, 'record')} could not be kept when they were made"
+        yield f"{number(report.lost, 'record')} could not be written"
     for start in report.unfinished:
-        yield f"{start.kind} {start.name} began at {start.time} and has no end (call {start.call_id})"
+        yield f"{start.kind} {start.name} started at {start.time} and has no end (call {start.call_id})"
 
 
 def _show(line: bytes, as_json: bool) -> None:
@@ -176,7 +175,7 @@ def _columns(record: dict[str, Any]) -> Iterator[str]:
     yield from (f"{key}={record[key]}" for key in ("reason", "rule", "lost") if key in record)
 
 
-def _pause() -> None:
+def _wait() -> None:
     import time
 
-    time.sleep(_PAUSE_SECONDS)
+    time.sleep(_POLL_SECONDS)

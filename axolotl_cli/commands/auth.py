@@ -1,4 +1,4 @@
-"""`axolotl auth`: keys for clients that come without an authorization server."""
+"""`axolotl auth`: API keys for clients without an authorization server."""
 
 import re
 from typing import Annotated
@@ -9,24 +9,27 @@ from axolotl_cli.options import AsJson
 
 _BYTES = 32
 
-auth = typer.Typer(name="auth", no_args_is_help=True, help="Make keys for clients.")
+auth = typer.Typer(name="auth", no_args_is_help=True, help="Create API keys for clients.")
 
 
 @auth.callback()
 def start() -> None:
-    """Make keys for clients."""
+    """Create API keys for clients."""
 
 
 @auth.command("hash-key")
 def hash_key(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="What the settings call the key, and whoever comes with it.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="The name of the key in the settings, which is also the subject of its client."
+        ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Make a random key, and the setting by which a server knows it again.
+    """Create a random API key, and the setting with its hash for the server.
 
-    The key is shown once and kept nowhere: give it to the client, which sends it as Authorization: Bearer.
+    The key is shown once and stored nowhere. The client sends it in the header Authorization: Bearer.
     """
     import secrets
 
@@ -40,5 +43,5 @@ def hash_key(
 
         print_json({"name": name, "key": key, "hash": digest_of(key)})
         return
-    typer.echo(f"For the client, which nobody can show again:\n\n  {key}\n")
+    typer.echo(f"For the client (shown only once):\n\n  {key}\n")
     typer.echo(f'For axolotl.toml:\n\n  [auth.api_keys.{name}]\n  hash = "{digest_of(key)}"')

@@ -26,9 +26,9 @@ def call(
     answer: Answers = None,
     as_json: AsJson = False,
 ) -> None:
-    """Call a tool and print its answer.
+    """Call a tool and print its result.
 
-    The exit code is 1 if the tool answers with an error, 3 if the server refuses the request.
+    The exit code is 1 if the tool fails, 3 if the server refuses the request.
     """
     from axolotl_cli.calling.request import as_text, read_arguments, send_request
     from axolotl_cli.target import resolve_target
@@ -53,7 +53,7 @@ def prompt(
 ) -> None:
     """Render a prompt and print its messages.
 
-    The exit code is 3 if the server refuses the request, or the prompt fails.
+    The exit code is 3 if the server refuses the request or the prompt fails.
     """
     from axolotl_cli.calling.request import as_text, read_texts, send_request
     from axolotl_cli.target import resolve_target
@@ -67,7 +67,7 @@ def prompt(
 
 def read(
     target: FirstTarget,
-    uri: Annotated[str, typer.Argument(metavar="URI", help="The URI of a resource, or one that a template makes.")],
+    uri: Annotated[str, typer.Argument(metavar="URI", help="The URI of a resource, or one that matches a template.")],
     *,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
@@ -76,7 +76,7 @@ def read(
 ) -> None:
     """Read a resource and print its content.
 
-    The exit code is 3 if there is no such resource, or reading it fails.
+    The exit code is 3 if there is no such resource or reading it fails.
     """
     from axolotl_cli.calling.request import as_text, send_request
     from axolotl_cli.target import resolve_target

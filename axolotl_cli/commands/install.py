@@ -1,4 +1,4 @@
-"""`axolotl manifest`: files that tell others how to use a server."""
+"""`axolotl install` and `axolotl manifest`: a server in the configuration of clients and registries."""
 
 import json
 import shlex
@@ -31,7 +31,7 @@ def install(
         typer.Argument(
             metavar="CLIENT",
             show_choices=False,
-            help="claude-code, claude-desktop, cursor, vscode, or json for any other one.",
+            help="claude-code, claude-desktop, cursor, vscode, or json for any other client.",
         ),
     ],
     target: Target = None,
@@ -43,21 +43,19 @@ def install(
     env: EntryVariables = None,
     with_secrets: WithSecrets = False,
     scope: Annotated[
-        Scope, typer.Option(help="For its user everywhere, or for everybody who works in the current directory.")
+        Scope, typer.Option(help="Add it for you in all projects, or for everybody in this project.")
     ] = Scope.USER,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Another file than the client's usual one.")
+        Path | None, typer.Option("--config", metavar="FILE", help="The file to use instead of the client's usual one.")
     ] = None,
-    write: Annotated[
-        bool, typer.Option("--write/--print", help="Change the file, or show what belongs into it.")
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace another server of that name.")] = False,
+    write: Annotated[bool, typer.Option("--write/--print", help="Change the file, or print the entry.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a different server of the same name.")] = False,
     toolset: ToolSets = None,
     env_file: EnvFile = None,
 ) -> None:
-    """Put a server into the configuration of a client; by default only show what belongs there.
+    """Add a server to the configuration of an MCP client; by default, only print the entry.
 
-    Everything else in the file stays as it is, comments too, and a copy of it is kept.
+    Everything else in the file stays as it is, including comments. A backup is kept.
     """
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.entry import EntryRequest, entry_for
@@ -74,20 +72,21 @@ def install(
 
 
 def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) -> Path | None:
-    from axolotl_cli.clients.client import CLIENTS, Places
+    from axolotl_cli.clients.client import CLIENTS, ConfigPaths
     from axolotl_core.errors import ConfigurationError
 
     if config is not None:
         return config.absolute()
-    path = Places.here().file(client, scope)
+    path = ConfigPaths.of_this_machine().find(client, scope)
     if client is ClientName.JSON:
         if write:
-            raise ConfigurationError("Nobody knows where the file of another client is: name it with --config")
+            raise ConfigurationError("The file of an unknown client must be named: use --config")
     elif path is None:
-        raise ConfigurationError(f"{CLIENTS[client].title} has no file for a project: leave --scope out")
+        raise ConfigurationError(f"{CLIENTS[client].title} has no project file: leave out --scope")
     elif write and scope is Scope.USER and not path.parent.is_dir():
         raise ConfigurationError(
-            f"There is no {path.parent}: start {CLIENTS[client].title} once, or name its file with --config"
+            f"The directory {path.parent} does not exist: start {CLIENTS[client].title} once, or name its file with "
+            "--config"
         )
     return path
 
@@ -99,14 +98,14 @@ def _write(client: ClientName, path: Path, entry: "ClientEntry", force: bool) ->
     file = ClientFile.read(path)
     text = file.with_entry(entry, force=force)
     if text is None:
-        typer.echo(f"{entry.name} is in {path} already; nothing was changed.")
+        typer.echo(f"{entry.name} is already in {path}; nothing was changed.")
         return
     backup = file.write(text)
     typer.echo(f"{entry.name} was written to {path}")
     if backup is not None:
-        typer.echo(f"What was there before is in {backup}")
-    if CLIENTS[client].afterwards:
-        typer.echo(CLIENTS[client].afterwards)
+        typer.echo(f"The previous content is in {backup}")
+    if CLIENTS[client].next_step:
+        typer.echo(CLIENTS[client].next_step)
 
 
 def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEntry") -> None:
@@ -114,27 +113,29 @@ def _print(client: ClientName, scope: Scope, path: Path | None, entry: "ClientEn
 
     print_json(entry.document)
     if path is not None:
-        typer.echo(f"This belongs into {path}; --write puts it there.", err=True)
+        typer.echo(f"Add this to {path}, or let --write do it.", err=True)
     if client is ClientName.CLAUDE_CODE:
         words = ["claude", "mcp", "add-json", "--scope", scope, entry.name, json.dumps(dict(entry.server))]
-        typer.echo(f"Or let Claude Code do it:\n\n  {shlex.join(words)}\n", err=True)
+        typer.echo(f"Or let Claude Code add it:\n\n  {shlex.join(words)}\n", err=True)
 
 
-def _warn(scope: Scope, given: list[str]) -> None:
-    from axolotl_cli.clients.entry import forgotten_variables
+def _warn(scope: Scope, variables: list[str]) -> None:
+    from axolotl_cli.clients.entry import missing_variables
 
-    names = forgotten_variables(given)
+    names = missing_variables(variables)
     warnings = []
     if scope is Scope.PROJECT:
-        warnings.append("it names paths of this machine, which others who work on the project do not have")
+        warnings.append("the entry has paths of this machine, which others in the project do not have")
     if names:
         options = " ".join(f"--env {name}" for name in names)
-        warnings.append(f"the client does not know {', '.join(names)}: add {options} if the server needs it")
+        warnings.append(f"the client does not set {', '.join(names)}: add {options} if the server needs it")
     for text in warnings:
         typer.echo(f"{typer.style('Warning:', fg='yellow', bold=True)} {text}", err=True)
 
 
-manifest = typer.Typer(name="manifest", no_args_is_help=True, help="Print files that tell others how to use a server.")
+manifest = typer.Typer(
+    name="manifest", no_args_is_help=True, help="Print files that describe a server to clients and registries."
+)
 
 
 @manifest.command("mcp.json")
@@ -150,7 +151,7 @@ def client_manifest(
     toolset: ToolSets = None,
     env_file: EnvFile = None,
 ) -> None:
-    """Print how a client starts the server, or where it finds it, as most clients read it."""
+    """Print the configuration for a client: how to start the server, or its URL."""
     from axolotl_cli.clients.client import CLIENTS
     from axolotl_cli.clients.entry import EntryRequest, entry_for
     from axolotl_cli.output import print_json
@@ -165,14 +166,14 @@ def registry_manifest(
     *,
     name: Annotated[
         str | None,
-        typer.Option("--name", metavar="NAME", help="Its name in the registry, as io.github.acme/greeter."),
+        typer.Option("--name", metavar="NAME", help="The name in the registry, for example io.github.acme/greeter."),
     ] = None,
     package: Annotated[
         list[str] | None,
         typer.Option(
             "--package",
             metavar="KIND:NAME",
-            help="What users install: pypi:NAME==VERSION or oci:IMAGE:TAG. Repeat it for others.",
+            help="A package with the server: pypi:NAME==VERSION or oci:IMAGE:TAG; can be repeated.",
         ),
     ] = None,
     argument: Annotated[
@@ -180,32 +181,31 @@ def registry_manifest(
         typer.Option(
             "--argument",
             metavar="WORD",
-            help="A word for the package's command line; serve for an image, unless you say something. Repeat it for "
-            "others.",
+            help="An argument for the program in the package; can be repeated. Defaults to serve for an image.",
         ),
     ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(
-            "--env", metavar="NAME", help="A variable that users of a package have to set. Repeat it for others."
+            "--env",
+            metavar="NAME",
+            help="An environment variable that users of a package have to set; can be repeated.",
         ),
     ] = None,
-    url: Annotated[
-        str | None, typer.Option("--url", metavar="URL", help="Where everybody can reach the server.")
-    ] = None,
+    url: Annotated[str | None, typer.Option("--url", metavar="URL", help="The public URL of the server.")] = None,
     repository: Annotated[
-        str | None, typer.Option("--repository", metavar="URL", help="Where its source is, at GitHub or GitLab.")
+        str | None, typer.Option("--repository", metavar="URL", help="The source repository, on GitHub or GitLab.")
     ] = None,
     env_file: EnvFile = None,
 ) -> None:
-    """Print what a registry of the protocol wants to know; the rest is in the section server of the settings."""
+    """Print the server.json for the MCP registry, with name, version and description from the settings."""
     from axolotl_cli.clients.registry_manifest import Publication, ownership_proofs, server_manifest
     from axolotl_cli.output import print_json
-    from axolotl_cli.runtime import settings_ahead
+    from axolotl_cli.runtime import load_server_settings
     from axolotl_cli.target import resolve_target
 
     publication = Publication(name, package or (), argument or (), env or (), url, repository)
-    made = server_manifest(settings_ahead(resolve_target(target, env_file=env_file)), publication)
-    print_json(made)
-    for sentence in ownership_proofs(made):
-        typer.echo(sentence, err=True)
+    document = server_manifest(load_server_settings(resolve_target(target, env_file=env_file)), publication)
+    print_json(document)
+    for proof in ownership_proofs(document):
+        typer.echo(proof, err=True)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from axolotl_server.host import ServerHost
 
 
-def list_offer(
+def list_features(
     target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False
 ) -> None:
     """List the tools, prompts and resources of a container."""
@@ -89,12 +89,12 @@ def _headline(feature: Mapping[str, Any]) -> str:
 
 
 def inspect(target: Target = None, toolset: ToolSets = None, env_file: EnvFile = None, as_json: AsJson = False) -> None:
-    """Show a server as it would start: identity, settings, and all it offers with schemas, layers and limits."""
+    """Show a server in full: identity, settings, and all features with schemas, layers and limits."""
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
 
     chosen = resolve_target(target, toolset, env_file=env_file)
-    report = {"target": chosen.target, **with_host(chosen, _inspect)}
+    report = {"target": chosen.name, **with_host(chosen, _inspect)}
     if as_json:
         from axolotl_cli.output import print_json
 

@@ -1,4 +1,4 @@
-"""`axolotl policy`: who may use what, and which rule says so."""
+"""`axolotl policy`: authorization decisions and the rules behind them."""
 
 from collections.abc import Iterable
 from enum import StrEnum
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _DENIED: Final = 1
 
-policy = typer.Typer(help="See who may use what.", no_args_is_help=True)
+policy = typer.Typer(help="Explain authorization decisions.", no_args_is_help=True)
 
 
-class AskedKind(StrEnum):
-    """What can be asked about."""
+class FeatureKind(StrEnum):
+    """Kinds of features that a policy decides about."""
 
     TOOL = "tool"
     PROMPT = "prompt"
@@ -29,23 +29,29 @@ class AskedKind(StrEnum):
 
 @policy.callback()
 def start() -> None:
-    """See who may use what."""
+    """Explain authorization decisions."""
 
 
 @policy.command("explain")
 def explain(
     name: Annotated[
-        str, typer.Argument(metavar="TOOL", help="The name of the tool or prompt, or the URI of the resource.")
+        str, typer.Argument(metavar="NAME", help="The name of the tool or prompt, or the URI of the resource.")
     ],
     *,
     subject: Annotated[
         str,
-        typer.Option("--as", metavar="PRINCIPAL", help='Who asks: a subject, or JSON as {"subject": …, "roles": […]}.'),
+        typer.Option(
+            "--as",
+            metavar="PRINCIPAL",
+            help='The principal: a subject, or JSON such as {"subject": "ada", "roles": ["admin"]}.',
+        ),
     ],
-    scope: Annotated[list[str] | None, typer.Option("--scope", help="A scope of the principal; repeat it.")] = None,
-    role: Annotated[list[str] | None, typer.Option("--role", help="A role of the principal; repeat it.")] = None,
+    scope: Annotated[
+        list[str] | None, typer.Option("--scope", help="A scope of the principal; can be repeated.")
+    ] = None,
+    role: Annotated[list[str] | None, typer.Option("--role", help="A role of the principal; can be repeated.")] = None,
     tenant: Annotated[str | None, typer.Option("--tenant", help="The tenant of the principal.")] = None,
-    kind: Annotated[AskedKind, typer.Option("--kind", help="What it is.")] = AskedKind.TOOL,
+    kind: Annotated[FeatureKind, typer.Option("--kind", help="The kind of feature.")] = FeatureKind.TOOL,
     target: Annotated[
         str | None,
         typer.Option("--target", metavar="TARGET", envvar="AXOLOTL_TARGET", help="The container, as for serve."),
@@ -54,9 +60,9 @@ def explain(
     env_file: EnvFile = None,
     as_json: AsJson = False,
 ) -> None:
-    """Tell whether somebody may use a tool, a prompt or a resource, which rule decides, and what the others say.
+    """Explain whether a principal may use a tool, prompt or resource, and which rule decides.
 
-    The exit code is 0 if it is allowed, 1 if it is denied, 3 if there is no such thing.
+    The exit code is 0 if it is allowed, 1 if it is denied, 3 if there is no such feature.
     """
     from axolotl_cli.runtime import with_host
     from axolotl_cli.target import resolve_target
@@ -64,9 +70,9 @@ def explain(
     principal = _principal(subject, scope or (), role or (), tenant)
 
     async def work(host: "ServerHost") -> "Verdict | str":
-        from axolotl_cli.views.verdict import reach_verdict
+        from axolotl_cli.views.verdict import explain_decision
 
-        return await reach_verdict(host, principal, kind.value, name)
+        return await explain_decision(host, principal, kind.value, name)
 
     verdict = with_host(resolve_target(target, toolset, env_file=env_file), work)
     if isinstance(verdict, str):
@@ -78,13 +84,13 @@ def explain(
     raise typer.Exit(ExitCode.DONE if verdict.allowed else _DENIED)
 
 
-def _principal(said: str, scopes: Iterable[str], roles: Iterable[str], tenant: str | None) -> "Principal":
+def _principal(text: str, scopes: Iterable[str], roles: Iterable[str], tenant: str | None) -> "Principal":
     from pydantic import ValidationError
 
     from axolotl_core.protocol.identity import Principal
     from axolotl_server.settings.policies import PrincipalSettings
 
-    fields = _fields(said)
+    fields = _fields(text)
     claims = fields.pop("claims", {})
     try:
         one = PrincipalSettings.model_validate(fields).principal
@@ -93,15 +99,15 @@ def _principal(said: str, scopes: Iterable[str], roles: Iterable[str], tenant: s
     return Principal(one.subject, tenant or one.tenant, one.scopes | {*scopes}, one.roles | {*roles}, claims)
 
 
-def _fields(said: str) -> dict[str, Any]:
+def _fields(text: str) -> dict[str, Any]:
     import json
 
-    if not said.lstrip().startswith("{"):
-        return {"subject": said}
+    if not text.lstrip().startswith("{"):
+        return {"subject": text}
     try:
-        fields: dict[str, Any] = json.loads(said)
+        fields: dict[str, Any] = json.loads(text)
     except ValueError as error:
-        raise typer.BadParameter(f"this is no JSON: {error}", param_hint="--as") from None
+        raise typer.BadParameter(f"this is not JSON: {error}", param_hint="--as") from None
     return fields
 
 
@@ -125,7 +131,7 @@ def _print(verdict: "Verdict", as_json: bool) -> None:
     typer.echo(one_line(f"{subject} {may} use the {verdict.kind} {verdict.name}"))
     typer.echo(one_line(f"{word} by: {verdict.rule}{reason}"))
     if not verdict.allowed:
-        typer.echo(f"told as: {verdict.told_as}")
+        typer.echo(f"reported as: {verdict.reported_as}")
     if verdict.rules:
         from axolotl_cli.output import show, table
 

@@ -1,4 +1,4 @@
-"""`axolotl serve`: answer clients until they leave or the process is told to stop."""
+"""`axolotl serve`: a server over stdio or HTTP."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -14,21 +14,21 @@ def serve(
     transport: Annotated[
         Transport, typer.Option("--transport", "-t", help="How clients reach the server.")
     ] = Transport.STDIO,
-    host: Annotated[str | None, typer.Option(help="HTTP: the address to listen at.")] = None,
+    host: Annotated[str | None, typer.Option(help="HTTP: the address to listen on.")] = None,
     port: Annotated[
-        int | None, typer.Option("--port", "-p", min=0, max=65535, help="HTTP: the port; 0 takes a free one.")
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="HTTP: the port; 0 picks a free one.")
     ] = None,
     path: Annotated[str | None, typer.Option(help="HTTP: the path of the endpoint.")] = None,
     workers: Annotated[
-        int | None, typer.Option("--workers", "-w", min=1, help="HTTP: how many processes serve the address.")
+        int | None, typer.Option("--workers", "-w", min=1, help="HTTP: the number of worker processes.")
     ] = None,
     toolset: ToolSets = None,
     log_level: LogLevel = None,
     env_file: EnvFile = None,
 ) -> None:
     """Serve the tools, prompts and resources of a container."""
-    said = (("host", host), ("port", port), ("path", path), ("workers", workers))
-    http = {key: value for key, value in said if value is not None}
+    options = (("host", host), ("port", port), ("path", path), ("workers", workers))
+    http = {key: value for key, value in options if value is not None}
     if transport is Transport.STDIO:
         _refuse_unused(http)
         from axolotl_cli.serving.stdio import serve_over_stdio
@@ -48,4 +48,4 @@ def _flags(http: Mapping[str, Any], log_level: Level | None) -> dict[str, Any]:
 def _refuse_unused(http: Mapping[str, Any]) -> None:
     if http:
         names = ", ".join(f"--{name}" for name in http)
-        raise typer.BadParameter(f"{names} without --transport http would do nothing: stdio has no address")
+        raise typer.BadParameter(f"{names} has no effect over stdio: add --transport http")

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The development server, `axolotl dev`."""

@@ -1,5 +1,6 @@
-"""Which files make a project, and when one of them changes."""
+"""The files of a project, watched for changes."""
 
+import logging
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -9,8 +10,8 @@ from axolotl_core.errors import ConfigurationError
 if TYPE_CHECKING:
     from watchfiles import Change
 
-_NAMES: Final = frozenset({".env"})
-_ENDINGS: Final = (".py", ".toml", ".env")
+_WATCHED_NAMES: Final = frozenset({".env"})
+_WATCHED_SUFFIXES: Final = (".py", ".toml", ".env")
 _IGNORED: Final = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "__pycache__", "build", "dist"}
 )
@@ -18,41 +19,36 @@ _DEBOUNCE_MILLISECONDS: Final = 150
 
 
 def require_watchfiles() -> None:
-    """Make sure that files can be watched.
-
-    Raises:
-        ConfigurationError: if the extra is not installed.
-    """
+    """Check that the extra `dev` is installed."""
     try:
-        import watchfiles  # noqa: F401 only whether it is there matters here
+        import watchfiles  # noqa: F401 - imported only to see whether it is installed
     except ImportError:
         raise ConfigurationError("axolotl dev needs the extra dev: pip install 'axolotl-mcp[dev]'") from None
 
 
 def project_directories(target: str, named: Sequence[Path]) -> tuple[Path, ...]:
-    """Choose what is watched: the directories that were named, else the current one and that of the target's file.
-
-    Raises:
-        ConfigurationError: if one is not there.
-    """
-    place = target.rpartition(":")[0] or target
-    usual = [Path.cwd(), *([Path(place).resolve().parent] if place.endswith(".py") else [])]
-    wanted = [path.resolve() for path in named] or usual
-    missing = [f"There is no file or directory {path} to watch" for path in wanted if not path.exists()]
+    """Choose the directories to watch: those that are named, otherwise the current one and that of the target."""
+    file = target.rpartition(":")[0] or target
+    usual = [Path.cwd(), *([Path(file).resolve().parent] if file.endswith(".py") else [])]
+    directories = [path.resolve() for path in named] or usual
+    missing = [f"{path} cannot be watched: it does not exist" for path in directories if not path.exists()]
     if missing:
         raise ConfigurationError(*missing)
     return tuple(
-        one for one in dict.fromkeys(wanted) if not any(one != two and one.is_relative_to(two) for two in wanted)
+        one
+        for one in dict.fromkeys(directories)
+        if not any(one != other and one.is_relative_to(other) for other in directories)
     )
 
 
 async def changes_in(directories: Sequence[Path]) -> AsyncIterator[tuple[str, ...]]:
-    """Give the files that changed, each time that some did and nothing has followed for a moment."""
+    """Yield the files that changed, after a short time without further changes."""
     from watchfiles import awatch
 
+    logging.getLogger("watchfiles").setLevel(logging.WARNING)  # the supervisor reports changes itself
     watching = awatch(
         *directories,
-        watch_filter=lambda change, path: _matters(change, path, directories),
+        watch_filter=lambda change, path: _is_relevant(change, path, directories),
         debounce=_DEBOUNCE_MILLISECONDS,
         step=_DEBOUNCE_MILLISECONDS // 3,
         rust_timeout=1000,
@@ -62,9 +58,9 @@ async def changes_in(directories: Sequence[Path]) -> AsyncIterator[tuple[str, ..
         yield tuple(sorted({path for _, path in changed}))
 
 
-def _matters(change: "Change", path: str, directories: Sequence[Path]) -> bool:
+def _is_relevant(change: "Change", path: str, directories: Sequence[Path]) -> bool:
     file = Path(path)
-    if not (file.name in _NAMES or file.name.endswith(_ENDINGS)):
+    if not (file.name in _WATCHED_NAMES or file.name.endswith(_WATCHED_SUFFIXES)):
         return False
     inside = next((file.relative_to(one) for one in directories if file.is_relative_to(one)), file)
     return _IGNORED.isdisjoint(inside.parts[:-1]) and not any(part.endswith("_cache") for part in inside.parts[:-1])

@@ -19,7 +19,7 @@ _DRAIN_SECONDS: Final = 300.0
 """How long calls in replaced code may go on; only their callers wait for them."""
 
 
-def serve_while_developing(
+def serve_with_reload(
     target: str | None,
     toolsets: Sequence[str] | None,
     flags: Mapping[str, Any],
@@ -35,7 +35,7 @@ def serve_while_developing(
         raise ConfigurationError(
             f"axolotl dev serves this machine alone, not {early.http.host!r}: use axolotl serve for others"
         )
-    directories = project_directories(chosen.target, watched)
+    directories = project_directories(chosen.name, watched)
     with TemporaryDirectory(prefix="axolotl-dev-") as shared:
         order = WorkerOrder(
             target,

@@ -1,4 +1,4 @@
-"""A line for each request that a server answers, for people at a terminal."""
+"""Terminal output of `axolotl dev`: reloads, problems and calls."""
 
 import os
 import socket
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
-    """Name the server, where it is and all that it offers, with a digest of each list."""
+    """Describe a server: name, URL, features, and a digest of each list."""
     lists: dict[str, list[FeatureSpec]] = {
         "tools": [binding.spec for binding in host.catalogue.bindings()],
         "prompts": [binding.spec for binding in host.prompts.bindings()],
@@ -46,11 +46,13 @@ def _digest(specs: Iterable[FeatureSpec]) -> str:
 
 def _described(spec: FeatureSpec) -> tuple[Any, ...]:
     feature = spec.feature
-    said = (spec.name, feature.title, feature.description, getattr(feature, "arguments_schema", None))
-    return (*said, spec.input_schema, spec.output_schema, spec.tool.annotations) if isinstance(spec, ToolSpec) else said
+    common = (spec.name, feature.title, feature.description, getattr(feature, "arguments_schema", None))
+    if not isinstance(spec, ToolSpec):
+        return common
+    return (*common, spec.input_schema, spec.output_schema, spec.tool.annotations)
 
 
-_MOST_NAMED: Final = 5
+_MAX_NAMES: Final = 5
 _ERROR: Final = typer.style("Error:", fg="red", bold=True)
 
 
@@ -62,50 +64,50 @@ class DevReport(WorkerLog):
         self._offer: set[str] | None = None
 
     def started(self, worker: WorkerProcess) -> None:
-        """Print nothing: the worker does not serve alone yet."""
+        """Print nothing: an older worker may still answer requests."""
 
     def serving(self, workers: Sequence[WorkerProcess], seconds: float, *, is_reload: bool) -> None:
         description = workers[0].description
         before, self._offer = self._offer, set(description["offer"])
         counts = enumeration(counted(description["counts"]))
         if before is None:
-            self._greet(description, counts)
+            self._print_banner(description, counts)
             return
-        what = enumeration(
-            [*_named("new", self._offer - before), *_named("gone", before - self._offer)] or ["the same offer"]
+        changes = enumeration(
+            [*_named("new", self._offer - before), *_named("gone", before - self._offer)] or ["the same as before"]
         )
-        _say(typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(what)}")
+        _print(typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(changes)}")
         if description["address_changed"]:
-            _say("The address changed in the settings: start axolotl dev again to take it")
+            _print("The address in the settings changed: restart axolotl dev to use it")
 
     def reloading(self, files: Sequence[str]) -> None:
         names = [os.path.relpath(file) for file in files]
-        more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
-        _say(typer.style(f"changed: {one_line(', '.join(names[:_MOST_NAMED]))}{more}", dim=True))
+        more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+        _print(typer.style(f"changed: {one_line(', '.join(names[:_MAX_NAMES]))}{more}", dim=True))
 
     def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
-        _say(f"{_ERROR} {escape_controls(worker.problem)}")
-        _say(
-            "The code from before goes on serving; mend it and save."
+        _print(f"{_ERROR} {escape_controls(worker.problem)}")
+        _print(
+            "The previous code keeps serving. Fix the error and save."
             if is_serving
-            else "Mend it and save: I start again then."
+            else "Fix the error and save to start the server."
         )
 
     def ended(self, worker: WorkerProcess) -> None:
-        _say(f"{_ERROR} The server ended by itself, {worker.ending}. Save a file to start it again.")
+        _print(f"{_ERROR} The server exited {worker.ending}. Save a file to start it again.")
 
-    def _greet(self, description: Mapping[str, Any], counts: str) -> None:
+    def _print_banner(self, description: Mapping[str, Any], counts: str) -> None:
         url = urlsplit(description["url"])
         console = f"{url.scheme}://{url.netloc}/console"
-        watched = ", ".join(os.path.relpath(one) for one in self._directories)
-        _say(f"{typer.style(description['name'], bold=True)} serves {counts} at {_link(description['url'])}")
-        _say(f"Look at it: {_link(console)}")
-        _say(f"Changes in {one_line(watched)} are taken over as they are saved.")
-        _say("\nPress Ctrl-C to stop.")
+        directories = ", ".join(os.path.relpath(one) for one in self._directories)
+        _print(f"{typer.style(description['name'], bold=True)} serves {counts} at {_link(description['url'])}")
+        _print(f"Console: {_link(console)}")
+        _print(f"Watching {one_line(directories)} for changes")
+        _print("\nPress Ctrl-C to stop.")
 
 
 def _named(word: str, names: set[str]) -> Iterator[str]:
-    shown = sorted(names)[:_MOST_NAMED]
+    shown = sorted(names)[:_MAX_NAMES]
     more = [f"{len(names) - len(shown)} more"] if len(names) > len(shown) else []
     if shown:
         yield f"{word}: {', '.join([*shown, *more])}"
@@ -115,24 +117,24 @@ def _link(url: str) -> str:
     return typer.style(url, fg="cyan", underline=True)
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     typer.echo(text, err=True)
 
 
-_MOST_CHARACTERS: Final = 8000
-_NOT_THEIRS: Final = ("<frozen importlib", "axolotl_server/hosting/container_loading.py", "importlib/__init__.py")
+_MAX_CHARACTERS: Final = 8000
+_IMPORT_FRAMES: Final = ("<frozen importlib", "axolotl_server/hosting/container_loading.py", "importlib/__init__.py")
 
 
 def explain(error: BaseException) -> str:
-    """Write what is wrong, and where in the code if it is there."""
+    """Describe an error, with a traceback if it comes from the user's code."""
     findings = error.findings if isinstance(error, ConfigurationError) else ()
     cause = _root(error) if findings else error
     parts = [*findings, *(() if cause is None else ("", *_traceback(cause)))]
-    return "\n".join(parts).strip()[:_MOST_CHARACTERS]
+    return "\n".join(parts).strip()[:_MAX_CHARACTERS]
 
 
 def _root(error: BaseException) -> BaseException | None:
-    """Find what an error of ours came of; None where it is its own reason."""
+    """Find the error of the user's code behind a configuration error; None if there is none."""
     root = error
     while root.__cause__ is not None:
         root = root.__cause__
@@ -140,30 +142,30 @@ def _root(error: BaseException) -> BaseException | None:
 
 
 def _traceback(error: BaseException) -> list[str]:
-    """Write a traceback without the frames of those who imported the code."""
+    """Format a traceback without the frames that import the user's code."""
     summary = traceback.TracebackException.from_exception(error)
-    theirs = [frame for frame in summary.stack if not any(part in frame.filename for part in _NOT_THEIRS)]
-    summary.stack = traceback.StackSummary.from_list(theirs)
+    frames = [frame for frame in summary.stack if not any(part in frame.filename for part in _IMPORT_FRAMES)]
+    summary.stack = traceback.StackSummary.from_list(frames)
     return "".join(summary.format(chain=False)).rstrip().splitlines()
 
 
-_OWN_PAGE: Final = "axolotl-console"
-_COLOURS: Final = {"ok": "green", "input_required": "cyan", "cancelled": "yellow", "timeout": "yellow"}
+_CONSOLE_CLIENT: Final = "axolotl-console"
+_COLORS: Final = {"ok": "green", "input_required": "cyan", "cancelled": "yellow", "timeout": "yellow"}
 _OUTCOME_WIDTH: Final = 17
 _NAME_WIDTH: Final = 24
 
 
 def print_call(record: "CallRecord") -> None:
     """Print a request that has ended, unless the console's own page sent it."""
-    if record.outcome is None or (record.kind is None and (record.client or "").startswith(_OWN_PAGE)):
+    if record.outcome is None or (record.kind is None and (record.client or "").startswith(_CONSOLE_CLIENT)):
         return
-    typer.echo(line_for(record), err=True)
+    typer.echo(format_call(record), err=True)
 
 
-def line_for(record: "CallRecord") -> str:
-    """Write one request: when, how it ended, what it was, how long it took, and who asked."""
+def format_call(record: "CallRecord") -> str:
+    """Format a request: time, outcome, name, duration and caller."""
     when = time.strftime("%H:%M:%S", time.localtime(record.began))
-    outcome = typer.style(f"{record.outcome:<{_OUTCOME_WIDTH}}", fg=_COLOURS.get(record.outcome or "", "red"))
+    outcome = typer.style(f"{record.outcome:<{_OUTCOME_WIDTH}}", fg=_COLORS.get(record.outcome or "", "red"))
     what = one_line(record.name or "") if record.kind is not None else one_line(record.method)
     took = f"{_duration(record.seconds or 0.0):>9}"
     line = (

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Running a server: over stdio, over HTTP, and with several workers."""

@@ -1,4 +1,4 @@
-"""What a person is told when an HTTP server is ready: where it is, and a call to try."""
+"""The message that an HTTP server prints when it is ready: its URL, and a call to try."""
 
 import logging
 import re
@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import typer
 
-from axolotl_cli.serving.address import is_everywhere
+from axolotl_cli.serving.address import listens_everywhere
 from axolotl_cli.text import counted, counts_in, enumeration
 from axolotl_cli.views.schemas import sample_arguments
 from axolotl_core.features.spec import ToolSpec
@@ -20,11 +20,11 @@ from axolotl_server.http.assembly import is_authenticated
 
 _log = logging.getLogger("axolotl")
 
-_PLAIN: Final = re.compile(r"[\x21-\x7e]+")
+_VISIBLE_ASCII: Final = re.compile(r"[\x21-\x7e]+")
 
 
-def invite(host: ServerHost, url: str) -> None:
-    """Write the invitation to the standard error stream."""
+def print_banner(host: ServerHost, url: str) -> None:
+    """Print the banner, or log one line if the log is JSON."""
     specs = [binding.spec for binding in host.catalogue.bindings()]
     offer = enumeration(counted(counts_in(host)))
     if host.settings.log.format == "json":
@@ -32,17 +32,17 @@ def invite(host: ServerHost, url: str) -> None:
         return
     name = typer.style(host.settings.server.name, bold=True)
     typer.echo(f"{name} serves {offer} at {typer.style(url, fg='cyan', underline=True)}\n", err=True)
-    if is_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
+    if listens_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
         typer.echo(
-            "Requests for another host than localhost are refused: name yours in http.allowed_hosts.\n", err=True
+            "Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n", err=True
         )
-    trial = curl_call(url, specs, _list_of(host), is_authenticated(host))
-    typer.echo(f"Try it:\n\n{trial}\n\nPress Ctrl-C to stop.", err=True)
+    command = curl_command(url, specs, _list_method(host), is_authenticated(host))
+    typer.echo(f"Try it:\n\n{command}\n\nPress Ctrl-C to stop.", err=True)
 
 
-def curl_call(url: str, specs: list[ToolSpec], instead: str = "tools/list", needs_token: bool = False) -> str:
-    """Write a command that calls one of the tools, or does something else where none can be tried."""
-    method, params, extra = _trial(specs) or (instead, {}, {})
+def curl_command(url: str, specs: list[ToolSpec], fallback: str = "tools/list", needs_token: bool = False) -> str:
+    """Return a curl command that calls one of the tools, or another method if none can be tried."""
+    method, params, extra = _sample_call(specs) or (fallback, {}, {})
     meta = {PROTOCOL_VERSION_KEY: LATEST_STATELESS_REVISION.name, CLIENT_CAPABILITIES_KEY: {}}
     body = encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}})
     headers = {
@@ -57,31 +57,34 @@ def curl_call(url: str, specs: list[ToolSpec], instead: str = "tools/list", need
     return " \\\n    ".join([f"  curl {shlex.quote(url)}", *options, f"-d {shlex.quote(body.decode())}"])
 
 
-def _list_of(host: ServerHost) -> str:
-    """Choose the list to show where no tool can be tried: a server has the methods of what it offers only."""
+def _list_method(host: ServerHost) -> str:
+    """Choose a list method that the server has."""
     return next(f"{kind}/list" for kind in ("tools", "prompts", "resources") if kind in host.roles.offers)
 
 
-def _trial(specs: list[ToolSpec]) -> tuple[str, dict[str, Any], dict[str, str]] | None:
-    """Choose the method to try, its parameters and the headers that repeat them."""
-    for spec in sorted(_harmless(specs), key=lambda spec: not spec.tool.annotations.read_only):
+def _sample_call(specs: list[ToolSpec]) -> tuple[str, dict[str, Any], dict[str, str]] | None:
+    """Choose a method, its parameters, and the headers that mirror them."""
+    for spec in sorted(_not_destructive(specs), key=lambda spec: not spec.tool.annotations.read_only):
         arguments = sample_arguments(spec)
-        headers = None if arguments is None else _mirrored(spec, arguments)
+        headers = None if arguments is None else _mirrored_headers(spec, arguments)
         if headers is not None:
             return "tools/call", {"name": spec.name, "arguments": arguments}, headers
     return None
 
 
-def _harmless(specs: list[ToolSpec]) -> Iterator[ToolSpec]:
+def _not_destructive(specs: list[ToolSpec]) -> Iterator[ToolSpec]:
     return (spec for spec in specs if not spec.tool.annotations.destructive)
 
 
-def _mirrored(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, str] | None:
-    """Give the headers of a call, None where one would need an encoding that nobody can read."""
+def _mirrored_headers(spec: ToolSpec, arguments: Mapping[str, Any]) -> dict[str, str] | None:
+    """Return the headers that mirror a call, or None if one would need an encoding."""
     values = {parameter.header.decode(): parameter.value_in(arguments) for parameter in spec.header_parameters}
-    headers = {"Mcp-Name": spec.name, **{name: _text(value) for name, value in values.items() if value is not None}}
-    return headers if all(map(_PLAIN.fullmatch, headers.values())) else None
+    headers = {
+        "Mcp-Name": spec.name,
+        **{name: _header_value(value) for name, value in values.items() if value is not None},
+    }
+    return headers if all(map(_VISIBLE_ASCII.fullmatch, headers.values())) else None
 
 
-def _text(value: Any) -> str:
+def _header_value(value: Any) -> str:
     return value if isinstance(value, str) else encode(value).decode()

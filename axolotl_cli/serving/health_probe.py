@@ -1,4 +1,4 @@
-"""Asking a running server how it is, with nothing but the standard library: containers do it every few seconds."""
+"""Health requests to a running server, with the standard library only: containers send one every few seconds."""
 
 import json
 from collections.abc import Mapping
@@ -20,53 +20,45 @@ def health_url(env_file: Path | None) -> str:
 
     settings = resolve_target(None, env_file=env_file).settings
     if settings.http.port == 0:
-        raise ConfigurationError("http.port is 0, which takes any port: say with --url which server to ask")
+        raise ConfigurationError("http.port is 0, so the port is not known: name the server with --url")
     if settings.health.ready_path not in settings.health.paths:
-        raise ConfigurationError("health.ready_path is switched off: say with --url which route to ask")
+        raise ConfigurationError("health.ready_path is switched off: name another route with --url")
     return address_of(settings.http, settings.http.port) + settings.health.ready_path
 
 
 DEFAULT_PATH: Final = "/readyz"
 
-_ANSWERS: Final = (200, 503)
+_STATUSES: Final = (200, 503)
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_MOST_BYTES: Final = 64 * 1024
+_MAX_BYTES: Final = 64 * 1024
 
 
 class Unreachable(Exception):
-    """Nothing could be learnt of the server; the text says why."""
+    """The server gave no usable answer; the message explains why."""
 
 
 @dataclass(frozen=True, slots=True)
 class HealthAnswer:
-    """What a server said."""
+    """The answer of a server."""
 
     is_ready: bool
     content: Mapping[str, Any]
 
 
 def full_url(url: str) -> str:
-    """Complete the URL of a server by the route to ask, unless it has one.
-
-    Raises:
-        ValueError: if it is none that can be asked.
-    """
+    """Add the readiness route to a URL without a path; raise `ValueError` if it is not a URL of a server."""
     parts = _parsed(url)
     return parts._replace(path=DEFAULT_PATH).geturl() if parts.path in ("", "/") else url
 
 
 def ask_health(url: str, timeout_seconds: float) -> HealthAnswer:
-    """Ask at a URL.
-
-    Raises:
-        Unreachable: if no server answers there, or something else does.
-    """
+    """Send a health request; raise `Unreachable` if no server answers, or something else does."""
     parts = _parsed(url)
     connection = _connection(parts, timeout_seconds)
     try:
         connection.request("GET", parts._replace(scheme="", netloc="").geturl(), headers={"Accept": "application/json"})
         with connection.getresponse() as response:
-            status, body = response.status, response.read(_MOST_BYTES)
+            status, body = response.status, response.read(_MAX_BYTES)
     except TimeoutError:
         raise Unreachable(f"no answer within {timeout_seconds:g} seconds") from None
     except (OSError, HTTPException) as error:
@@ -79,8 +71,8 @@ def ask_health(url: str, timeout_seconds: float) -> HealthAnswer:
 def _parsed(url: str) -> SplitResult:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{url!r} is no URL of a server: write http://127.0.0.1:8000")
-    _ = parts.port  # which is read when it is first asked for
+        raise ValueError(f"{url!r} is not the URL of a server: write for example http://127.0.0.1:8000")
+    _ = parts.port  # raises ValueError if it is not a number
     return parts
 
 
@@ -91,7 +83,7 @@ def _connection(parts: SplitResult, timeout_seconds: float) -> HTTPConnection:
     import ssl
 
     context = ssl.create_default_context()
-    if parts.hostname in _LOOPBACK:  # no certificate is for that name, and nobody stands in between
+    if parts.hostname in _LOOPBACK:  # certificates do not name loopback hosts, and nobody can be in between
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return HTTPSConnection(parts.hostname, parts.port, timeout=timeout_seconds, context=context)
@@ -102,6 +94,6 @@ def _read(status: int, body: bytes) -> Mapping[str, Any]:
         content = json.loads(body)
     except ValueError:
         content = None
-    if status not in _ANSWERS or not isinstance(content, dict) or "status" not in content:
-        raise Unreachable(f"the answer is {status} and not about health: are the routes of the section health on?")
+    if status not in _STATUSES or not isinstance(content, dict) or "status" not in content:
+        raise Unreachable(f"the status is {status}; are the health routes enabled?")
     return content

@@ -9,7 +9,7 @@ from typing import Any
 from axolotl_cli.logs import start_logging
 from axolotl_cli.runtime import run, serving
 from axolotl_cli.serving.address import listen, url_of
-from axolotl_cli.serving.banner import invite
+from axolotl_cli.serving.banner import print_banner
 from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
@@ -49,7 +49,7 @@ async def _serve(host: ServerHost) -> None:
     async with started(host):
         _check_workers(host)
         with listen(host.settings.http) as listener:
-            invite(host, url_of(host.settings.http, listener))
+            print_banner(host, url_of(host.settings.http, listener))
             await serve_http(host, listener)
     logging.getLogger("axolotl").info("stopped")
 

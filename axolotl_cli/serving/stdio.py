@@ -1,4 +1,4 @@
-"""Serving over the standard streams."""
+"""Serving over stdio."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -20,38 +20,34 @@ from axolotl_server.transports.stdio import serve_stdio
 def serve_over_stdio(
     target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None
 ) -> None:
-    """Serve one client, the process that holds the other ends of the streams.
-
-    Raises:
-        ConfigurationError: if the server cannot start.
-    """
+    """Serve one client, the process at the other end of stdin and stdout."""
     _require_open_streams()
     streams = claim_standard_streams()
-    choice = resolve_target(target, toolsets, flags, env_file)
-    early = choice.settings
+    chosen = resolve_target(target, toolsets, flags, env_file)
+    early = chosen.settings
     start_logging(early.log_level, early.log)
-    run(_serve(choice.load(), streams))
+    run(_serve(chosen.load(), streams))
 
 
 def _require_open_streams() -> None:
-    for descriptor, name in enumerate(("input", "output", "error stream")):
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(descriptor)
         except OSError as error:
             raise ConfigurationError(
-                f"The standard {name} is closed: stdio needs it, or use --transport http"
+                f"{name} is closed, but the stdio transport needs it: open it, or use --transport http"
             ) from error
 
 
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:
     async with serving(host, lambda settings: settings.stdio.drain_seconds):
-        _greet_a_person(host, streams)
+        _print_hint(host, streams)
         await serve_stdio(host.handler, host.settings, streams, host.ending)
 
 
-def _greet_a_person(host: ServerHost, streams: StandardStreams) -> None:
-    """Say what happens to someone who started the server in a terminal, where nothing seems to happen."""
+def _print_hint(host: ServerHost, streams: StandardStreams) -> None:
+    """Explain to a person who started the server in a terminal why nothing seems to happen."""
     if os.isatty(streams.incoming):
         offer = enumeration(counted(counts_in(host)))
-        typer.echo(f"{host.settings.server.name} serves {offer} over stdio and waits for a client.", err=True)
+        typer.echo(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.", err=True)
         typer.echo("Use --transport http to serve over HTTP. Press Ctrl-C to stop.", err=True)

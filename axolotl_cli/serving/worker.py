@@ -101,11 +101,11 @@ class _Worker:
         self._channel.send({"type": "ready", **self._description(listener)})
 
     def _introduce(self, listener: socket.socket) -> None:
-        from axolotl_cli.serving.banner import invite
+        from axolotl_cli.serving.banner import print_banner
 
         for caution in cautions(self._host.settings, self._host.roles):
             _log.warning("%s", caution)
-        invite(self._host, url_of(self._host.settings.http, listener))
+        print_banner(self._host, url_of(self._host.settings.http, listener))
 
     def _description(self, listener: socket.socket) -> dict[str, Any]:
         settings = self._host.settings

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Views of a server: its features, schemas, settings and authorization decisions."""

@@ -80,11 +80,11 @@ def _mime_type(spec: Any) -> str | None:
 
 
 def print_inspection(report: Mapping[str, Any]) -> None:
-    """Write what `axolotl inspect` found."""
+    """Print the report of `axolotl inspect`."""
     show(*_server(report))
     for heading, facts in _features(report):
         show("", heading, _facts(facts))
-    show("", f"{', '.join(counted(counts(report)))}; --json shows the schemas whole")
+    show("", f"{', '.join(counted(counts(report)))}; --json shows the complete schemas")
 
 
 def _server(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
@@ -96,8 +96,8 @@ def _server(report: Mapping[str, Any]) -> tuple[RenderableType, RenderableType]:
         "revisions": ", ".join(report["revisions"]),
         "extensions": ", ".join(report["extensions"]),
         "http": f"{http['host']}, port {http['port']}, path {http['path']}",
-        "limits": f"{seconds(limits['timeout_seconds'])} a call, {limits['max_inflight']} calls at once, "
-        f"{limits['threads']} threads, {limits['max_message_bytes']} bytes a message",
+        "limits": f"{seconds(limits['timeout_seconds'])} per call, {limits['max_inflight']} concurrent calls, "
+        f"{limits['threads']} threads, {limits['max_message_bytes']} bytes per message",
     }
     heading = Text.assemble((f"{server['name']} {server['version']}", "bold"), f"  {server['title'] or ''}")
     return heading, _facts({name: Text(value) for name, value in facts.items() if value})
@@ -109,7 +109,7 @@ def _features(report: Mapping[str, Any]) -> Iterator[tuple[RenderableType, Mappi
         page: dict[str, RenderableType] = {"page": Text(tool["app"])} if tool["app"] else {}
         schemas = {
             "input": _schema(tool["input_schema"]),
-            "output": _schema(output) if output else Text("content, without a schema"),
+            "output": _schema(output) if output else Text("content without a schema"),
         }
         yield _heading(tool["name"], tool), {**_common_facts(tool), **page, **schemas}
     for prompt in report["prompts"]:
@@ -131,7 +131,7 @@ def _heading(name: str, feature: Mapping[str, Any], kind: str = "") -> Text:
 
 def _readable(feature: Mapping[str, Any], size: str = "") -> dict[str, RenderableType]:
     described = {"name": Text(feature["name"]), **_common_facts(feature)}
-    return {**described, "type": Text((feature["mime_type"] or "said when it is read") + size)}
+    return {**described, "type": Text((feature["mime_type"] or "known when it is read") + size)}
 
 
 def _common_facts(feature: Mapping[str, Any]) -> dict[str, RenderableType]:
@@ -145,10 +145,10 @@ def _common_facts(feature: Mapping[str, Any]) -> dict[str, RenderableType]:
 
 
 def _limits(limits: Mapping[str, Any], *, coercible: bool) -> str:
-    at_once, execution = limits["max_concurrency"], limits["execution"]
+    concurrency, execution = limits["max_concurrency"], limits["execution"]
     parts = [
-        f"{seconds(limits['timeout_seconds'])} a call",
-        "any number at once" if at_once is None else f"{at_once} at once",
+        f"{seconds(limits['timeout_seconds'])} per call",
+        "unlimited concurrency" if concurrency is None else f"{concurrency} concurrent",
         "on the event loop" if execution == "loop" else f"in a {execution}",
     ]
     return ", ".join([*parts, "arguments are coerced"] if coercible and limits["coerce_arguments"] else parts)
@@ -159,7 +159,7 @@ def _schema(schema: Mapping[str, Any]) -> RenderableType:
     grid.add_column(style="cyan", no_wrap=True)
     for name, kind, description in outline(schema):
         grid.add_row(Text(name), Text(kind), Text(description, "dim"))
-    return grid if grid.row_count else Text("nothing")
+    return grid if grid.row_count else Text("none")
 
 
 def _facts(facts: Mapping[str, RenderableType]) -> RenderableType:

@@ -1,4 +1,4 @@
-"""Arguments to try a tool with, and answers to a form, made from their schemas."""
+"""Schemas in short form, and sample arguments and answers made from them."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,11 +8,11 @@ from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.wire import encode
 
 Line = tuple[str, str, str]
-"""The name of a value, its type, and what is said about it."""
+"""The name of a value, its type, and its description."""
 
 
 def outline(schema: Mapping[str, Any]) -> Iterator[Line]:
-    """Give a line for each property of an object, or one for a value of another type."""
+    """Yield a line for each property of an object, or one for a value of another type."""
     if schema.get("type") != "object" or "properties" not in schema:
         yield "", _type_of(schema, schema), schema.get("description", "")
         return
@@ -23,7 +23,7 @@ def outline(schema: Mapping[str, Any]) -> Iterator[Line]:
 
 
 def resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Follow a reference; what stands beside it wins."""
+    """Follow a reference; keywords next to it take precedence."""
     if not isinstance(schema, Mapping):
         return {}
     reference = str(schema.get("$ref", ""))
@@ -60,11 +60,11 @@ _BY_FORMAT: Final[Mapping[str, str]] = {
     "uri": "https://example.com/",
     "uuid": "00000000-0000-4000-8000-000000000000",
 }
-_DEEPEST: Final = 8
+_MAX_DEPTH: Final = 8
 
 
 def sample_arguments(spec: ToolSpec) -> dict[str, Any] | None:
-    """Make the smallest arguments that the tool accepts, None where that takes a human."""
+    """Make minimal arguments that a tool accepts; return None if that takes a human."""
     arguments = _sample(spec.input_schema, spec.input_schema, 0)
     try:
         spec.tool.argument_parser(coerce=False)(encode(arguments))
@@ -74,20 +74,20 @@ def sample_arguments(spec: ToolSpec) -> dict[str, Any] | None:
 
 
 def sample_of(form: Mapping[str, Any]) -> Any:
-    """Make an answer to a form: what must be filled in, or all of it where nothing must."""
+    """Make an answer to a form with its required fields, or with all fields if none is required."""
     return _sample({**form, "required": form.get("required") or list(form.get("properties", ()))}, form, 0)
 
 
 def _sample(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
-    """Take what the schema itself offers, else the simplest value of its type."""
+    """Take an example, choice or default of the schema, otherwise the simplest value of its type."""
     schema = resolve(schema, root)
-    for offered in ("examples", "enum", "anyOf", "oneOf", "allOf"):
-        if schema.get(offered):
-            first = schema[offered][0]
-            return first if offered in ("examples", "enum") else _sample(first, root, depth)
-    for offered in ("const", "default"):
-        if offered in schema:
-            return schema[offered]
+    for keyword in ("examples", "enum", "anyOf", "oneOf", "allOf"):
+        if schema.get(keyword):
+            first = schema[keyword][0]
+            return first if keyword in ("examples", "enum") else _sample(first, root, depth)
+    for keyword in ("const", "default"):
+        if keyword in schema:
+            return schema[keyword]
     return _of_type(schema, root, depth)
 
 
@@ -105,7 +105,7 @@ def _of_type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> 
 
 
 def _object(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> dict[str, Any]:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return {}
     properties = schema.get("properties", {})
     return {name: _sample(properties.get(name, {}), root, depth + 1) for name in schema.get("required", ())}

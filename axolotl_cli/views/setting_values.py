@@ -1,4 +1,4 @@
-"""Variables that the commands themselves read, and those that nobody reads."""
+"""Settings with their origins, and environment variables that nothing reads."""
 
 import json
 import os
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 
 def values_of(host: ServerHost) -> list[EffectiveValue]:
-    """List all settings of a started server, and what its tools say themselves where nobody else does."""
+    """List all settings of a started server, including values that only its tools set."""
     values = [*effective_values(host.weighed), *_own_values(host)]
     sections = list(dict.fromkeys(value.keys[0] for value in values))
     return sorted(values, key=lambda value: sections.index(value.keys[0]))
 
 
-def written(value: EffectiveValue) -> dict[str, Any]:
-    """Write a setting for programs."""
-    origin = {"layer": value.origin.source.value, "place": value.origin.place or None}
+def setting_as_dict(value: EffectiveValue) -> dict[str, Any]:
+    """Describe a setting for JSON."""
+    origin = {"source": value.origin.source.value, "place": value.origin.place or None}
     return {"setting": value.name, "value": value.value, "origin": origin}
 
 
 def print_values(facts: Mapping[str, str], values: Sequence[EffectiveValue], total: int, *, with_origin: bool) -> None:
-    """Write settings for people, section by section."""
+    """Print settings as a table, section by section."""
     head = Table.grid(padding=(0, 2))
     head.add_column(style="dim", no_wrap=True)
     for name, fact in facts.items():
         head.add_row(name, Text(one_line(fact)))
     changed = sum(value.origin != DEFAULT for value in values)
-    ending = f"{number(total, 'setting')}, {changed} of them set"
+    summary = f"{number(total, 'setting')}, {changed} of them set"
     parts: list[RenderableType] = [head, ""]
-    show(*parts, *([_table(values, with_origin)] if values else []), "", ending)
+    show(*parts, *([_table(values, with_origin)] if values else []), "", summary)
 
 
 def _own_values(host: ServerHost) -> Iterator[EffectiveValue]:
     for binding in host.catalogue.bindings():
-        spec, said = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
+        spec, overrides = binding.spec, host.settings.tools.overrides_for(binding.spec.name)
         for key in ToolOverrides.model_fields:
             own = getattr(spec.feature, key, None)
-            if own is None or getattr(said, key) is not None or own != getattr(spec.limits, key, None):
+            if own is None or getattr(overrides, key) is not None or own != getattr(spec.limits, key, None):
                 continue
             if (key, own) != ("execution", "loop"):
                 yield EffectiveValue(("tools", spec.name, key), masked(own), TOOL)
@@ -84,16 +84,16 @@ def _text(value: Any) -> str:
     return "–" if value is None else one_line(json.dumps(value, ensure_ascii=False))
 
 
-def stray_variables(context: typer.Context, choice: "ChosenTarget") -> list[str]:
-    """Find variables that look like ours and say nothing, in the environment and in the file of variables."""
+def unknown_variables_of(context: typer.Context, target: "ChosenTarget") -> list[str]:
+    """Describe variables that begin with `AXOLOTL_` but set nothing, in the environment and in the `.env` file."""
     from axolotl_server.configuration.environment import unknown_variables
 
-    file = choice.file.env_file
+    file = target.file.env_file
     known = set(_variables_of(context.find_root().command))
-    stray = list(unknown_variables(os.environ, known))
+    unknown = list(unknown_variables(os.environ, known))
     for name in () if file is None else file.variables:
-        stray += [f"{text} ({file.locate(name)})" for text in unknown_variables([name], known) if file is not None]
-    return stray
+        unknown += [f"{text} ({file.locate(name)})" for text in unknown_variables([name], known) if file is not None]
+    return unknown
 
 
 def _variables_of(command: Any) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What the policy of a server says about one principal and one feature, with all that it looked at."""
+"""The authorization decision about one principal and one feature, with all rules that were examined."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from axolotl_server.host import ServerHost
 
 @dataclass(frozen=True, slots=True)
 class ExaminedRule:
-    """One rule of the settings."""
+    """One rule of the settings, and whether it matches."""
 
     rule: str
     effect: str
@@ -23,7 +23,7 @@ class ExaminedRule:
 
     @property
     def outcome(self) -> str:
-        """What to say of it."""
+        """The result of the examination, in words."""
         if not self.matches:
             return f"no: {self.why_not}"
         return "yes, and decides" if self.decides else "yes"
@@ -31,7 +31,7 @@ class ExaminedRule:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision, and what led to it."""
+    """The decision and the reasons for it."""
 
     principal: dict[str, Any]
     kind: str
@@ -39,19 +39,19 @@ class Verdict:
     allowed: bool
     rule: str
     reason: str
-    told_as: str | None
-    """What a refused caller is told; None where nobody is refused."""
+    reported_as: str | None
+    """The error that a denied caller gets; None if authorization is off."""
     rules: tuple[ExaminedRule, ...]
 
 
-async def reach_verdict(host: ServerHost, principal: Principal, kind: str, name: str) -> Verdict | str:
-    """Have the server's policy decide; a text says that there is no such feature."""
+async def explain_decision(host: ServerHost, principal: Principal, kind: str, name: str) -> Verdict | str:
+    """Return the decision of the server's policy, or an error message if there is no such feature."""
     binding = _find(host, kind, name)
     if binding is None:
         near = nearest(name, _names(host, kind))
         return f"There is no {kind} {name!r}" + (f"; did you mean {near!r}?" if near else "")
     spec: FeatureSpec = binding.spec
-    said = {
+    caller = {
         "subject": principal.subject,
         "tenant": principal.tenant,
         "scopes": sorted(principal.scopes),
@@ -59,11 +59,13 @@ async def reach_verdict(host: ServerHost, principal: Principal, kind: str, name:
     }
     authorization = host.catalogue.authorization
     if authorization is None:
-        return Verdict(said, kind, spec.name, True, "authorization is off", "everybody may use everything", None, ())
+        return Verdict(caller, kind, spec.name, True, "authorization is off", "everyone may use everything", None, ())
     decision = await authorization.decide(principal, spec)
-    told_as = "not_found" if authorization.hides else "forbidden"
+    reported_as = "not_found" if authorization.hides else "forbidden"
     rules = _examine(authorization, principal, spec, decision.rule)
-    return Verdict(said, kind, spec.name, decision.allowed is True, decision.rule, decision.reason, told_as, rules)
+    return Verdict(
+        caller, kind, spec.name, decision.allowed is True, decision.rule, decision.reason, reported_as, rules
+    )
 
 
 def _find(host: ServerHost, kind: str, name: str) -> Binding[Any] | None:

@@ -47,7 +47,7 @@ FIGURES: Final = {
     ],
     "docs/operate/authorization.md": [f"{authorization._DECIDED_AT_ONCE} at once"],
     "docs/operate/health.md": [
-        f"the process exits within {runtime._HASTY_SECONDS:g} seconds",
+        f"the process exits within {runtime._HURRIED_SECONDS:g} seconds",
         f"for {health._STALL_REMEMBERED_SECONDS:g} seconds after the event loop was blocked",
     ],
     "docs/operate/limits.md": [

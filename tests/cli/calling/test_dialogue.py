@@ -32,16 +32,16 @@ def test_form(processes: Processes) -> None:
     assert lines == [
         'info kitchen: {"table": 3}',
         "What for table 3?",
-        "Ctrl-D declines to answer.",
+        "Press Ctrl-D to decline.",
         "  How much.",
         "  size (s = Small, l = Large) [s]:   "
-        "extras (any of salt, oil; with commas between them) [nothing]:   'pepper' is none of salt, oil",
-        "  extras (any of salt, oil; with commas between them) [nothing]:   "
-        "pieces (whole number, 1 to 5):   too much: at most 5",
+        "extras (any of salt, oil; separated by commas) [none]:   'pepper' is not one of salt, oil",
+        "  extras (any of salt, oil; separated by commas) [none]:   "
+        "pieces (whole number, 1 to 5):   too large: at most 5",
         "  pieces (whole number, 1 to 5):   day (date, YYYY-MM-DD):   hot (yes or no) [no]:   "
-        'note (text) [nothing]: info kitchen: {"table": 3}',
+        'note (text) [optional]: info kitchen: {"table": 3}',
         "Is that all?",
-        "Ctrl-D declines to answer.",
+        "Press Ctrl-D to decline.",
         '  sure (yes or no): info kitchen: {"table": 3}',
     ]
 
@@ -52,7 +52,7 @@ def test_asked_again(processes: Processes) -> None:
     code, stdout, lines = call(processes, "order", "table=3", typed=f"{first}{second}no\n")
     assert code == 0
     assert stdout.endswith('"note":null} False\n')
-    assert lines.count("This was not accepted; once more.") == 1
+    assert lines.count("The answer was not accepted. Try again.") == 1
     assert lines.count("What for table 3?") == 2
 
 
@@ -73,7 +73,7 @@ def test_model_and_roots(processes: Processes) -> None:
     """A person may answer for a model, and works in the current directory unless another is named."""
     code, stdout, lines = call(processes, "think", typed="a soup\n\n")
     assert (code, stdout) == (0, f"a soup {ROOT.as_uri()}\n")
-    assert lines[:3] == ["A model is asked:", "  system: Be brief", "  user: What is best?"]
+    assert lines[:3] == ["The server asks a model:", "  system: Be brief", "  user: What is best?"]
 
 
 def test_model_without_answer(processes: Processes) -> None:
@@ -94,9 +94,9 @@ def test_given_answers_are_not_asked(processes: Processes) -> None:
 def test_interrupt(processes: Processes) -> None:
     """Ctrl-C ends the command while it waits, without a traceback."""
     server = processes.start_in_terminal("call", SAMPLE, "confirm")
-    server.read_until("Ctrl-D declines")
+    server.read_until("Ctrl-D to decline")
     server.signal(signal.SIGINT)
     code, stdout, stderr = server.end()
     assert (code, stdout) == (130, "")
     assert "Traceback" not in stderr
-    assert "left behind" not in stderr
+    assert "did not end" not in stderr

@@ -28,7 +28,7 @@ def field(schema: dict[str, Any], *, required: bool = True) -> FormField:
         ({"type": "string", "enum": ["a", "b"], "default": "b"}, "thing (a, b) [b]"),
         ({"type": "string", "enum": ["a", "b"], "enumNames": ["A", "b"]}, "thing (a = A, b)"),
         (TITLED, "thing (s = Small, l = Large)"),
-        ({**SEVERAL, "default": ["oil"]}, "thing (any of salt, oil; with commas between them) [oil]"),
+        ({**SEVERAL, "default": ["oil"]}, "thing (any of salt, oil; separated by commas) [oil]"),
     ],
 )
 def test_label(schema: dict[str, Any], label: str) -> None:
@@ -38,7 +38,7 @@ def test_label(schema: dict[str, Any], label: str) -> None:
 
 def test_optional_label() -> None:
     """What may be left out says so."""
-    assert field({"type": "string"}, required=False).label == "thing (text) [nothing]"
+    assert field({"type": "string"}, required=False).label == "thing (text) [optional]"
 
 
 @pytest.mark.parametrize(
@@ -70,19 +70,19 @@ def test_blank() -> None:
 @pytest.mark.parametrize(
     ("schema", "line", "problem"),
     [
-        ({"type": "string"}, "", "something must be entered here"),
+        ({"type": "string"}, "", "a value is required"),
         ({"type": "string", "minLength": 3}, "ab", "too short: at least 3"),
         ({"type": "string", "maxLength": 1}, "ab", "too long: at most 1"),
-        ({"type": "string", "format": "date"}, "2026-02-30", "'2026-02-30' is no date of the form YYYY-MM-DD"),
-        ({"type": "integer"}, "1.5", "'1.5' is no whole number"),
-        ({"type": "integer", "minimum": 2}, "1", "too little: at least 2"),
-        ({"type": "number", "maximum": 2}, "3", "too much: at most 2"),
-        ({"type": "number"}, "many", "'many' is no number"),
-        ({"type": "number"}, "inf", "'inf' is no number"),
+        ({"type": "string", "format": "date"}, "2026-02-30", "'2026-02-30' is not a date of the form YYYY-MM-DD"),
+        ({"type": "integer"}, "1.5", "'1.5' is not a whole number"),
+        ({"type": "integer", "minimum": 2}, "1", "too small: at least 2"),
+        ({"type": "number", "maximum": 2}, "3", "too large: at most 2"),
+        ({"type": "number"}, "many", "'many' is not a number"),
+        ({"type": "number"}, "inf", "'inf' is not a number"),
         ({"type": "boolean"}, "perhaps", "'perhaps' is neither yes nor no"),
-        (TITLED, "medium", "'medium' is none of s, l"),
-        (SEVERAL, "salt, sugar", "'sugar' is none of salt, oil"),
-        (SEVERAL, "salt, oil, salt", "too much: at most 2"),
+        (TITLED, "medium", "'medium' is not one of s, l"),
+        (SEVERAL, "salt, sugar", "'sugar' is not one of salt, oil"),
+        (SEVERAL, "salt, oil, salt", "too many: at most 2"),
     ],
 )
 def test_unreadable(schema: dict[str, Any], line: str, problem: str) -> None:

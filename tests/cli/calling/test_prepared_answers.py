@@ -63,19 +63,19 @@ def test_models_and_roots(cli: CommandLine, sample: str, roots: str, text: str) 
     [
         pytest.param(
             "confirm",
-            "The question 'ask-1' (Really?) has no answer, and the input is no terminal to ask at; "
-            "answer as in --answer 'ask-1={\"sure\": true}', or with --answer ask-1=decline",
+            "The question 'ask-1' (Really?) has no answer, and stdin is not a terminal; "
+            "answer for example with --answer 'ask-1={\"sure\": true}', or with --answer ask-1=decline",
             id="form",
         ),
         pytest.param(
             "pay",
-            "The question 'ask-1' (Please pay) has no answer, and the input is no terminal to ask at; "
+            "The question 'ask-1' (Please pay) has no answer, and stdin is not a terminal; "
             "answer with --answer ask-1=accept, or =decline",
             id="page",
         ),
         pytest.param(
             "think",
-            "The question 'sample-1' to a model has no answer, and the input is no terminal to ask at; "
+            "The question 'sample-1' to a model has no answer, and stdin is not a terminal; "
             "answer with --answer sample-1=TEXT",
             id="model",
         ),
@@ -91,7 +91,7 @@ def test_no_roots(cli: CommandLine) -> None:
     """The same goes for roots."""
     answer = call(cli, "think", "--answer", "sample-1=x")
     assert answer.code == 2
-    assert answer.stderr.endswith("ask at; answer with --answer roots-1=DIRECTORY\n")
+    assert answer.stderr.endswith("not a terminal; answer with --answer roots-1=DIRECTORY\n")
 
 
 def test_suggested_answer(cli: CommandLine) -> None:
@@ -105,7 +105,9 @@ def test_unaccepted_answer(cli: CommandLine) -> None:
     """An answer that the server does not take is told, not tried for ever."""
     answer = call(cli, "confirm", "--answer", 'ask-1={"sure": "maybe"}')
     assert answer.code == 2
-    assert answer.stderr.startswith("Error: The answer for 'ask-1' is not accepted; answer as in --answer 'ask-1=")
+    assert answer.stderr.startswith(
+        "Error: The answer to 'ask-1' was not accepted; answer for example with --answer 'ask-1="
+    )
 
 
 @pytest.mark.parametrize("text", ["maybe", "5", "[]"])
@@ -113,15 +115,15 @@ def test_unreadable_answer(cli: CommandLine, text: str) -> None:
     """A form is answered by an object, or by one of three words."""
     answer = call(cli, "confirm", "--answer", f"ask-1={text}")
     assert answer.code == 2
-    assert answer.stderr.startswith("Error: The answer for 'ask-1' cannot be read; answer as in")
+    assert answer.stderr.startswith("Error: The answer to 'ask-1' is invalid; answer for example with")
 
 
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
-        (["--answer", "ask-1"], "'ask-1' is no answer: write --answer key=JSON"),
-        (["--answer", "=5"], "'=5' is no answer: write --answer key=JSON"),
-        (["--answer", "a=1", "--answer", "a=2"], "The answer for 'a' is given twice"),
+        (["--answer", "ask-1"], "'ask-1' is not an answer: write --answer key=JSON"),
+        (["--answer", "=5"], "'=5' is not an answer: write --answer key=JSON"),
+        (["--answer", "a=1", "--answer", "a=2"], "The answer to 'a' is given twice"),
     ],
 )
 def test_wrong_words(cli: CommandLine, words: list[str], finding: str) -> None:
@@ -148,4 +150,4 @@ def test_unasked(cli: CommandLine) -> None:
     """An answer that nobody asked for is worth a line, because its key may be misspelled."""
     answer = call(cli, "pay", "--answer", "ask-1=accept", "--answer", "aks-1=accept")
     assert (answer.code, answer.stdout) == (0, "paid\n")
-    assert answer.stderr == "The answer for 'aks-1' was not asked for\n"
+    assert answer.stderr == "The question 'aks-1' was not asked; its answer was not used\n"

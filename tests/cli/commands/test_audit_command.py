@@ -46,7 +46,7 @@ def test_verify(log: Path) -> None:
     last = json.loads(write_log(log, 3)[-1])
     answer = run("verify", log)
     assert answer.code == 0
-    assert answer.stdout == f"{log}: 5 records, as they were written\nThe last one is 5:{last['hash']}\n"
+    assert answer.stdout == f"{log}: 5 records verified\nThe last record is 5:{last['hash']}\n"
 
 
 def test_verify_finds_a_fault(log: Path) -> None:
@@ -85,9 +85,9 @@ def test_verify_warns(log: Path) -> None:
     answer = run("verify", log)
     store.close()
     assert answer.code == 0
-    assert "1 time the rest of a record was cut off" in answer.stdout
-    assert "3 records could not be kept" in answer.stdout
-    assert f"tool transfer began at 2026-11-16T05:00:00.000000Z and has no end (call {7:016x})" in answer.stdout
+    assert "1 incomplete record cut off after a crash" in answer.stdout
+    assert "3 records could not be written" in answer.stdout
+    assert f"tool transfer started at 2026-11-16T05:00:00.000000Z and has no end (call {7:016x})" in answer.stdout
 
 
 def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run("verify", log).code == 0
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", KEY)
     assert run("verify", log).code == 0
-    with pytest.raises(ConfigurationError, match="The file of the key: there is no such file"):
+    with pytest.raises(ConfigurationError, match="The key file: there is no such file"):
         run("verify", log, "--key-file", log.with_name("absent"))
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "another key, as long")
     assert run("verify", log).code == 1

@@ -117,4 +117,4 @@ def test_stuck_thread(processes: Processes, pipe: Path) -> None:
     code, _, stderr = processes.run("call", SAMPLE, "read", f"path={pipe}", AXOLOTL_TOOLS__READ__TIMEOUT_SECONDS="0.2")
     assert code == 1
     assert "did not finish within 0.2 seconds" in stderr
-    assert "left behind, because they do not end: axolotl-tool_0" in stderr
+    assert "exiting although these did not end: axolotl-tool_0" in stderr

@@ -147,7 +147,7 @@ def test_fine(cli: CommandLine) -> None:
     answer = cli("check", "tests.support.containers.command_containers:Container")
     assert (answer.code, answer.stdout) == (
         0,
-        "tests.support.containers.command_containers:Container: 6 tools, all is well\n",
+        "tests.support.containers.command_containers:Container: 6 tools, no problems\n",
     )
 
 
@@ -184,12 +184,12 @@ def test_every_kind(cli: CommandLine) -> None:
         "Tool 'show' names the page 'ui",
     ]
     assert messages(report, "warning") == [
-        "Prompt 'bare' has no description: nobody will know what it is for",
+        "Prompt 'bare' has no description: users will not know what it is for",
         "Prompt 'bare' does not describe its argument 'word'",
-        "Prompt 'bare' is a plain function on the event loop: while it runs, every other call waits",
-        "Resource 'config://app' has no description: nobody will know what is in it",
-        "Resource 'config://app' is a plain function on the event loop: while it runs, every other call waits",
-        "Resource 'users://{name}' has no description: nobody will know what is in it",
+        "Prompt 'bare' is a plain function on the event loop: it blocks all other calls while it runs",
+        "Resource 'config://app' has no description: clients will not know what it contains",
+        "Resource 'config://app' is a plain function on the event loop: it blocks all other calls while it runs",
+        "Resource 'users://{name}' has no description: clients will not know what it contains",
     ]
 
 
@@ -213,7 +213,7 @@ def test_everything_fine(cli: CommandLine) -> None:
     counts = "5 tools, 3 prompts, 2 resources, 1 template"
     assert (answer.code, answer.stdout) == (
         0,
-        f"tests.support.containers.full_container:Container: {counts}, all is well\n",
+        f"tests.support.containers.full_container:Container: {counts}, no problems\n",
     )
 
 
@@ -225,13 +225,14 @@ def test_warnings(cli: CommandLine) -> None:
     assert (code, report["ok"]) == (0, True)
     assert messages(report, "error") == []
     assert messages(report, "warning") == [
-        "Tool 'a name with spaces' has a name that some clients refuse: use 1 to 64 of A-Z a-z 0-9 _ . -",
+        "Tool 'a name with spaces' has a name that some clients refuse: use 1 to 64 of these characters: A-Z a-z 0-9 "
+        "_ . -",
         "Tool 'a name with spaces' has no description: a model will not know when to call it",
         "Tool 'a name with spaces' does not describe its argument 'street'",
         "Tool 'a name with spaces' does not describe its argument 'street.name'",
         "Tool 'a name with spaces' does not describe its argument 'town'",
-        "Tool 'a name with spaces' is a plain function on the event loop: while it runs, every other call waits",
-        "Setting tools.a_name_with_spaces is about a tool that is not there; did you mean 'a name with spaces'?",
+        "Tool 'a name with spaces' is a plain function on the event loop: it blocks all other calls while it runs",
+        "Setting tools.a_name_with_spaces is for a tool that does not exist; did you mean 'a name with spaces'?",
     ]
 
 

@@ -21,7 +21,7 @@ def show(cli: CommandLine, *words: str) -> dict[str, tuple[Any, str, str | None]
     answer = cli("config", "show", *words, "--json")
     assert answer.code == 0, answer.stderr
     return {
-        one["setting"]: (one["value"], one["origin"]["layer"], one["origin"]["place"])
+        one["setting"]: (one["value"], one["origin"]["source"], one["origin"]["place"])
         for one in json.loads(answer.stdout)["settings"]
     }
 
@@ -236,7 +236,7 @@ def test_an_env_file_is_not_exported(processes: Processes, tmp_path: Path) -> No
 def test_secrets_are_never_written(
     words: list[str], is_right: bool, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether all is well or not, no output has a secret, wherever it came from; also with the log at its loudest."""
+    """Whether no problems or not, no output has a secret, wherever it came from; also with the log at its loudest."""
     cli.write("key", f"{CANARY}\n")
     cli.write("axolotl.toml", f"target = '{SAMPLE}'\n[audit]\nkey_file = 'key'\nstderr = true\n")
     cli.write(".env", f"AXOLOTL_PROTOCOL__STATE_KEYS='[\"{CANARY}\"]'\n")

@@ -74,7 +74,7 @@ def test_a_server_that_stops(processes: Processes, cli: CommandLine) -> None:
     server.end()
     answer = cli("health", "--url", url)
     assert answer.code == 3
-    assert answer.stderr.startswith(f"Error: {url}/readyz cannot be asked: ")
+    assert answer.stderr.startswith(f"Error: No health report from {url}/readyz: ")
 
 
 def test_nobody_answers(cli: CommandLine) -> None:
@@ -83,7 +83,7 @@ def test_nobody_answers(cli: CommandLine) -> None:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         answer = cli("health", "--url", url, "--timeout", "0.1")
         assert (answer.code, answer.stdout) == (3, "")
-        assert answer.stderr == f"Error: {url}/readyz cannot be asked: no answer within 0.1 seconds\n"
+        assert answer.stderr == f"Error: No health report from {url}/readyz: no answer within 0.1 seconds\n"
     answer = cli("health", "--url", url, "--json")
     said = json.loads(answer.stdout)
     assert (answer.code, said["ready"], said["url"]) == (3, False, f"{url}/readyz")
@@ -117,7 +117,7 @@ def test_another_server_answers(cli: CommandLine, stranger: str) -> None:
     """What is not about health is not taken for an answer."""
     answer = cli("health", "--url", stranger)
     assert answer.code == 3
-    assert "the answer is 200 and not about health: are the routes of the section health on?" in answer.stderr
+    assert "the status is 200; are the health routes enabled?" in answer.stderr
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:port"])
@@ -131,11 +131,11 @@ def test_settings_without_an_address(cli: CommandLine) -> None:
     cli.write("axolotl.toml", "[http]\nport = 0\n")
     answer = cli("health")
     assert answer.code == 2
-    assert "say with --url which server to ask" in answer.stderr
+    assert "name the server with --url" in answer.stderr
     cli.write("axolotl.toml", '[health]\nready_path = ""\n')
     answer = cli("health")
     assert answer.code == 2
-    assert "say with --url which route to ask" in answer.stderr
+    assert "name another route with --url" in answer.stderr
 
 
 def test_it_starts_quickly(processes: Processes) -> None:

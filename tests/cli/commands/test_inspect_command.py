@@ -68,8 +68,8 @@ def test_text(cli: CommandLine) -> None:
     assert lines[0] == "sample 7"
     assert "input number integer What is doubled." in lines
     assert "note string | null = null What nobody reads." in lines
-    assert "limits 20 s a call, any number at once, in a thread" in lines
-    assert lines[-1] == "6 tools; --json shows the schemas whole"
+    assert "limits 20 s per call, unlimited concurrency, in a thread" in lines
+    assert lines[-1] == "6 tools; --json shows the complete schemas"
 
 
 def test_every_kind(cli: CommandLine) -> None:
@@ -95,14 +95,14 @@ def test_every_kind_as_text(cli: CommandLine) -> None:
         "praise prompt",
         "description Praise a dish. At length.",
         "tool set –",
-        "limits 30 s a call, any number at once, in a thread",
+        "limits 30 s per call, unlimited concurrency, in a thread",
         "layers ValidationLayer → TimeoutLayer",
         "arguments dish string What is praised.",
         "times integer = 1 How often.",
     ]
     assert "type image/png, 8 bytes" in lines
     assert "dishes://{name}{?lang} A dish template" in lines
-    assert lines[-1] == "5 tools, 3 prompts, 2 resources, 1 template; --json shows the schemas whole"
+    assert lines[-1] == "5 tools, 3 prompts, 2 resources, 1 template; --json shows the complete schemas"
 
 
 def test_toolsets(cli: CommandLine) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from mcp import Client, StdioServerParameters
 
-from axolotl_cli.clients.client import Places
+from axolotl_cli.clients.client import ConfigPaths
 from axolotl_cli.clients.config_file import ClientFile, JsonDocument
 from axolotl_cli.options import ClientName, Scope
 from axolotl_core.errors import ConfigurationError
@@ -205,19 +205,19 @@ def test_other_values_are_written(variable: str, project: CommandLine) -> None:
     ("words", "problem"),
     [
         (["cursor", "absent.py"], "There is no file absent.py"),
-        (["cursor", "greeter.py", "--name", "a b"], "'a b' is no name for a server"),
-        (["cursor", "greeter.py", "--env", "=1"], "--env wants NAME=VALUE"),
-        (["cursor", "greeter.py", "--env", "A B=1"], "--env wants NAME=VALUE"),
-        (["cursor", "--url", "https://x.example/mcp"], "say it with --name"),
-        (["cursor", "--url", "x.example", "--name", "x"], "--url wants a URL"),
-        (["cursor", "--url", f"https://a:{CANARY}@x.example/", "--name", "x"], "The URL has a secret in it"),
-        (["cursor", "--url", "https://x.example/mcp", "--name", "x", "--token-env", "a-b"], "--token-env wants"),
+        (["cursor", "greeter.py", "--name", "a b"], "'a b' is not a valid server name"),
+        (["cursor", "greeter.py", "--env", "=1"], "--env needs NAME=VALUE"),
+        (["cursor", "greeter.py", "--env", "A B=1"], "--env needs NAME=VALUE"),
+        (["cursor", "--url", "https://x.example/mcp"], "The server at this URL needs a name: use --name"),
+        (["cursor", "--url", "x.example", "--name", "x"], "--url needs a URL"),
+        (["cursor", "--url", f"https://a:{CANARY}@x.example/", "--name", "x"], "The URL contains a secret"),
+        (["cursor", "--url", "https://x.example/mcp", "--name", "x", "--token-env", "a-b"], "--token-env needs"),
         (["cursor", "--url", "https://x.example/mcp", "--name", "x", "--env", "A=1"], "--env is for a server that"),
-        (["cursor", "greeter.py", "-t", "stdio", "--url", "https://x.example/"], "say --transport http"),
-        (["claude-desktop", "greeter.py", "-t", "http"], "names servers that it starts itself"),
-        (["claude-desktop", "greeter.py", "--env", "TOKEN"], "takes no values from elsewhere"),
-        (["claude-desktop", "greeter.py", "--scope", "project"], "has no file for a project"),
-        (["json", "greeter.py", "--write"], "name it with --config"),
+        (["cursor", "greeter.py", "-t", "stdio", "--url", "https://x.example/"], "use --transport http"),
+        (["claude-desktop", "greeter.py", "-t", "http"], "cannot have servers at a URL"),
+        (["claude-desktop", "greeter.py", "--env", "TOKEN"], "cannot refer to environment variables"),
+        (["claude-desktop", "greeter.py", "--scope", "project"], "has no project file"),
+        (["json", "greeter.py", "--write"], "must be named: use --config"),
     ],
 )
 def test_mistakes(words: list[str], problem: str, project: CommandLine) -> None:
@@ -237,7 +237,7 @@ def test_everything_that_chose_the_server_is_written(project: CommandLine, monke
     entry = json.loads(answer.stdout)["mcpServers"]["prod"]
     expected = ["serve", "greeter.py", "--toolset", "a", "--toolset", "b"]
     assert entry["args"][5:] == [*expected, "--env-file", str(project.directory / "prod.env")]
-    assert "the client does not know AXOLOTL_LOG_LEVEL" in answer.stderr
+    assert "the client does not set AXOLOTL_LOG_LEVEL" in answer.stderr
     assert "AXOLOTL_TARGET" not in answer.stderr
 
 
@@ -265,8 +265,8 @@ PLACES = [
 @pytest.mark.parametrize(("platform", "variables", "client", "scope", "path"), PLACES)
 def test_places(platform: str, variables: dict[str, str], client: str, scope: str, path: Path | None) -> None:
     """Each client has its file where its own documentation says, on every platform."""
-    places = Places(platform, HOME, variables, Path("/project"))
-    assert places.file(ClientName(client), Scope(scope)) == path
+    paths = ConfigPaths(platform, HOME, variables, Path("/project"))
+    assert paths.find(ClientName(client), Scope(scope)) == path
 
 
 def test_the_usual_file(project: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_printing_changes_nothing(project: CommandLine, tmp_path: Path) -> None:
     """By default nothing is written, and the output is JSON alone."""
     answer = project("install", "claude-code", "greeter.py", "--config", "c.json")
     json.loads(answer.stdout)
-    assert f"This belongs into {tmp_path / 'c.json'}" in answer.stderr
+    assert f"Add this to {tmp_path / 'c.json'}" in answer.stderr
     assert "claude mcp add-json --scope user acme-greeter '{" in answer.stderr
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".json"] == []
 
@@ -320,7 +320,7 @@ def test_a_file_is_merged(project: CommandLine, tmp_path: Path) -> None:
     assert written.endswith("        }," + rest)
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert (tmp_path / "c.json.bak").read_text() == before
-    assert project(*words).stdout == f"acme-greeter is in {file} already; nothing was changed.\n"
+    assert project(*words).stdout == f"acme-greeter is already in {file}; nothing was changed.\n"
     assert project(*words, "--name", "second").code == 0
     assert (tmp_path / "c.json.bak").read_text() == before
     assert (tmp_path / "c.json.bak1").read_text() == written

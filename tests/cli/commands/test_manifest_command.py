@@ -78,7 +78,7 @@ def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     assert made["remotes"] == [{"type": "streamable-http", "url": URL}]
     assert answer.stderr.splitlines() == [
-        f"The README of acme-greeter must have: mcp-name: {NAME}",
+        f"The README of acme-greeter must contain: mcp-name: {NAME}",
         f"The image {IMAGE} must have the label io.modelcontextprotocol.server.name={NAME}",
     ]
 
@@ -89,13 +89,13 @@ def test_everything_wrong_is_told_at_once(cli: CommandLine) -> None:
     answer = cli("manifest", "server.json", SAMPLE, *words, "--env", "A=1")
     assert (answer.code, answer.stdout) == (2, "")
     told = answer.stderr
-    assert "is no name for a registry" in told
+    assert "is not a valid name in a registry" in told
     assert "set server.description" in told
     assert "--package npm:x: write pypi:NAME==VERSION or oci:IMAGE:TAG" in told
-    assert "--package pypi:x==1.*: say one exact version" in told
-    assert "--url: a registry lists servers that everybody can reach" in told
-    assert "--repository: a registry knows" in told
-    assert "--env wants the name of a variable" in told
+    assert "--package pypi:x==1.*: name an exact version" in told
+    assert "--url: a registry lists servers with a public URL" in told
+    assert "--repository: use https://github.com/OWNER/NAME" in told
+    assert "--env needs the name of a variable" in told
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_everything_wrong_is_told_at_once(cli: CommandLine) -> None:
         ({"version": "latest"}, "server.version is 'latest'"),
         ({"version": "^1.2"}, "server.version is '^1.2'"),
         ({"version": "1.x"}, "server.version is '1.x'"),
-        ({"website_url": "acme"}, "server.website_url is no URL"),
+        ({"website_url": "acme"}, "server.website_url is not a URL"),
     ],
 )
 def test_identities_that_no_registry_takes(identity: dict[str, str], problem: str) -> None:

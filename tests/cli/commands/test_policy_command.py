@@ -91,7 +91,7 @@ def test_allowed(policy: CommandLine) -> None:
     assert lines[1] == "allowed by: clerks (a rule of the settings, allow)"
     assert "clerks allow yes, and decides" in lines
     assert "no money for beginners deny no: the principal lacks the scopes beginner" in lines
-    assert not any("told as" in line for line in lines)
+    assert not any("reported as" in line for line in lines)
 
 
 def test_denied(policy: CommandLine) -> None:
@@ -102,7 +102,7 @@ def test_denied(policy: CommandLine) -> None:
     assert answer.code == 1
     assert lines[0] == "ada may not use the tool refund"
     assert lines[1].startswith("denied by: no money for beginners")
-    assert lines[2] == "told as: not_found"
+    assert lines[2] == "reported as: not_found"
     assert "clerks allow yes" in lines
     assert "no money for beginners deny yes, and decides" in lines
 
@@ -162,7 +162,7 @@ def test_off(policy: CommandLine) -> None:
         (["--as", "ada", "refnud"], 3, "There is no tool 'refnud'; did you mean 'refund'?"),
         (["--as", "ada", "refund", "--kind", "prompt"], 3, "There is no prompt 'refund'"),
         (["--as", '{"subject": "ada", "role": []}', "refund"], 2, "'role' is unknown, did you mean 'roles'?"),
-        (["--as", "{", "refund"], 2, "this is no JSON"),
+        (["--as", "{", "refund"], 2, "this is not JSON"),
         (["--as", '{"roles": []}', "refund"], 2, "subject: Field required"),
         (["refund"], 2, "--as"),
         (["--as", "ada", "--target", "nowhere:Container", "refund"], 2, "nowhere"),

@@ -57,7 +57,7 @@ def test_refused(cli: CommandLine, words: list[str], line: str) -> None:
 def test_unreadable_arguments(cli: CommandLine) -> None:
     """A word that is neither pair nor object is a usage error."""
     answer = prompt(cli, "praise", "soup")
-    assert (answer.code, answer.stderr) == (2, "Error: 'soup' is no argument: write key=value, or a JSON object\n")
+    assert (answer.code, answer.stderr) == (2, "Error: 'soup' is not an argument: write key=value or a JSON object\n")
 
 
 def test_toolset(cli: CommandLine) -> None:

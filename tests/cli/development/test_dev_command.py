@@ -15,8 +15,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_cli.development.file_watch import _matters, project_directories
-from axolotl_cli.development.report import explain, line_for
+from axolotl_cli.development.file_watch import _is_relevant, project_directories
+from axolotl_cli.development.report import explain, format_call
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION
@@ -88,7 +88,7 @@ class Project:
         """Change the code, and wait until that is taken over or found wrong."""
         self.file.write_text(text, encoding="utf-8")
         lines = ""
-        while "reloaded" not in lines and "mend it" not in lines.lower():
+        while "reloaded" not in lines and "Fix the error" not in lines:
             lines += self.server.read_until("\n")
         return lines
 
@@ -172,7 +172,7 @@ def test_broken_code(processes: Processes, tmp_path: Path) -> None:
         told = project.save(code("two") + "\ndef broken(:\n    pass\n")
         assert "SyntaxError" in told
         assert 'served.py", line' in told
-        assert "goes on serving" in told
+        assert "keeps serving" in told
         problem = next(one for one in heard if one["type"] == "problem")
         assert "SyntaxError" in problem["problem"]
     assert project.call("version") == "one"
@@ -185,7 +185,7 @@ def test_broken_code(processes: Processes, tmp_path: Path) -> None:
 def test_broken_from_the_start(processes: Processes, tmp_path: Path) -> None:
     """Where there is nothing to serve yet, it waits for code that works."""
     project = Project(processes, tmp_path, text="import nothing_of_that_name\n")
-    assert "nothing_of_that_name" in project.server.read_until("Mend it and save")
+    assert "nothing_of_that_name" in project.server.read_until("Fix the error and save")
     project.file.write_text(code("one"), encoding="utf-8")
     assert project.begin().call("version") == "one"
 
@@ -241,7 +241,7 @@ def test_a_server_that_ends_by_itself(processes: Processes, tmp_path: Path) -> N
     project = Project(processes, tmp_path, text=dying).begin()
     with pytest.raises(httpx2.HTTPError):
         project.call("version")
-    assert "with exit code 7" in project.server.read_until("The server ended by itself")
+    assert "with exit code 7" in project.server.read_until("The server exited")
     project.save(code("two"))
     assert project.call("version") == "two"
 
@@ -285,11 +285,11 @@ def test_places_that_are_not_there(cli: CommandLine) -> None:
         ("a.py~", False),
     ],
 )
-def test_what_matters(tmp_path: Path, name: str, matters: bool) -> None:
+def test_what_is_relevant(tmp_path: Path, name: str, matters: bool) -> None:
     """Python and settings of the project matter; what others generate or install does not."""
     from watchfiles import Change
 
-    assert _matters(Change.modified, str(tmp_path / name), [tmp_path]) is matters
+    assert _is_relevant(Change.modified, str(tmp_path / name), [tmp_path]) is matters
 
 
 def test_the_directory_may_lie_in_an_ignored_one(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_the_directory_may_lie_in_an_ignored_one(tmp_path: Path) -> None:
     from watchfiles import Change
 
     inside = tmp_path / "build" / "project"
-    assert _matters(Change.modified, str(inside / "a.py"), [inside])
+    assert _is_relevant(Change.modified, str(inside / "a.py"), [inside])
 
 
 def test_watched_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +339,7 @@ def test_lines_cannot_be_forged() -> None:
         outcome="error",
         seconds=0.001,
     )
-    line = line_for(record)
+    line = format_call(record)
     assert "\n" not in line
     assert "\x1b[2J" not in line
     assert os.linesep not in line

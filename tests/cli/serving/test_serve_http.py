@@ -14,7 +14,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from axolotl_cli.serving.address import is_everywhere, listen, url_of
+from axolotl_cli.serving.address import listen, listens_everywhere, url_of
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
@@ -143,15 +143,15 @@ def test_taken_port(processes: Processes) -> None:
         port = str(taken.getsockname()[1])
         code, stdout, stderr = processes.run("serve", "-t", "http", "-p", port)
     assert (code, stdout) == (2, "")
-    assert stderr == f"Error: Port {port} at 127.0.0.1 is taken: choose another with --port, or 0 for a free one\n"
+    assert stderr == f"Error: Port {port} on 127.0.0.1 is in use: choose another with --port, or 0 for a free one\n"
 
 
 @pytest.mark.parametrize(
     ("host", "finding"),
     [
-        pytest.param("nowhere.invalid", "There is no host 'nowhere.invalid'", id="unknown"),
-        pytest.param("a" * 64 + ".invalid", "There is no host", id="impossible"),
-        pytest.param("192.0.2.1", "192.0.2.1 is no address of this machine", id="foreign"),
+        pytest.param("nowhere.invalid", "The host 'nowhere.invalid' is unknown", id="unknown"),
+        pytest.param("a" * 64 + ".invalid", "The host", id="impossible"),
+        pytest.param("192.0.2.1", "192.0.2.1 is not an address of this machine", id="foreign"),
     ],
 )
 def test_wrong_host(host: str, finding: str) -> None:
@@ -169,4 +169,4 @@ def test_url(host: str, shown: str, everywhere: bool) -> None:
     settings = HttpSettings(host=host, port=0, path="/a b")
     with listen(settings) as listener:
         assert url_of(settings, listener) == f"http://{shown}:{listener.getsockname()[1]}/a%20b"
-    assert is_everywhere(settings) is everywhere
+    assert listens_everywhere(settings) is everywhere

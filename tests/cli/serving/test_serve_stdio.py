@@ -71,24 +71,24 @@ def test_stuck_thread(processes: Processes, pipe: Path) -> None:
     code, stdout, stderr = server.end()
     assert code == 0
     assert "shutting down" in stdout
-    assert "left behind" in stderr
+    assert "did not end" in stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals")
 def test_terminal(processes: Processes) -> None:
     """A person in a terminal is told what is going on, and Ctrl-C ends it at once."""
     server = processes.start_in_terminal("serve", SAMPLE)
-    assert server.read_until(READY).startswith("sample serves 6 tools over stdio and waits for a client.")
+    assert server.read_until(READY).startswith("sample serves 6 tools over stdio and is waiting for a client.")
     server.signal(signal.SIGINT)
     assert server.end() == (0, "", "")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals")
 def test_terminal_counts_everything(processes: Processes) -> None:
-    """The greeting counts prompts and resources too."""
+    """The hint counts prompts and resources too."""
     server = processes.start_in_terminal("serve", "tests.support.containers.full_container:Container")
-    greeting = "restaurant serves 5 tools, 3 prompts, 2 resources and 1 template over stdio and waits for a client."
-    assert server.read_until(READY).startswith(greeting)
+    hint = "restaurant serves 5 tools, 3 prompts, 2 resources and 1 template over stdio and is waiting for a client."
+    assert server.read_until(READY).startswith(hint)
     server.signal(signal.SIGINT)
     assert server.end()[0] == 0
 
@@ -99,7 +99,7 @@ def test_closed_input() -> None:
     command = f"{shlex.quote(sys.executable)} -m axolotl_cli serve <&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
-    assert done.stderr == "Error: The standard input is closed: stdio needs it, or use --transport http\n"
+    assert done.stderr == "Error: stdin is closed, but the stdio transport needs it: open it, or use --transport http\n"
 
 
 def test_wrong_target(processes: Processes) -> None:

@@ -40,7 +40,7 @@ def test_what_is_wrong_is_said_once(processes: Processes, target: str, path: str
 @pytest.mark.parametrize(
     ("words", "finding"),
     [
-        pytest.param(("serve", "-w", "2"), "--workers without --transport http would do nothing", id="stdio"),
+        pytest.param(("serve", "-w", "2"), "--workers has no effect over stdio", id="stdio"),
         pytest.param((*TWO, SAMPLE), "sse_path needs workers = 1", id="sse"),
         pytest.param(("serve", "-t", "http", "-w", "0"), "'--workers'", id="none"),
         pytest.param(("serve", "-t", "http", EAGER), "The container cannot set http.workers", id="role"),

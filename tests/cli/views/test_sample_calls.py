@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel, Field
 
-from axolotl_cli.serving.banner import curl_call
+from axolotl_cli.serving.banner import curl_command
 from axolotl_cli.views.schemas import sample_arguments, sample_of
 from axolotl_core import Limits, SchemaTool, ToolAnnotations, ToolSpec, tool
 from axolotl_core.registry import AnyTool
@@ -56,7 +56,7 @@ def routed() -> SchemaTool:
 
 
 def words_of(*samples: Any) -> list[str]:
-    return shlex.split(curl_call("http://127.0.0.1:1/mcp", [spec_of(sample) for sample in samples]))
+    return shlex.split(curl_command("http://127.0.0.1:1/mcp", [spec_of(sample) for sample in samples]))
 
 
 def test_sample_arguments() -> None:
