@@ -8,7 +8,7 @@ import pytest
 
 from tests.faults.tools import DEADLINE, HELD_SECONDS, Container, Patient
 from tests.faults.wires import WAYS, Wire, wire_to
-from tests.support.servers.serving import PATIENCE_SECONDS, StdioServers
+from tests.support.servers.serving import PATIENCE_SECONDS
 
 MARGIN = 5.0
 """The promise is 50 ms. A busy machine needs more, but the tools would take a minute or never end."""
@@ -42,9 +42,9 @@ async def counted(wire: Wire, **expected: int) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_every_fault_is_survived(way: str, stdio_servers: StdioServers) -> None:
+async def test_every_fault_is_survived(way: str) -> None:
     """With all faults at once, each call gets its expected reply, good calls succeed, and nothing is left over."""
-    async with wire_to(way, Container, stdio_servers) as wire:
+    async with wire_to(way, Container) as wire:
         await wire.call("hold_again")
         await wire.call("echo_in_thread", {"text": "first"})
         before = await counted(wire)
@@ -74,9 +74,9 @@ def _check(outcomes: dict[str, tuple[Any, float]]) -> None:
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_loop_that_was_held_goes_on(way: str, stdio_servers: StdioServers) -> None:
+async def test_a_loop_that_was_held_goes_on(way: str) -> None:
     """A coroutine that blocks the event loop gets the usual reply, and all other calls are only delayed."""
-    async with wire_to(way, Container, stdio_servers) as wire:
+    async with wire_to(way, Container) as wire:
         held = timed(wire, "hold_the_loop")
         others = [wire.call("echo", {"text": "x"}) for _ in range(10)]
         (result, seconds), *rest = await asyncio.gather(held, *others)
@@ -87,10 +87,10 @@ async def test_a_loop_that_was_held_goes_on(way: str, stdio_servers: StdioServer
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("name", ["hang", "swallow", "block", "spin"])
-async def test_a_call_is_taken_back(way: str, name: str, stdio_servers: StdioServers) -> None:
+async def test_a_call_is_taken_back(way: str, name: str) -> None:
     """A canceled call gets no other reply, and its code is stopped, or counted until it ends."""
     told = way == "http, handshake"  # a request in a session needs a response
-    async with wire_to(way, Patient, stdio_servers) as wire:
+    async with wire_to(way, Patient) as wire:
         await wire.call("hold_again")
         number, reply = wire.begin(name)
         await counted(wire, inflight=1)

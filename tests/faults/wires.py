@@ -17,7 +17,8 @@ from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.faults.tools import let_go
 from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored
-from tests.support.servers.serving import PATIENCE_SECONDS, StdioServers, serving
+from tests.support.servers.server_process import starting
+from tests.support.servers.serving import PATIENCE_SECONDS, serving
 
 WAYS = [f"{transport}, {era}" for transport in ("memory", "stdio", "http") for era in ("stateless", "handshake")]
 
@@ -154,9 +155,7 @@ def _messages(text: str) -> list[str]:
 
 
 @asynccontextmanager
-async def wire_to(
-    way: str, container: type[containers.DeclarativeContainer], servers: StdioServers
-) -> AsyncIterator[Wire]:
+async def wire_to(way: str, container: type[containers.DeclarativeContainer]) -> AsyncIterator[Wire]:
     """Serve a container over a transport and connect to it."""
     transport, _, era = way.partition(", ")
     handshake = era == "handshake"
@@ -165,7 +164,7 @@ async def wire_to(
     elif transport == "http":
         opened = _by_http(container, handshake)
     else:
-        opened = _by_stdio(f"{container.__module__}:{container.__name__}", servers, handshake)
+        opened = _by_stdio(f"{container.__module__}:{container.__name__}", handshake)
     async with opened as wire:
         try:
             yield wire
@@ -185,13 +184,14 @@ async def _by_memory(container: type[containers.DeclarativeContainer], handshake
 
 
 @asynccontextmanager
-async def _by_stdio(target: str, servers: StdioServers, handshake: bool) -> AsyncIterator[Wire]:
-    server = await servers.start(target)
-    wire = StreamWire(server.send, server.receive, handshake=handshake)
-    await wire.open()
-    yield wire
-    await wire.close()
-    assert (await server.close()) == (0, b"")
+async def _by_stdio(target: str, handshake: bool) -> AsyncIterator[Wire]:
+    async with starting(target) as server:
+        wire = StreamWire(server.say, server.hear_line, handshake=handshake)
+        await wire.open()
+        yield wire
+        await wire.close()
+        code, rest, _ = await server.end()
+        assert (code, rest) == (0, [])
 
 
 @asynccontextmanager

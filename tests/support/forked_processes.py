@@ -14,9 +14,9 @@ from tests.support.servers.serving import PATIENCE_SECONDS
 def share_forks() -> None:
     """Choose the modules that the fork server imports, before it is started."""
     modules = [
-        "tests.support.servers.preload",
-        "axolotl_server.execution.worker",
+        "axolotl_server.execution.process_worker",
         "tests.support.containers.process_tools",
+        "tests.faults.tools",
     ]
     multiprocessing.get_context("forkserver").set_forkserver_preload(modules)
 

@@ -12,7 +12,8 @@ import httpx2
 from axolotl_core.protocol.versions import Revision
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.support.servers.serving import PATIENCE_SECONDS, StdioServer, StdioServers
+from tests.support.servers.server_process import ServerProcess, start_process
+from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.transcripts.transcript import Act, Transcript
 
 
@@ -108,25 +109,34 @@ class MemoryPlayer(StreamPlayer):
 class StdioPlayer(StreamPlayer):
     """Plays against a process."""
 
-    def __init__(self, process: StdioServer) -> None:
+    def __init__(self, server: ServerProcess) -> None:
         super().__init__()
-        self._process = process
+        self._server = server
 
     @classmethod
-    async def start(cls, transcript: Transcript, servers: StdioServers) -> "StdioPlayer":
-        return cls(await servers.start(f"tests/transcripts/{transcript.module}.py:{transcript.container}"))
+    async def start(cls, target: str) -> "StdioPlayer":
+        return cls(await start_process(target))
 
     async def send(self, data: bytes) -> int | None:
-        self._process.send(data)
+        self._server.say(data)
         return None
 
     async def next(self) -> Received:
-        return Received(_decoded(await self._process.receive()))
+        line = await self._server.hear_line()
+        assert line, "the server has ended"
+        return Received(_decoded(line))
 
     async def close(self) -> list[Received]:
-        code, rest = await self._process.close()
-        assert code == 0, f"the server ended with {code}"
-        return [Received(_decoded(line)) for line in rest.splitlines()]
+        self._server.stdin.close()
+        rest = []
+        try:
+            while line := await self._server.hear_line():
+                rest.append(Received(_decoded(line)))
+            code = await self._server.ended()
+        finally:
+            await self._server.close()
+        assert code == 0, f"the server ended with {code}: {self._server.log}"
+        return rest
 
 
 class HttpPlayer(Player):

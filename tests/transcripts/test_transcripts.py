@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 import pytest
 
 from axolotl_core.protocol.versions import Revision
-from tests.support.servers.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
+from tests.support.servers.serving import PATIENCE_SECONDS, BackgroundServers
 from tests.transcripts.matching import differences, kept, paired, recalled, same
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, Received, StdioPlayer
 from tests.transcripts.rules import WireRules
@@ -31,14 +31,13 @@ async def test_transcript(
     revision: Revision,
     transport: str,
     http_servers: BackgroundServers,
-    stdio_servers: StdioServers,
 ) -> None:
     """The server sends exactly the expected messages, and each matches the schema of the revision."""
     player: Player
     if transport == "memory":
         player = await MemoryPlayer.start(transcript)
     elif transport == "stdio":
-        player = await StdioPlayer.start(transcript, stdio_servers)
+        player = await StdioPlayer.start(transcript.target)
     else:
         player = HttpPlayer(http_servers.url(transcript.container_class()), revision)
     try:

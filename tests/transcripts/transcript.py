@@ -116,6 +116,11 @@ class Transcript:
     handshake: bool
     lines: Sequence[_Line]
 
+    @property
+    def target(self) -> str:
+        """The container to play against, as the command line takes it."""
+        return f"tests.transcripts.{self.module}:{self.container}"
+
     def container_class(self) -> type[containers.DeclarativeContainer]:
         """Return the container to play against."""
         found: type[containers.DeclarativeContainer] = getattr(

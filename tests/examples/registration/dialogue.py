@@ -14,7 +14,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VER
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_server import ServerHost
-from tests.support.servers.serving import PATIENCE_SECONDS, BackgroundServers, StdioServers
+from tests.support.servers.serving import PATIENCE_SECONDS, BackgroundServers
 from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, StdioPlayer
 from tests.transcripts.rules import WireRules
 
@@ -126,7 +126,6 @@ class Servers:
     """Serves targets like `axolotl serve`: one process per stdio server, one port per HTTP server."""
 
     def __init__(self) -> None:
-        self._stdio = StdioServers()
         self._http = BackgroundServers()
 
     @asynccontextmanager
@@ -134,7 +133,7 @@ class Servers:
         """Connect to the server of a target."""
         player: Player
         if transport == "stdio":
-            player = StdioPlayer(await self._stdio.start(target))
+            player = await StdioPlayer.start(target)
         else:
             module, _, container = target.partition(":")
             player = HttpPlayer(self._http.url(getattr(import_module(module), container)), revision)
@@ -146,7 +145,6 @@ class Servers:
             await player.finish()
 
     def close(self) -> None:
-        self._stdio.close()
         self._http.close()
 
 

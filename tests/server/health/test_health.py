@@ -12,8 +12,8 @@ from axolotl_core import ConfigurationError, HealthStatus, IHealthCheck, tool
 from axolotl_core.policies.audit import AuditRecord, IAuditSink
 from axolotl_server import ServerHost
 from tests.support.servers.probed_server import Found, Held, probed
+from tests.support.servers.server_process import answer_to
 from tests.support.servers.serving import until
-from tests.support.servers.stoppable_processes import answer_to
 from tests.support.tools import Echo, Probe, container_of
 
 OWN = {"serving": "ok", "calls": "ok"}

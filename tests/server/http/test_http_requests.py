@@ -18,8 +18,8 @@ from tests.support.peers.wire import (
     raw_request,
     read_reply,
 )
+from tests.support.servers.server_process import over_http
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
-from tests.support.servers.stoppable_processes import over_http
 from tests.support.tools import Echo, container_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -26,8 +26,8 @@ from tests.support.peers.wire import (
     read_head,
     read_reply,
 )
+from tests.support.servers.server_process import ServerProcess, answer_to, over_http, posted, probe
 from tests.support.servers.serving import PATIENCE_SECONDS
-from tests.support.servers.stoppable_processes import Process, answer_to, over_http, posted, probe
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
@@ -45,7 +45,7 @@ async def http() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-async def ended_well(server: Process) -> str:
+async def ended_well(server: ServerProcess) -> str:
     """Wait for the end of a server, see that it was a good one, and give its log."""
     assert await server.ended() == 0, server.log
     assert server.log.endswith("stopped\n") or "did not end" in server.log

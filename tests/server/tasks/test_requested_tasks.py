@@ -21,8 +21,8 @@ from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import EXTENSION, RELATED, STATUS, Herald, Job, RequestingPeer
 from tests.support.peers.task_results import Waiting, begin, fetching, is_lost, requests_of
 from tests.support.peers.wire import INITIALIZE, message
-from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, StdioServers, serving, until
-from tests.support.servers.stoppable_processes import over_http
+from tests.support.servers.server_process import over_http, starting
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.tools import Echo, container_of
 
 TARGET = "tests/support/containers/stdio_task_tools.py:Container"
@@ -765,28 +765,23 @@ async def test_waiting_keeps_a_session_alive(http: httpx2.AsyncClient, job: Job)
 
 async def test_tasks_over_stdio(tmp_path: Path) -> None:
     """Over stdio, a task runs, is fetched, and is stopped when the client disconnects."""
-    servers = StdioServers()
-    try:
-        server = await servers.start(TARGET)
-        server.send(message("initialize", INITIALIZE, id=0))
-        server.send(message("notifications/initialized", id=None))
-        await server.receive()
-        server.send(message("tools/call", {"name": "greet", "arguments": {"name": "Ada"}, "task": {}}, id=1))
-        created, ended = [json.loads(await server.receive()) for _ in range(2)]
+    async with starting(TARGET) as server:
+        server.say(message("initialize", INITIALIZE, id=0))
+        server.say(message("notifications/initialized", id=None))
+        await server.hear()
+        server.say(message("tools/call", {"name": "greet", "arguments": {"name": "Ada"}, "task": {}}, id=1))
+        created, ended = await server.hear(), await server.hear()
         task_id = created["result"]["task"]["taskId"]
         assert (ended["method"], ended["params"]["status"]) == (STATUS, "completed")
-        server.send(fetching(task_id, 2))
-        assert json.loads(await server.receive())["result"]["content"][0]["text"] == "Hello, Ada!"
+        server.say(fetching(task_id, 2))
+        assert (await server.hear())["result"]["content"][0]["text"] == "Hello, Ada!"
         linger = {"name": "linger", "arguments": {"path": str(tmp_path / "end")}, "task": {}}
-        server.send(message("tools/call", {**linger, "_meta": {"progressToken": 1}}, id=3))
-        lingering = json.loads(await server.receive())["result"]["task"]["taskId"]
-        assert has_related(json.loads(await server.receive()))
-        server.send(fetching(lingering, 4))
-        code, rest = await server.close()
-    finally:
-        servers.close()
+        server.say(message("tools/call", {**linger, "_meta": {"progressToken": 1}}, id=3))
+        lingering = (await server.hear())["result"]["task"]["taskId"]
+        assert has_related(await server.hear())
+        server.say(fetching(lingering, 4))
+        code, (told, reply), _ = await server.end()
     assert code == 0
-    told, reply = map(json.loads, rest.splitlines())
     assert (told["method"], told["params"]["status"]) == (STATUS, "failed")
     assert (reply["id"], reply["result"]["_meta"]["reason"]) == (4, "shutdown")
     assert (tmp_path / "end").read_text() == "shutdown"

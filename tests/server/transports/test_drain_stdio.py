@@ -16,7 +16,7 @@ import pytest
 from axolotl_server.transports import pipes
 from tests.support.containers.shutdown_tools import LONG
 from tests.support.peers.wire import INITIALIZE, META, call, message
-from tests.support.servers.stoppable_processes import TARGET, Process, starting
+from tests.support.servers.server_process import TARGET, ServerProcess, starting
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes")
 
@@ -28,7 +28,7 @@ PATIENT = {"AXOLOTL_STDIO__DRAIN_SECONDS": str(LONG)}
 
 
 @asynccontextmanager
-async def over_stdio(**environment: str) -> AsyncIterator[Process]:
+async def over_stdio(**environment: str) -> AsyncIterator[ServerProcess]:
     """Serve over stdio, after a handshake."""
     async with starting(TARGET, **environment) as server:
         server.say(message("initialize", HELLO, id="hello"), message("notifications/initialized", id=None))

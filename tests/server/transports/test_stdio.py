@@ -12,12 +12,12 @@ import pytest
 
 from tests.support.commands import ForkedCommand
 from tests.support.peers.wire import call, message
-from tests.support.servers.stoppable_processes import Process, starting
+from tests.support.servers.server_process import ServerProcess, starting
 
 TARGET = "tests/support/containers/stdio_tools.py:Container"
 
 
-def serving(**environment: str) -> AbstractAsyncContextManager[Process]:
+def serving(**environment: str) -> AbstractAsyncContextManager[ServerProcess]:
     return starting(TARGET, **environment)
 
 

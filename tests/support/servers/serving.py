@@ -3,15 +3,11 @@
 import asyncio
 import contextlib
 import itertools
-import multiprocessing
-import os
 import socket
-import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from multiprocessing.reduction import DupFd
 from typing import Any
 
 import uvicorn
@@ -20,7 +16,6 @@ from dependency_injector import containers, providers
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
 from axolotl_server.http_server.serve import reply_at_once
-from tests.support.commands import ROOT
 
 PATIENCE_SECONDS = 20.0
 """How long a test waits for something that must happen."""
@@ -119,92 +114,6 @@ class BackgroundServers:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
-
-
-class StdioServer:
-    """A server in a process of its own, spoken to through its standard streams."""
-
-    def __init__(self, process: Any, stdin: int, stdout: int) -> None:
-        self._process = process
-        self._descriptors = stdin, stdout
-        self._reader = asyncio.StreamReader(limit=2**26, loop=asyncio.get_running_loop())
-        self._writer: asyncio.WriteTransport
-
-    async def connect(self) -> None:
-        """Take hold of the server's streams."""
-        loop = asyncio.get_running_loop()
-        stdin, stdout = self._descriptors
-        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(self._reader), os.fdopen(stdout, "rb", 0))
-        self._writer, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, os.fdopen(stdin, "wb", 0))
-
-    def send(self, data: bytes) -> None:
-        """Write a line."""
-        self._writer.write(data + b"\n")
-
-    async def receive(self) -> bytes:
-        """Wait for a line."""
-        line = await self._reader.readline()
-        assert line.endswith(b"\n"), f"the server ended after {line!r}"
-        return line[:-1]
-
-    async def close(self) -> tuple[int, bytes]:
-        """Close the server's stdin and wait for its end; gives its exit code and what it still said."""
-        self._writer.close()
-        try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                rest = await self._reader.read()
-        finally:
-            await asyncio.to_thread(self._process.join, PATIENCE_SECONDS)
-        code: int | None = self._process.exitcode
-        assert code is not None, "the server does not end"
-        self._process.close()
-        return code, rest
-
-
-class StdioServers:
-    """Processes for hundreds of transcripts: forked from one that has the imports behind it, each a moment before it is
-    needed; from there on they are `axolotl serve`."""
-
-    def __init__(self) -> None:
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["tests.support.servers.preload"])
-        self._spare: dict[str, tuple[Any, int, int]] = {}
-
-    async def start(self, target: str) -> StdioServer:
-        """Serve a target, and have the next server for it ready soon."""
-        process, stdin, stdout = self._spare.pop(target) if target in self._spare else self._fork(target)
-        server = StdioServer(process, stdin, stdout)
-        await server.connect()
-        self._spare[target] = self._fork(target)
-        return server
-
-    def close(self) -> None:
-        """End the servers that nobody needed."""
-        for process, stdin, stdout in self._spare.values():
-            os.close(stdin)
-            process.join(PATIENCE_SECONDS)
-            process.close()
-            os.close(stdout)
-
-    def _fork(self, target: str) -> tuple[Any, int, int]:
-        incoming, stdin = os.pipe()
-        stdout, outgoing = os.pipe()
-        process = self._context.Process(target=_serve, args=(target, DupFd(incoming), DupFd(outgoing)))
-        process.start()
-        os.close(incoming)
-        os.close(outgoing)
-        return process, stdin, stdout
-
-
-def _serve(target: str, incoming: Any, outgoing: Any) -> None:
-    from axolotl_cli.app import main
-
-    for standard, given in ((0, incoming.detach()), (1, outgoing.detach())):
-        os.dup2(given, standard)
-        os.close(given)
-    os.chdir(ROOT)
-    sys.argv = ["axolotl", "serve", target]
-    main()
 
 
 def free_port(port: int = 0) -> socket.socket:

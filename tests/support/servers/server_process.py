@@ -1,4 +1,4 @@
-"""Server processes to stop, with their logs."""
+"""Server processes: their messages, their logs and their ends."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from tests.support.servers.serving import PATIENCE_SECONDS
 TARGET = "tests.support.containers.shutdown_tools:container"
 
 
-class Process:
+class ServerProcess:
     """A server, its log and its end."""
 
     def __init__(self, command: ForkedCommand) -> None:
@@ -30,7 +30,7 @@ class Process:
         self.stdin: asyncio.StreamWriter
         """The standard input."""
 
-    async def connect(self) -> "Process":
+    async def connect(self) -> "ServerProcess":
         """Connect to its streams."""
         loop = asyncio.get_running_loop()
         pipe = os.fdopen(self._command.stdin, "wb", 0)
@@ -51,7 +51,7 @@ class Process:
             await self._news.wait_for(lambda: self.log.count(text) >= times or self._reading.done())
         assert self.log.count(text) >= times, self.log
 
-    async def until_serving(self) -> "Process":
+    async def until_serving(self) -> "ServerProcess":
         """Wait until it listens."""
         await self.until("Press Ctrl-C")
         found = re.search(r"http://127\.0\.0\.1:(\d+)/", self.log)
@@ -76,11 +76,16 @@ class Process:
         self.stdin.write(b"".join(one + b"\n" for one in messages))
 
     async def hear(self) -> Any:
-        """Wait for a message over stdio; None means the end."""
+        """Wait for a message over stdio; None at the end."""
+        line = await self.hear_line()
+        return json.loads(line) if line else None
+
+    async def hear_line(self) -> bytes:
+        """Wait for a message over stdio, and return it as it was sent; empty at the end."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             line = await self._stdout.readline()
         assert line == b"" or line.endswith(b"\n"), line
-        return json.loads(line) if line else None
+        return line
 
     async def hear_rest(self) -> list[Any]:
         """Wait for all remaining messages."""
@@ -129,10 +134,15 @@ async def _reader(descriptor: int) -> asyncio.StreamReader:
     return reader
 
 
+async def start_process(*words: str, **environment: str) -> ServerProcess:
+    """Start `axolotl serve` with some arguments; the caller closes it."""
+    return await ServerProcess(ForkedCommand("serve", *words, environment=environment_with(**environment))).connect()
+
+
 @asynccontextmanager
-async def starting(*words: str, **environment: str) -> AsyncIterator[Process]:
-    """Start `axolotl serve` with arguments."""
-    server = await Process(ForkedCommand("serve", *words, environment=environment_with(**environment))).connect()
+async def starting(*words: str, **environment: str) -> AsyncIterator[ServerProcess]:
+    """Start `axolotl serve` with some arguments until the block ends."""
+    server = await start_process(*words, **environment)
     try:
         yield server
     finally:
@@ -140,7 +150,7 @@ async def starting(*words: str, **environment: str) -> AsyncIterator[Process]:
 
 
 @asynccontextmanager
-async def over_http(target: str = TARGET, **environment: str) -> AsyncIterator[Process]:
+async def over_http(target: str = TARGET, **environment: str) -> AsyncIterator[ServerProcess]:
     """Serve over HTTP on a free port."""
     async with starting(target, "--transport", "http", "--port", "0", **environment) as server:
         yield await server.until_serving()
