@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from axolotl_cli.development.file_watch import changes_in, project_directories, require_watchfiles
 from axolotl_cli.development.report import DevReport
 from axolotl_cli.logs import start_logging
-from axolotl_cli.serving.supervisor import Supervisor
+from axolotl_cli.serving.supervisor import Supervisor, sessions_directory
 from axolotl_cli.serving.worker_process import WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_core.errors import ConfigurationError
@@ -36,21 +35,17 @@ def serve_with_reload(
             f"axolotl dev serves this machine alone, not {early.http.host!r}: use axolotl serve for others"
         )
     directories = project_directories(chosen.name, watched)
-    with TemporaryDirectory(prefix="axolotl-dev-") as shared:
+    http = {"drain_seconds": _DRAIN_SECONDS, "drain_delay_seconds": 0, **flags.get("http", {})}
+    with sessions_directory(early) as directory:
         order = WorkerOrder(
             target,
             chosen.toolsets,
-            _with_lasting_sessions(flags, shared),
+            {**flags, "http": http},
             None if env_file is None else str(env_file.absolute()),
             is_development=True,
+            sessions_directory=directory,
         )
         asyncio.run(_supervise(order, directories))
-
-
-def _with_lasting_sessions(flags: Mapping[str, Any], directory: str) -> dict[str, Any]:
-    """Let calls and sessions outlive the process that they began in."""
-    http = {"drain_seconds": _DRAIN_SECONDS, "drain_delay_seconds": 0, **flags.get("http", {})}
-    return {**flags, "http": http, "sessions": {"directory": directory}}
 
 
 async def _supervise(order: WorkerOrder, directories: Sequence[Path]) -> None:

@@ -7,10 +7,11 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import typer
@@ -20,6 +21,7 @@ from axolotl_cli.serving.worker_process import WorkerOrder, WorkerProcess
 from axolotl_cli.target import ChosenTarget
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.http_server.fair_acceptor import ConnectionBoard
+from axolotl_server.settings.server import ServerSettings
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -344,18 +346,36 @@ async def _hangups() -> AsyncIterator[Sequence[str]]:
         yield ()
 
 
+@contextmanager
+def sessions_directory(settings: ServerSettings) -> Iterator[str | None]:
+    """Create a directory in which workers share sessions; None if the settings name a Redis or a directory."""
+    if settings.redis.url is not None or settings.sessions.directory is not None:
+        yield None
+        return
+    try:
+        directory = TemporaryDirectory(prefix="axolotl-")
+    except OSError as error:
+        raise ConfigurationError(
+            f"Workers cannot share sessions ({error.strerror}): set sessions.directory, redis.url or TMPDIR"
+        ) from error
+    with directory as path:
+        yield path
+
+
 def serve_by_workers(chosen: ChosenTarget, target: str | None, env_file: Path | None) -> None:
     """Serve with as many processes as the settings say, until this one is stopped."""
     if sys.platform == "win32":
         raise ConfigurationError("Several workers need a system where processes can share a socket: use --workers 1")
     count = chosen.settings.http.workers
-    order = WorkerOrder(
-        target,
-        chosen.toolsets,
-        {**chosen.flags, "http": {**chosen.flags.get("http", {}), "workers": count}},
-        None if env_file is None else str(env_file.absolute()),
-    )
-    code = asyncio.run(_supervise(order, count))
+    with sessions_directory(chosen.settings) as directory:
+        order = WorkerOrder(
+            target,
+            chosen.toolsets,
+            {**chosen.flags, "http": {**chosen.flags.get("http", {}), "workers": count}},
+            None if env_file is None else str(env_file.absolute()),
+            sessions_directory=directory,
+        )
+        code = asyncio.run(_supervise(order, count))
     if code:
         raise typer.Exit(code)
 

@@ -61,7 +61,7 @@ def _adapt(order: WorkerOrder, settings: ServerSettings) -> ServerSettings:
         paths = {name: getattr(settings.audit, name) for name in ("jsonl_path", "sqlite_path")}
         own = {name: path.with_name(f"{path.stem}-dev-{{worker}}{path.suffix}") for name, path in paths.items() if path}
         settings = settings.model_copy(update={"audit": settings.audit.model_copy(update=own)})
-    return for_worker(settings, order.number, order.state_key)
+    return for_worker(settings, order.number, order.state_key, order.sessions_directory)
 
 
 class _Worker:

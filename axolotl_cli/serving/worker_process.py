@@ -79,6 +79,8 @@ class WorkerOrder:
     """Whether to print calls, to describe the features, and to let newer code take over at once."""
     state_key: str = ""
     """The key with which all workers seal the state of questions, unless the settings have keys."""
+    sessions_directory: str | None = None
+    """Where all workers share sessions, unless the settings name a Redis or a directory."""
     board: int = -1
     """The descriptor of the connection board, which the worker inherits."""
     number: int = 0

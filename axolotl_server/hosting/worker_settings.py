@@ -8,7 +8,6 @@ from pydantic import SecretStr
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.hosting.roles import Roles
-from axolotl_server.sessions.sessions import NO_SESSIONS
 from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings
 
@@ -16,16 +15,20 @@ _PLACE: Final = "{worker}"
 _LOGS: Final = ("jsonl_path", "sqlite_path")
 
 
-def for_worker(settings: ServerSettings, number: int, state_key: str) -> ServerSettings:
-    """Give a worker an audit log of its own, and the key that all workers seal with where the settings have none.
+def for_worker(
+    settings: ServerSettings, number: int, state_key: str, sessions_directory: str | None = None
+) -> ServerSettings:
+    """Adapt the settings to one worker: its own audit log, and the key and the directory that all workers share.
 
-    Raises:
-        ConfigurationError: if all workers would have to write the same log.
+    Raises a ConfigurationError if all workers would write the same audit log.
     """
-    protocol = settings.protocol
+    protocol, sessions = settings.protocol, settings.sessions
     if not protocol.state_keys:
         protocol = protocol.model_copy(update={"state_keys": (SecretStr(state_key),)})
-    return settings.model_copy(update={"audit": _audit_of(settings.audit, number), "protocol": protocol})
+    if sessions_directory is not None and settings.redis.url is None and sessions.directory is None:
+        sessions = sessions.model_copy(update={"directory": Path(sessions_directory)})
+    audit = _audit_of(settings.audit, number)
+    return settings.model_copy(update={"audit": audit, "protocol": protocol, "sessions": sessions})
 
 
 def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:
@@ -45,8 +48,6 @@ def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:
 
 def cautions(settings: ServerSettings, roles: Roles) -> Iterator[str]:
     """Name what each worker has for itself although somebody may expect that it is shared."""
-    if settings.redis.url is None:
-        yield f"handshakes are refused. {NO_SESSIONS}"
     if settings.quotas.rules and settings.redis.url is None and roles.quota_store is None:
         yield "each worker counts for itself, so that quotas hold for each of them: set redis.url to share them"
     if _uses_idempotency(roles) and settings.redis.url is None and roles.result_store is None:

@@ -1,12 +1,13 @@
-"""Which sessions a server has: its own, those that it shares, or none."""
+"""Sessions of a server: its own, or those that it shares with other processes."""
 
 import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from axolotl_core.errors import InternalError
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.http import HttpRefusal
@@ -183,28 +184,6 @@ class Sessions:
                 self.end(session)
 
 
-NO_SESSIONS = (
-    "This server keeps no sessions, because it has several workers that share none: set redis.url, or serve "
-    "with one worker; clients of a revision without a handshake need no session"
-)
-
-
-class RefusedSessions(Sessions):
-    """Refuses the handshake: the next request would reach a process that knows nothing of it.
-
-    That is an error of the protocol with an ordinary HTTP status, as clients show its message then. A session that
-    ended, which 404 means, would be begun anew for ever.
-    """
-
-    def begin(self, principal: Principal) -> Session:
-        """Say what to set.
-
-        Raises:
-            InternalError: always.
-        """
-        raise InternalError(NO_SESSIONS)
-
-
 def choose_sessions(
     handler: DefaultHandler,
     settings: ServerSettings,
@@ -215,11 +194,7 @@ def choose_sessions(
     if redis is not None:
         return _redis_sessions(handler, settings.sessions, redis, given)
     if settings.sessions.directory is not None:
-        from axolotl_server.sessions.local_sessions import local_sessions
-
-        return local_sessions(handler, settings.sessions, settings.sessions.directory, given)
-    if settings.http.workers > 1:
-        return RefusedSessions(handler, settings.sessions, None)
+        return _sqlite_sessions(handler, settings.sessions, settings.sessions.directory, given)
     return Sessions(handler, settings.sessions, _events(settings.sessions, given))
 
 
@@ -251,3 +226,22 @@ def _redis_sessions(
         timeout_seconds=settings.store_timeout_seconds,
     )
     return SharedSessions(handler, settings, events if settings.resumable else None, store)
+
+
+def _sqlite_sessions(
+    handler: DefaultHandler, settings: SessionSettings, directory: Path, given: IEventStore | None
+) -> Sessions:
+    from axolotl_server.sessions.shared_sessions import SharedSessions
+    from axolotl_server.stores.sqlite_sessions import SqliteEventStore, SqliteSessionStore
+
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # sessions are secrets
+    except OSError as error:
+        raise ConfigurationError(f"Setting sessions.directory: {directory} cannot be used: {error.strerror}") from error
+    store = SqliteSessionStore(directory, maximum=settings.maximum, idle_seconds=settings.idle_seconds)
+    if not settings.resumable or given is not None:
+        return SharedSessions(handler, settings, given if settings.resumable else None, store)
+    events = SqliteEventStore(
+        directory / "events.sqlite", max_events=settings.max_events, max_bytes=settings.max_event_bytes
+    )
+    return SharedSessions(handler, settings, events, store, events.close)

@@ -33,6 +33,17 @@ def test_a_key_of_the_settings_is_kept() -> None:
     assert for_worker(settings, 1, "another").protocol.state_keys == settings.protocol.state_keys
 
 
+def test_a_directory_for_sessions() -> None:
+    """Workers share sessions in the directory of their supervisor, unless the settings name a Redis or a directory."""
+    for settings, directory in (
+        ({}, Path("/shared")),
+        ({"sessions": {"directory": "/own"}}, Path("/own")),
+        ({"redis": {"url": "redis://127.0.0.1"}}, None),
+    ):
+        adapted = for_worker(ServerSettings.model_validate(settings), 1, "a key", "/shared")
+        assert adapted.sessions.directory == directory
+
+
 def test_a_log_for_all_is_refused() -> None:
     """A log path without a placeholder for the worker is rejected with an explanation."""
     settings = ServerSettings.model_validate({"audit": {"jsonl_path": "a.jsonl", "sqlite_path": "a-{worker}.db"}})

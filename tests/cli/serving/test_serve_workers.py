@@ -11,6 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from axolotl_cli.serving.supervisor import sessions_directory
+from axolotl_core import ConfigurationError
+from axolotl_server.settings.server import ServerSettings
 from tests.cli.conftest import CommandLine
 from tests.cli.serving.test_serve_http import call
 from tests.support.processes import READY, Processes
@@ -123,3 +126,16 @@ def test_a_stuck_worker_is_replaced(processes: Processes, tmp_path: Path, how: s
     assert call(found[1], "block", seconds=0)["result"]["content"][0]["text"] == "done"
     server.signal(signal.SIGTERM)
     assert server.end()[0] == 0
+
+
+def test_no_place_for_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If no directory can be created for shared sessions, the error says what to set, unless nothing needs it."""
+    monkeypatch.setattr("tempfile.tempdir", "/nowhere/at/all")
+    with (
+        pytest.raises(ConfigurationError, match=r"set sessions\.directory, redis\.url or TMPDIR"),
+        sessions_directory(ServerSettings()),
+    ):
+        pytest.fail("there is no such directory")
+    for settings in ({"sessions": {"directory": "/own"}}, {"redis": {"url": "redis://127.0.0.1"}}):
+        with sessions_directory(ServerSettings.model_validate(settings)) as directory:
+            assert directory is None

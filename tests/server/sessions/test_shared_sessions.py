@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from axolotl_core import ITokenVerifier, ITool, Principal, SchemaTool, ToolContext, resource, tool
 from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with, text_of
 from tests.support.peers.session_client import Client, EventReader
-from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
+from tests.support.peers.wire import META, call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.stores.redis_server import RedisServer
 
@@ -512,20 +512,6 @@ async def test_a_redis_that_forgot(http: httpx2.AsyncClient) -> None:
             assert (await client.begin()).status_code == 400  # it still names the session that ended
             client.headers = {}
             assert (await client.begin()).status_code == 200
-
-
-async def test_workers_that_share_nothing_refuse_the_handshake(http: httpx2.AsyncClient) -> None:
-    """Several workers without Redis say what to set, in an error that clients show; others are served."""
-    async with serving(container_with((mutter,)), {"http": {"workers": 2}}) as server:
-        client = Client(http, server.url)
-        reply = await client.begin()
-        assert reply.status_code == 200
-        assert "set redis.url, or serve with one worker" in reply.json()["error"]["message"]
-        assert "mcp-session-id" not in reply.headers
-        headers = {**JSON_HEADERS, "Mcp-Session-Id": "of-before"}
-        assert (await http.post(server.url, content=message("ping"), headers=headers)).status_code == 404
-        plain = await http.post(server.url, content=call("mutter"), headers=mirrored(name="mutter"))
-        assert plain.status_code == 200
 
 
 @pytest.mark.parametrize("is_shared", [False, True])

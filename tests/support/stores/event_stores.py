@@ -17,7 +17,7 @@ async def opened(
     if redis is None:
         yield MemoryEventStore(max_events, max_bytes)
         return
-    # Patient, for a busy machine is slow, not wrong.
+    # A long timeout, for busy machines.
     async with redis_client(redis.url, prefix=redis.new_prefix()) as client:
         yield RedisEventStore(
             client, max_events=max_events, max_bytes=max_bytes, idle_seconds=600.0, timeout_seconds=20.0

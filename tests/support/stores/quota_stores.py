@@ -43,6 +43,6 @@ async def opened(redis: RedisServer | None) -> AsyncIterator[Till]:
     if redis is None:
         yield Till(MemoryQuotaStore(1000, clock), clock)
         return
-    # Patient, for a busy machine is slow, not wrong.
+    # A long timeout, for busy machines.
     async with redis_client(redis.url, prefix=redis.new_prefix()) as client:
         yield Till(RedisQuotaStore(client, timeout_seconds=20.0, clock=clock), clock)
