@@ -1,4 +1,4 @@
-"""Pages of other origins that may use the server, and all the others that may not."""
+"""Cross-origin requests of web pages."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ WANTED = "Authorization, content-type, MCP-Protocol-Version, mcp-param-tenant, L
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server that a page of one other origin may use."""
+    """A server that allows one other origin."""
     async with gated({}, http=HTTP) as running:
         yield running
 
@@ -40,7 +40,7 @@ async def preflight(
 
 @pytest.mark.parametrize("path", ["/mcp", "/sse", "/sse/messages"])
 async def test_preflight(server: HttpServer, path: str) -> None:
-    """The browser is told what the page may send."""
+    """The preflight response lists what the page may send."""
     reply = await preflight(server, PAGE, path)
     assert reply.status == 204
     assert reply.headers["access-control-allow-origin"] == PAGE
@@ -52,7 +52,7 @@ async def test_preflight(server: HttpServer, path: str) -> None:
 
 
 async def test_headers_of_others_are_not_allowed(server: HttpServer) -> None:
-    """Only headers that the protocol has may be sent."""
+    """Only headers of the protocol are allowed."""
     reply = await preflight(server, PAGE, wanted="x-evil, mcp-, mcp-a b, cookie, accept, *")
     assert reply.headers["access-control-allow-headers"] == "accept"
 
@@ -61,14 +61,14 @@ async def test_headers_of_others_are_not_allowed(server: HttpServer) -> None:
     "origin", ["https://evil.example.com", "null", f"{PAGE}.evil.org", "*", "http://app.example.com"]
 )
 async def test_pages_that_may_not(server: HttpServer, origin: str) -> None:
-    """A page of another origin is refused, and its browser is told nothing."""
+    """A page of another origin is rejected without CORS headers."""
     for reply in (await preflight(server, origin), await discover(server, ("Origin", origin))):
         assert reply.status == 403
         assert not [name for name in reply.headers if name.startswith("access-control")]
 
 
 async def test_pages_of_this_machine_may_send_but_not_read(server: HttpServer) -> None:
-    """Loopback origins pass the check, but are not allowed by name: their browser shows them no answer."""
+    """Loopback origins may send requests, but without CORS headers they cannot read the responses."""
     reply = await discover(server, ("Origin", "http://localhost:3000"))
     assert reply.status == 200
     assert "access-control-allow-origin" not in reply.headers
@@ -76,19 +76,19 @@ async def test_pages_of_this_machine_may_send_but_not_read(server: HttpServer) -
 
 
 async def test_the_host_is_checked_first(server: HttpServer) -> None:
-    """A preflight for another host is none of ours."""
+    """The Host is checked before a preflight is answered."""
     assert (await preflight(server, PAGE, host="evil.org")).status == 421
 
 
 async def test_two_origins(server: HttpServer) -> None:
-    """Two origins are as good as a wrong one."""
+    """Two Origin headers are rejected."""
     reply = await discover(server, ("Origin", PAGE), ("Origin", PAGE))
     assert reply.status == 403
     assert "access-control-allow-origin" not in reply.headers
 
 
 async def test_answers(server: HttpServer) -> None:
-    """The page may read answers, errors too, and the headers that it needs."""
+    """The page may read responses, including errors, and the headers that it needs."""
     for reply in (
         await discover(server, ("Origin", PAGE)),
         await discover(server, ("Origin", PAGE.upper())),
@@ -103,7 +103,7 @@ async def test_answers(server: HttpServer) -> None:
 
 
 async def test_streams(server: HttpServer) -> None:
-    """An event stream can be read too."""
+    """Event streams can be read too."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     try:
         writer.write(raw_request(b"", [("Origin", PAGE)], method="GET", path="/sse"))
@@ -116,7 +116,7 @@ async def test_streams(server: HttpServer) -> None:
 
 
 async def test_with_a_gate() -> None:
-    """A preflight needs no token; the challenge can be read; and the metadata, which all may read, says so once."""
+    """A preflight needs no token, the challenge is readable, and the metadata allows all origins."""
     async with authority() as issuer, gated(issuer.settings(), http=HTTP) as server:
         assert (await preflight(server, PAGE)).status == 204
         refused = await discover(server, ("Origin", PAGE))
@@ -129,7 +129,7 @@ async def test_with_a_gate() -> None:
 
 
 async def test_nothing_stands_in_the_way_unless_it_is_used(server: HttpServer) -> None:
-    """Where no origin is allowed the application is the plain one."""
+    """Without allowed origins, the application is not wrapped."""
     assert type(server.app) is CrossOriginApp
     async with gated({}) as plain:
         assert type(plain.app) is HttpApp

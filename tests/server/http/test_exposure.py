@@ -1,4 +1,4 @@
-"""Addresses that others can reach, and what a server must have before it takes one."""
+"""Requirements for servers that other machines can reach."""
 
 import asyncio
 import datetime
@@ -35,7 +35,7 @@ async def checked(http: Mapping[str, Any], auth: Mapping[str, Any]) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.0.2.1", "mcp.example.com"])
 async def test_strangers(host: str) -> None:
-    """A server that anybody could use is not served where others can reach it; the text says what to do."""
+    """An unauthenticated server does not listen on a public address, and the error explains the options."""
     with pytest.raises(ConfigurationError) as error:
         await checked({"host": host}, {})
     for words in ("auth", "api_keys", "http.tls_client_ca", "127.0.0.1", "http.allow_unauthenticated = true"):
@@ -53,12 +53,12 @@ async def test_strangers(host: str) -> None:
     ],
 )
 async def test_no_strangers(http: Mapping[str, Any], auth: Mapping[str, Any]) -> None:
-    """Who cannot be reached, asks for a token, or was told to be open, may be served."""
+    """A server may listen if it is local, authenticated, or explicitly public."""
     await checked(http, auth)
 
 
 async def test_the_address_that_was_taken_counts() -> None:
-    """Whoever brings the socket is checked too, whatever the settings call the address."""
+    """The actual address of a given socket is checked."""
     async with ServerHost(container()) as host:
         refused = pytest.raises(ConfigurationError, match=r"Everybody who can reach 0\.0\.0\.0")
         with socket.create_server(("0.0.0.0", 0)) as listener, refused:
@@ -67,7 +67,7 @@ async def test_the_address_that_was_taken_counts() -> None:
 
 
 def test_any_host() -> None:
-    """The check of the Host header is not switched off by the way."""
+    """A public address does not disable the check of the Host header."""
     with pytest.raises(ConfigurationError, match="allow_any_host = true"):
         load_settings(flags={"http": {"allowed_hosts": ["*"]}})
     load_settings(flags={"http": {"allowed_hosts": ["*"], "allow_any_host": True}})
@@ -75,14 +75,14 @@ def test_any_host() -> None:
 
 @pytest.mark.parametrize(("name", "status"), [("any.name", 200), ("192.0.2.1:80", 200), ("no name", 421), ("", 421)])
 async def test_any_host_is_served(name: str, status: int) -> None:
-    """Where every host is served, a Host must still be one."""
+    """If all hosts are allowed, a Host header is still required."""
     async with gated({}, http={"allowed_hosts": ["*"], "allow_any_host": True}) as server:
         request = raw_request(DISCOVER, mirrored("server/discover").items(), host=name)
         assert (await raw_exchange(server.port, request)).status == status
 
 
 class Papers:
-    """An authority of certificates, and what it signed."""
+    """A certificate authority and its certificates."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -91,7 +91,7 @@ class Papers:
         self.client = self._issue("client", self.authority)
 
     def path(self, name: str) -> str:
-        """Where a certificate with its key is."""
+        """The path of a certificate with its key."""
         return str(self._directory / f"{name}.pem")
 
     def _issue(self, name: str, signer: tuple[x509.Certificate, Any] | None) -> tuple[x509.Certificate, Any]:
@@ -119,12 +119,12 @@ class Papers:
 
 @pytest.fixture(scope="module")
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Papers:
-    """Certificates of a server and of a client."""
+    """Certificates of a server and a client."""
     return Papers(tmp_path_factory.mktemp("papers"))
 
 
 async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) -> httpx2.Response:
-    """Serve with TLS for one request."""
+    """Serve one request with TLS."""
     async with ServerHost(container(), flags={"http": http}) as host:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.bind(("127.0.0.1", 0))
@@ -143,14 +143,14 @@ async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) 
 
 
 async def test_tls(papers: Papers) -> None:
-    """With a certificate the server speaks TLS."""
+    """With a certificate the server uses TLS."""
     reply = await exchange(papers, {"tls_certificate": papers.path("server")}, None)
     assert reply.status_code == 200
     assert reply.json()["result"]["supportedVersions"]
 
 
 async def test_certificates_of_clients(papers: Papers) -> None:
-    """Where clients need a certificate, those without one, or with another's, do not get through."""
+    """If client certificates are required, clients without a valid one are rejected."""
     http = {"tls_certificate": papers.path("server"), "tls_client_ca": papers.path("authority")}
     assert (await exchange(papers, http, "client")).status_code == 200
     with pytest.raises(httpx2.TransportError):
@@ -158,7 +158,7 @@ async def test_certificates_of_clients(papers: Papers) -> None:
 
 
 async def test_certificates_of_clients_are_enough(papers: Papers) -> None:
-    """Strangers without a certificate cannot use the server, so it may have any address."""
+    """Required client certificates count as authentication for public addresses."""
     http = {"tls_certificate": papers.path("server"), "tls_client_ca": papers.path("authority"), "host": "0.0.0.0"}
     await checked(http, {})
 
@@ -171,13 +171,13 @@ async def test_certificates_of_clients_are_enough(papers: Papers) -> None:
     ],
 )
 def test_certificates_that_are_none(http: Mapping[str, Any], finding: str) -> None:
-    """A certificate that cannot be loaded ends the start."""
+    """The server does not start with an invalid certificate."""
     with pytest.raises(ConfigurationError, match=finding):
         tls_context(HttpSettings.model_validate(http))
 
 
 def test_a_locked_key(papers: Papers, tmp_path: Path) -> None:
-    """A key with a password needs the password, and nobody is asked for it at the terminal."""
+    """An encrypted key needs a configured password; there is no prompt."""
     _, key = papers.server
     locked = tmp_path / "locked.pem"
     form = serialization.BestAvailableEncryption(b"open sesame")
@@ -191,6 +191,6 @@ def test_a_locked_key(papers: Papers, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["tls_key", "tls_client_ca"])
 def test_tls_needs_a_certificate(name: str) -> None:
-    """Other settings of TLS do nothing without a certificate, so they are refused."""
+    """TLS settings without a certificate are rejected."""
     with pytest.raises(ConfigurationError, match=f"{name} needs tls_certificate"):
         load_settings(flags={"http": {name: "/x.pem"}})

@@ -1,4 +1,4 @@
-"""Which Host and Origin an HTTP request may name."""
+"""Validation of the Host and Origin headers."""
 
 from collections.abc import AsyncIterator
 
@@ -28,7 +28,7 @@ SETTINGS = {
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server that is known under two names besides its own and trusts two pages."""
+    """A server with two additional host names and two allowed origins."""
     async with serving(container_of(Echo()), SETTINGS) as running:
         yield running
 
@@ -86,7 +86,7 @@ async def server() -> AsyncIterator[HttpServer]:
     ],
 )
 async def test_host(server: HttpServer, host: str, served: bool) -> None:
-    """A request is served under the loopback names and those that were allowed, and under no other."""
+    """Only loopback names and allowed hosts are accepted."""
     reply = await raw_exchange(server.port, raw_request(BODY, HEADERS, host=host))
     assert reply.status == (200 if served else 421)
     if not served:
@@ -147,7 +147,7 @@ async def test_host(server: HttpServer, host: str, served: bool) -> None:
     ],
 )
 async def test_origin(server: HttpServer, origin: str, trusted: bool) -> None:
-    """A page is trusted if it comes from this machine or its origin was allowed, whatever it looks like."""
+    """Only loopback and allowed origins are accepted."""
     reply = await raw_exchange(server.port, raw_request(BODY, [*HEADERS, ("Origin", origin)]))
     assert reply.status == (200 if trusted else 403)
     if not trusted:
@@ -155,25 +155,25 @@ async def test_origin(server: HttpServer, origin: str, trusted: bool) -> None:
 
 
 async def test_a_request_without_an_origin_is_served(server: HttpServer) -> None:
-    """Clients that are no browsers send no Origin."""
+    """Requests without an Origin are accepted."""
     assert (await raw_exchange(server.port, raw_request(BODY, HEADERS))).status == 200
 
 
 async def test_a_request_without_a_host_is_refused(server: HttpServer) -> None:
-    """A request must say whom it is meant for."""
+    """Requests without a Host are rejected."""
     assert (await raw_exchange(server.port, raw_request(BODY, HEADERS, host=None))).status == 421
 
 
 @pytest.mark.parametrize("hosts", [("evil.org", "localhost"), ("localhost", "evil.org"), ("localhost", "localhost")])
 async def test_two_hosts_are_refused(server: HttpServer, hosts: tuple[str, str]) -> None:
-    """Two Host headers are refused, whichever comes last."""
+    """Two Host headers are rejected in any order."""
     request = raw_request(BODY, [("Host", hosts[1]), *HEADERS], host=hosts[0])
     assert (await raw_exchange(server.port, request)).status == 421
 
 
 @pytest.mark.parametrize("origins", [("http://evil.org", "http://localhost"), ("http://localhost", "http://evil.org")])
 async def test_two_origins_are_refused(server: HttpServer, origins: tuple[str, str]) -> None:
-    """Two Origin headers are refused, whichever comes last."""
+    """Two Origin headers are rejected in any order."""
     request = raw_request(BODY, [*HEADERS, *(("Origin", origin) for origin in origins)])
     assert (await raw_exchange(server.port, request)).status == 403
 
@@ -183,13 +183,13 @@ async def test_two_origins_are_refused(server: HttpServer, origins: tuple[str, s
 async def test_every_method_is_checked(
     server: HttpServer, method: str, host: str, origin: str | None, status: int
 ) -> None:
-    """The source is judged before the method."""
+    """Host and Origin are checked before the method."""
     headers = [] if origin is None else [("Origin", origin)]
     reply = await raw_exchange(server.port, raw_request(b"", headers, method=method, host=host))
     assert reply.status == status
 
 
 async def test_the_source_is_judged_before_the_path(server: HttpServer) -> None:
-    """A foreign page does not learn which paths there are."""
+    """Host and Origin are checked before the path."""
     reply = await raw_exchange(server.port, raw_request(BODY, HEADERS, path="/elsewhere", host="evil.org"))
     assert reply.status == 421

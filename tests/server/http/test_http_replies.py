@@ -1,4 +1,4 @@
-"""How a reply leaves over HTTP: as JSON, or as a stream where something has to be said before it."""
+"""HTTP replies: JSON, or an event stream if there are messages before the reply."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ class Stumble(ITool[Steps, str]):
 
 
 class Late(ITool[Steps, str]):
-    """Reports when its call is long over."""
+    """Reports progress after its call has ended."""
 
     name = "late"
 
@@ -52,14 +52,14 @@ class Late(ITool[Steps, str]):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server with tools that report and tools that do not."""
+    """A server with tools that report progress and tools that do not."""
     async with serving(container_of(Echo(), Climb(), Stumble(), Late())) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
@@ -72,7 +72,7 @@ def events(reply: httpx2.Response) -> list[Any]:
 
 
 async def test_a_reply_alone_is_json(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Without anything to say before it a reply is plain JSON with a length, whatever the client would take."""
+    """A reply without other messages is JSON with a length, whatever the client accepts."""
     reply = await http.post(server.url, content=call("echo"), headers=mirrored(name="echo"))
     assert reply.headers["content-type"] == "application/json"
     assert int(reply.headers["content-length"]) == len(reply.content)
@@ -80,13 +80,13 @@ async def test_a_reply_alone_is_json(server: HttpServer, http: httpx2.AsyncClien
 
 
 async def test_a_report_nobody_asked_for_changes_nothing(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """A tool that reports to a client which gave no token answers with JSON."""
+    """Without a progress token, a tool that reports progress gets a JSON reply."""
     reply = await http.post(server.url, content=call("climb", {"steps": 3}), headers=mirrored(name="climb"))
     assert reply.headers["content-type"] == "application/json"
 
 
 async def test_a_report_makes_a_stream(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """The reports come first, then the reply, then the stream ends; nothing keeps it in a cache or a proxy."""
+    """Progress comes before the reply, then the stream ends; caches and proxies must not buffer it."""
     body = call("climb", {"steps": 3}, id="me", token="tok")
     reply = await http.post(server.url, content=body, headers=mirrored(name="climb"))
     *reports, last = events(reply)
@@ -100,14 +100,14 @@ async def test_a_report_makes_a_stream(server: HttpServer, http: httpx2.AsyncCli
 
 
 async def test_a_client_that_takes_no_stream_gets_none(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Reports are left out for a client that accepts JSON only."""
+    """A client that accepts only JSON gets no progress."""
     headers = {**mirrored(name="climb"), "Accept": "application/json"}
     reply = await http.post(server.url, content=call("climb", {"steps": 3}, token=1), headers=headers)
     assert reply.json()["result"]["content"][0]["text"] == "there"
 
 
 async def test_a_failure_in_a_stream_is_its_last_event(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """What goes wrong after the first report is told in the stream, without its text."""
+    """An error after the first report is the last event of the stream, without details."""
     body = call("stumble", {"steps": 1}, token=1)
     reply = await http.post(server.url, content=body, headers=mirrored(name="stumble"))
     assert reply.status_code == 200
@@ -116,7 +116,7 @@ async def test_a_failure_in_a_stream_is_its_last_event(server: HttpServer, http:
 
 
 async def test_many_reports_are_rationed(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """A flood of reports does not pile up: the newest are kept, and the reply is always among them."""
+    """A large amount of progress is dropped except for the newest; the reply is always sent."""
     body = call("climb", {"steps": 5000}, token=1)
     *reports, last = events(await http.post(server.url, content=body, headers=mirrored(name="climb")))
     values = [report["params"]["progress"] for report in reports]
@@ -127,7 +127,7 @@ async def test_many_reports_are_rationed(server: HttpServer, http: httpx2.AsyncC
 
 
 async def test_a_report_after_the_reply_is_dropped(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """A tool that reports when its call is over is not heard."""
+    """Progress after the end of a call is dropped."""
     for _ in range(20):
         body = call("late", {"steps": 1}, token=1)
         reply = await http.post(server.url, content=body, headers=mirrored(name="late"))
@@ -142,7 +142,7 @@ async def test_notifications_have_no_reply(server: HttpServer, http: httpx2.Asyn
 
 
 async def test_a_refusal_is_an_error_without_an_id(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """A request that is refused before it was read gets a JSON-RPC error that belongs to no id."""
+    """A request that is rejected unread gets a JSON-RPC error without an id."""
     reply = await http.post(server.url, content=b"{}", headers={"Content-Type": "text/plain"})
     assert reply.status_code == 415
     assert reply.headers["content-type"] == "application/json"
@@ -150,7 +150,7 @@ async def test_a_refusal_is_an_error_without_an_id(server: HttpServer, http: htt
 
 
 async def test_many_clients_at_once(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Clients that use the same ids at the same time each get their own answer."""
+    """Concurrent clients with equal ids get their own replies."""
     bodies = [call("echo", {"text": str(number)}, id=1) for number in range(100)]
     posts = (http.post(server.url, content=body, headers=mirrored(name="echo")) for body in bodies)
     replies = await asyncio.gather(*posts)

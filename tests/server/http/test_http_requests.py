@@ -1,4 +1,4 @@
-"""What an HTTP request must look like before a message is looked at."""
+"""Validation of HTTP requests."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ TARGET = "tests/transcripts/tools.py:Container"
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server that takes small messages."""
+    """A server with a small size limit."""
     tools = (Echo(), SchemaTool("raw", {}, lambda arguments: "fine", description="Take anything"))
     async with serving(container_of(*tools), {"limits": {"max_message_bytes": LIMIT}}) as running:
         yield running
@@ -60,7 +60,7 @@ async def post(server: HttpServer, body: bytes, headers: dict[str, str]) -> RawR
     ],
 )
 async def test_content_type(server: HttpServer, content_type: str | None, status: int) -> None:
-    """A message is JSON and says so, which no form of a foreign page can."""
+    """The content type must be JSON, which forms of other sites cannot send."""
     headers = mirrored(name="echo")
     del headers["Content-Type"]
     if content_type is not None:
@@ -85,7 +85,7 @@ async def test_content_type(server: HttpServer, content_type: str | None, status
     ],
 )
 async def test_accept(server: HttpServer, accept: str | None, status: int) -> None:
-    """A client that takes no JSON cannot be answered."""
+    """A client must accept JSON."""
     headers = mirrored(name="echo")
     del headers["Accept"]
     if accept is not None:
@@ -95,21 +95,21 @@ async def test_accept(server: HttpServer, accept: str | None, status: int) -> No
 
 @pytest.mark.parametrize("path", ["/", "/mcp2", "/mcp/more", "/MCP", "/mcp/../secret", "/sse"])
 async def test_other_paths_are_not_there(server: HttpServer, path: str) -> None:
-    """There is one endpoint, and a wrong path is told which."""
+    """Any other path is not found, and the error names the endpoint."""
     reply = await raw_exchange(server.port, raw_request(call("echo"), mirrored(name="echo").items(), path=path))
     assert reply.status == 404
     assert reply.error["message"] == "Not found: the MCP endpoint is /mcp"
 
 
 async def test_a_query_does_not_matter(server: HttpServer) -> None:
-    """The path decides, whatever follows it."""
+    """The query string is ignored."""
     request = raw_request(call("echo"), mirrored(name="echo").items(), path="/mcp?key=1")
     assert (await raw_exchange(server.port, request)).status == 200
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "OPTIONS", "TRACE", "HEAD"])
 async def test_other_methods_are_not_allowed(server: HttpServer, method: str) -> None:
-    """A method that means nothing here is told those that do."""
+    """Other methods are rejected with a list of the allowed ones."""
     async with connection(server.port) as (reader, writer):
         writer.write(raw_request(b"", [], method=method))
         head = await reader.readuntil(b"\r\n\r\n")
@@ -118,7 +118,7 @@ async def test_other_methods_are_not_allowed(server: HttpServer, method: str) ->
 
 
 async def test_an_announced_body_that_is_too_large_is_not_read(server: HttpServer) -> None:
-    """The length of a body is judged before the body arrives."""
+    """A Content-Length above the limit is rejected before the body arrives."""
     head = raw_request(b"", mirrored(name="echo").items()).replace(b"Content-Length: 0", b"Content-Length: 10001")
     async with connection(server.port) as (reader, writer):
         writer.write(head + b"{")
@@ -129,7 +129,7 @@ async def test_an_announced_body_that_is_too_large_is_not_read(server: HttpServe
 
 
 async def test_an_absurd_length_is_refused(server: HttpServer) -> None:
-    """A length that no machine has does not overflow anything."""
+    """An absurd Content-Length is rejected."""
     request = raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: " + b"9" * 18)
     async with connection(server.port) as (reader, writer):
         writer.write(request + b"{")
@@ -138,7 +138,7 @@ async def test_an_absurd_length_is_refused(server: HttpServer) -> None:
 
 @pytest.mark.parametrize(("size", "status"), [(LIMIT, 200), (LIMIT + 1, 413)])
 async def test_the_limit_of_a_body(server: HttpServer, size: int, status: int) -> None:
-    """A body may have as many bytes as the limit says, and not one more."""
+    """A body may have exactly the maximum size."""
     body = call("echo").ljust(size)
     assert (await post(server, body, mirrored(name="echo"))).status == status
 
@@ -150,21 +150,21 @@ def chunked(body: bytes, size: int) -> bytes:
 
 
 async def test_a_body_in_chunks_is_read(server: HttpServer) -> None:
-    """A body of unknown length is put together."""
+    """A chunked body is accepted."""
     request = chunked(call("echo", {"text": "x" * 3000}), 7) + b"0\r\n\r\n"
     reply = await raw_exchange(server.port, request)
     assert json.loads(reply.body)["result"]["content"][0]["text"] == "x" * 3000
 
 
 async def test_a_body_in_chunks_that_grows_too_large_is_refused(server: HttpServer) -> None:
-    """A body that announces no length is given up where it passes the limit, before its end."""
+    """A chunked body is rejected when it exceeds the limit."""
     async with connection(server.port) as (reader, writer):
         writer.write(chunked(b" " * (LIMIT + 1), 1000))
         assert (await read_reply(reader)).status == 413
 
 
 async def test_a_client_that_leaves_within_its_body_harms_nobody(server: HttpServer) -> None:
-    """The next client is served."""
+    """A client that disconnects during its body does not affect others."""
     async with connection(server.port) as (_, writer):
         writer.write(raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: 100") + b"{")
         await writer.drain()
@@ -195,7 +195,7 @@ async def test_a_client_that_leaves_within_its_body_harms_nobody(server: HttpSer
     ],
 )
 async def test_bodies_that_are_no_message(server: HttpServer, body: bytes, code: int) -> None:
-    """Whatever is posted is answered with an error, status 400 and no more than a moment's work."""
+    """Any invalid body gets an error with status 400, quickly."""
     async with asyncio.timeout(1):
         reply = await post(server, body, mirrored("x"))
     assert (reply.status, reply.error["code"]) == (400, code)
@@ -203,7 +203,7 @@ async def test_bodies_that_are_no_message(server: HttpServer, body: bytes, code:
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 5000, "0." + "9" * 5000, "1e-999"])
 async def test_numbers_in_arguments_may_be_odd(server: HttpServer, number: str) -> None:
-    """A number that the tool cannot take is the model's to correct, not a failure of the server."""
+    """An unusual number is an invalid argument, not a server error."""
     body = call("echo", {"text": "@"}).replace(b'"@"', number.encode())
     reply = json.loads((await post(server, body, mirrored(name="echo"))).body)
     assert reply["result"]["isError"] is True
@@ -213,7 +213,7 @@ async def test_numbers_in_arguments_may_be_odd(server: HttpServer, number: str) 
 @pytest.mark.parametrize("tool", ["echo", "raw"])
 @pytest.mark.parametrize("depth", [60, 150, 250, 400])
 async def test_arguments_may_be_nested(server: HttpServer, tool: str, depth: int) -> None:
-    """Arguments that are nested too deeply for a tool are the model's to correct, not a failure of the server."""
+    """Deeply nested arguments are invalid arguments, not a server error."""
     body = call(tool, {"text": "@"}).replace(b'"@"', b"[" * depth + b"]" * depth)
     reply = json.loads((await post(server, body, mirrored(name=tool))).body)
     assert "result" in reply or reply["error"]["code"] in (-32700, -32602)
@@ -222,7 +222,7 @@ async def test_arguments_may_be_nested(server: HttpServer, tool: str, depth: int
 
 
 async def test_requests_share_a_connection(server: HttpServer) -> None:
-    """A connection is kept open for the next request, also after a refusal."""
+    """A connection is kept open for the next request, even after an error."""
     async with connection(server.port) as (reader, writer):
         for body, status in ((call("echo"), 200), (b"nonsense", 400), (call("echo"), 200)):
             writer.write(raw_request(body, mirrored(name="echo").items()))
@@ -230,7 +230,7 @@ async def test_requests_share_a_connection(server: HttpServer) -> None:
 
 
 async def test_pipelined_requests_are_answered_in_order(server: HttpServer) -> None:
-    """Requests that are sent behind each other on a connection are answered in that order."""
+    """Pipelined requests are answered in order."""
     async with connection(server.port) as (reader, writer):
         for number in range(20):
             writer.write(raw_request(call("echo", id=number), mirrored(name="echo").items()))
@@ -239,7 +239,7 @@ async def test_pipelined_requests_are_answered_in_order(server: HttpServer) -> N
 
 
 async def test_a_stalled_request_is_given_up() -> None:
-    """A body that does not arrive in time is answered with 408, headers that do not are as well."""
+    """A body or headers that do not arrive in time get 408."""
     timeouts = {"AXOLOTL_HTTP__BODY_TIMEOUT_SECONDS": "0.2", "AXOLOTL_HTTP__HEADER_TIMEOUT_SECONDS": "0.2"}
     async with over_http(TARGET, **timeouts) as server:
         port = server.port
@@ -255,7 +255,7 @@ async def test_a_stalled_request_is_given_up() -> None:
 
 
 async def test_a_server_that_is_told_to_stop_answers_what_runs() -> None:
-    """A call that outlives the time for draining is answered, its stream ends, and so does the process, in peace."""
+    """On shutdown, a call that exceeds the grace period is answered, its stream ends, and the process exits cleanly."""
     draining = over_http(TARGET, AXOLOTL_HTTP__DRAIN_SECONDS="0.1")
     async with draining as server, connection(server.port) as (reader, writer):
         writer.write(raw_request(call("hold", token=1), mirrored(name="hold").items()))

@@ -1,4 +1,4 @@
-"""The transport of the first revision, with two endpoints, for those who ask for it."""
+"""The HTTP+SSE transport of the first revision, which is optional."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ class SseClient:
 
 @asynccontextmanager
 async def connected(http: httpx2.AsyncClient, server: HttpServer) -> AsyncIterator[SseClient]:
-    """Open a stream and learn where to post."""
+    """Open a stream and read the URL for messages."""
     async with http.stream("GET", at(server, "/sse"), headers={"Accept": "text/event-stream"}) as response:
         assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
         stream = EventReader(response)
@@ -75,7 +75,7 @@ async def connected(http: httpx2.AsyncClient, server: HttpServer) -> AsyncIterat
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
@@ -94,7 +94,7 @@ async def server(probe: Probe) -> AsyncIterator[HttpServer]:
 
 
 async def test_a_conversation(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
-    """The first event says where to post; what is posted is accepted, and answered on the stream."""
+    """The first event names the URL for messages, and replies come on the stream."""
     async with connected(http, server) as client:
         assert client.endpoint.startswith("/sse/messages?session=")
         assert (await client.begin())["result"]["protocolVersion"] == "2024-11-05"
@@ -122,7 +122,7 @@ async def test_the_official_client(server: HttpServer) -> None:
 
 
 async def test_both_transports_at_once(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """The one endpoint works as ever beside the two, and a session of it is none of theirs."""
+    """Both transports work at the same time, and their sessions are separate."""
     newer = Client(http, server.url)
     await newer.begin()
     async with connected(http, server) as older:
@@ -135,7 +135,7 @@ async def test_both_transports_at_once(server: HttpServer, http: httpx2.AsyncCli
 
 
 async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Each client has a place of its own to post to, and gets what it asked for."""
+    """Each client has its own URL for messages and gets its own replies."""
     async with connected(http, server) as one, connected(http, server) as other:
         assert one.endpoint != other.endpoint
         await one.begin()
@@ -147,7 +147,7 @@ async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx2.A
 
 
 async def test_it_is_off_unless_it_is_asked_for(http: httpx2.AsyncClient) -> None:
-    """Without a path there is no such transport."""
+    """Without a path, the transport is off."""
     async with serving(container_of(Echo())) as server:
         for path in ("/sse", "/sse/messages?session=x"):
             assert (await http.get(at(server, path), headers={"Accept": "text/event-stream"})).status_code == 404
@@ -155,14 +155,14 @@ async def test_it_is_off_unless_it_is_asked_for(http: httpx2.AsyncClient) -> Non
 
 
 async def test_an_unknown_session_is_not_found(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Who posts without a stream is told that there is none."""
+    """Messages without a stream are rejected."""
     for query in ("", "?session=", "?session=nobody", "?session=%00", "?token=x", "?session=a&session=b"):
         reply = await http.post(at(server, f"/sse/messages{query}"), content=message("ping"), headers=JSON)
         assert (reply.status_code, reply.json()["error"]["code"]) == (404, -32600)
 
 
 async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """When the stream is closed, its place to post to is gone."""
+    """When the stream is closed, its URL is gone."""
     async with connected(http, server) as client:
         await client.begin()
     await until(lambda: not len(server.app.sessions))
@@ -170,7 +170,7 @@ async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx
 
 
 async def test_leaving_stops_what_runs(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
-    """The end of the stream is the end of the connection, and of its calls."""
+    """Closing the stream stops its calls."""
     async with connected(http, server) as client:
         await client.begin()
         await client.say(call("probe", handshake=True))
@@ -184,7 +184,7 @@ async def test_leaving_stops_what_runs(server: HttpServer, http: httpx2.AsyncCli
 
 
 async def test_wrong_methods(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Each endpoint has one method; a client that probes the stream's with POST learns to use GET."""
+    """Each endpoint has one method, and the error names it."""
     probing = await http.post(at(server, "/sse"), content=message("initialize", OLD), headers=JSON)
     assert (probing.status_code, probing.headers["allow"]) == (405, "GET")
     reading = await http.get(at(server, "/sse/messages"))
@@ -211,7 +211,7 @@ async def test_what_is_checked(http: httpx2.AsyncClient) -> None:
 
 
 async def test_streams_count_as_sessions(http: httpx2.AsyncClient) -> None:
-    """A stream takes the place of a session, until it ends."""
+    """A stream counts as a session until it ends."""
     async with serving(container_of(Echo()), {**with_sse(), "sessions": {"maximum": 2}}) as server:
         newer, latecomer = Client(http, server.url), Client(http, server.url)
         await newer.begin()
@@ -224,7 +224,7 @@ async def test_streams_count_as_sessions(http: httpx2.AsyncClient) -> None:
 
 
 async def test_the_end_of_the_server(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
-    """When the server stops, a running call is answered before its stream ends; new streams are refused."""
+    """On shutdown, a running call is answered before its stream ends, and new streams are rejected."""
     async with connected(http, server) as client, connected(http, server) as idle:
         await client.begin()
         await client.say(call("probe", id=7, handshake=True))
@@ -238,7 +238,7 @@ async def test_the_end_of_the_server(server: HttpServer, http: httpx2.AsyncClien
 
 
 async def test_an_idle_stream_is_kept_alive(http: httpx2.AsyncClient) -> None:
-    """A stream on which nothing happens gets comments."""
+    """An idle stream gets comments."""
     async with (
         serving(container_of(Echo()), with_sse(keep_alive_seconds=0.02)) as server,
         http.stream("GET", at(server, "/sse"), headers={"Accept": "text/event-stream"}) as response,
@@ -249,7 +249,7 @@ async def test_an_idle_stream_is_kept_alive(http: httpx2.AsyncClient) -> None:
 
 
 class AsgiConnection:
-    """A client without a network, which takes nothing from its stream until it is let go."""
+    """A client without a network that reads nothing until it is released."""
 
     def __init__(self, app: HttpApp) -> None:
         self._app = app
@@ -287,7 +287,7 @@ class AsgiConnection:
 
 
 async def test_who_does_not_read_may_not_go_on_asking(probe: Probe) -> None:
-    """A client that leaves its answers lying about is refused until it reads them; none is lost."""
+    """A client that does not read its replies is rejected until it does, and none is lost."""
     async with ServerHost(container_of(Echo()), flags=with_sse()) as host:
         app = HttpApp(host.handler, host.settings)
         client = AsgiConnection(app)
@@ -309,7 +309,7 @@ async def test_who_does_not_read_may_not_go_on_asking(probe: Probe) -> None:
 
 @pytest.mark.parametrize("paths", [("/mcp", "/mcp"), ("/sse/messages", "/sse"), ("/mcp", "sse"), ("/messages", "/")])
 async def test_paths_must_not_meet(paths: tuple[str, str]) -> None:
-    """A path of this transport that is no path, or is the other one's, ends the start."""
+    """The server does not start if a path of this transport is invalid or already used."""
     path, sse_path = paths
     with pytest.raises(ConfigurationError, match="sse_path"):
         async with ServerHost(container_of(Echo()), flags={"http": {"path": path, "sse_path": sse_path}}):

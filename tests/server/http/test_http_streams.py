@@ -1,4 +1,4 @@
-"""Event streams over HTTP: what stands in them for which revision, and what a slow reader costs."""
+"""Event streams over HTTP: content by revision, and slow readers."""
 
 import asyncio
 import json
@@ -41,21 +41,21 @@ class Climb(ITool[Steps, str]):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server with ordinary settings."""
+    """A server with default settings."""
     async with serving(container_of(Echo(), Climb())) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 @pytest.mark.parametrize(("version", "primed"), ONLY_POLLING)
 async def test_a_stream_of_a_call(server: HttpServer, http: httpx2.AsyncClient, version: str, primed: bool) -> None:
-    """Every event has an id of its own; only a client that knows what to do with it gets one before the first event."""
+    """Every event has an id; clients of revisions with resumption get one before the first event."""
     client = Client(http, server.url)
     await client.begin(version)
     async with client.calling(call("climb", handshake=True, token=1)) as stream:
@@ -70,7 +70,7 @@ async def test_a_stream_of_a_call(server: HttpServer, http: httpx2.AsyncClient, 
 
 @pytest.mark.parametrize(("version", "primed"), ONLY_POLLING)
 async def test_a_stream_for_news(http: httpx2.AsyncClient, version: str, primed: bool) -> None:
-    """The same holds for the stream that a client opens itself, which says when to come back as the server ends it."""
+    """The same for GET streams, which tell when to reconnect when the server closes them."""
     async with serving(container_of(Echo())) as server:
         client = Client(http, server.url)
         await client.begin(version)
@@ -85,7 +85,7 @@ async def test_a_stream_for_news(http: httpx2.AsyncClient, version: str, primed:
 
 
 async def test_ids_are_unique_in_a_session(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """No two streams share an id, each names its stream, and all are visible ASCII."""
+    """Event ids are unique in a session, name their stream, and are printable ASCII."""
     client = Client(http, server.url)
     await client.begin()
     seen: list[list[str]] = []
@@ -100,7 +100,7 @@ async def test_ids_are_unique_in_a_session(server: HttpServer, http: httpx2.Asyn
 
 
 async def test_a_stateless_stream_has_no_ids(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """A stateless request gets events without ids, also if it names a session and an event."""
+    """Streams of stateless requests have no event ids."""
     client = Client(http, server.url)
     await client.begin()
     headers = {**mirrored(name="climb"), **client.headers, "Last-Event-ID": "0123456789abcdef.1"}
@@ -112,7 +112,7 @@ async def test_a_stateless_stream_has_no_ids(server: HttpServer, http: httpx2.As
 
 
 async def test_without_resumption_there_are_no_ids(http: httpx2.AsyncClient) -> None:
-    """Where nothing is kept, nothing is promised, and who comes back with an id all the same is told so."""
+    """Without resumption there are no event ids, and a client that sends one gets an error."""
     async with serving(container_of(Climb()), {"sessions": {"resumable": False}}) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -126,7 +126,7 @@ async def test_without_resumption_there_are_no_ids(http: httpx2.AsyncClient) -> 
 
 
 async def test_the_stream_of_a_call_is_kept_alive(http: httpx2.AsyncClient) -> None:
-    """A stream of a call on which nothing happens gets comments."""
+    """An idle stream of a call gets comments."""
     probe = Probe(progress=True)
     async with serving(container_of(probe), {"http": {"keep_alive_seconds": 0.02}}) as server:
         client = Client(http, server.url)
@@ -141,7 +141,7 @@ async def test_the_stream_of_a_call_is_kept_alive(http: httpx2.AsyncClient) -> N
 
 
 async def test_the_end_of_the_server(http: httpx2.AsyncClient) -> None:
-    """When the server stops, streams for news end and no new ones open; the stream of a running call ends with it."""
+    """On shutdown, GET streams end, new ones are rejected, and the stream of a call ends with it."""
     probe = Probe(progress=True)
     async with serving(container_of(probe)) as server:
         client, another = Client(http, server.url), Client(http, server.url)
@@ -165,7 +165,7 @@ async def test_the_end_of_the_server(http: httpx2.AsyncClient) -> None:
 
 
 async def test_the_end_of_the_server_for_listeners(http: httpx2.AsyncClient) -> None:
-    """Whoever subscribed without a session is told that it is over."""
+    """On shutdown, subscriptions without a session end with a result."""
     async with serving(container_of(Echo())) as server:
         wanted = {"notifications": {"toolsListChanged": True}, "_meta": META}
         body, headers = message("subscriptions/listen", wanted, id="me"), mirrored("subscriptions/listen")
@@ -185,7 +185,7 @@ REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
 
 async def test_only_notifications_may_be_lost() -> None:
-    """Somebody waits for a response, for the answer to a request, and for what begins or ends something."""
+    """Only notifications may be dropped: not responses, requests, or the first and last message of a subscription."""
     assert is_droppable(notice(1))
     assert is_droppable(notification("notifications/tools/list_changed"))
     assert not is_droppable(notification("notifications/subscriptions/acknowledged", {}))
@@ -197,7 +197,7 @@ async def test_only_notifications_may_be_lost() -> None:
 
 
 async def test_a_backlog_drops_the_oldest_that_may_be_lost() -> None:
-    """What must not be lost stays, in its place, however many wait."""
+    """A full queue drops the oldest notification, and keeps other messages in order."""
     backlog: Backlog[str] = Backlog()
     backlog.put("first")
     for number in range(MAX_WAITING + 5):
@@ -208,7 +208,7 @@ async def test_a_backlog_drops_the_oldest_that_may_be_lost() -> None:
 
 
 async def test_a_backlog_of_what_must_stay_takes_nothing_else() -> None:
-    """Where nothing may be dropped, what may be lost is not taken, and what must stay is."""
+    """A queue full of other messages drops new notifications, but no other messages."""
     backlog: Backlog[int] = Backlog()
     for number in range(MAX_WAITING):
         backlog.put(number)
@@ -218,7 +218,7 @@ async def test_a_backlog_of_what_must_stay_takes_nothing_else() -> None:
 
 
 class SlowReader:
-    """A connection that takes nothing until it is let go."""
+    """A connection that reads nothing until it is released."""
 
     def __init__(self) -> None:
         self.ready = asyncio.Event()
@@ -237,7 +237,7 @@ class SlowReader:
 
 
 async def test_a_slow_reader_loses_notifications_only() -> None:
-    """A reader that falls behind misses the oldest notifications, and no response or request among them."""
+    """A slow reader misses only the oldest notifications."""
     reader = SlowReader()
     stream = EventStream(reader.send, [], PATIENCE_SECONDS)
     stream.start()
@@ -258,7 +258,7 @@ async def test_a_slow_reader_loses_notifications_only() -> None:
 
 
 async def test_an_abandoned_stream_ends_at_once() -> None:
-    """Where nobody reads any more, nothing of what waits is written."""
+    """An abandoned stream writes none of its queued messages."""
     reader = SlowReader()
     stream = EventStream(reader.send, [], PATIENCE_SECONDS)
     stream.start()
@@ -270,7 +270,7 @@ async def test_an_abandoned_stream_ends_at_once() -> None:
 
 
 async def test_a_server_that_says_that_the_client_left() -> None:
-    """Where sending raises, as the ASGI rules allow, the stream ends in peace."""
+    """If sending raises, as ASGI allows, the stream ends without an error."""
     tried: list[str] = []
 
     async def send(event: Any) -> None:
@@ -290,7 +290,7 @@ def stream_tasks() -> set[str]:
 
 
 async def test_streams_leave_no_task_behind(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """When streams have ended, nothing of them runs on."""
+    """Ended streams leave no task behind."""
     client = Client(http, server.url)
     await client.begin()
     async with client.hearing() as stream:

@@ -1,4 +1,4 @@
-"""Replies as events, for sessions in which no reply may get lost."""
+"""Replies as events, so that they can be resumed."""
 
 import httpx2
 
@@ -11,7 +11,7 @@ STREAMED = {"sessions": {"stream_replies": True}}
 
 
 async def test_a_reply_can_be_fetched_again() -> None:
-    """A session's plain reply is an event with an id, and comes once more to a client that lost it."""
+    """A plain reply in a session is an event with an id, and can be fetched again."""
     async with serving(container_of(Echo()), STREAMED) as server, httpx2.AsyncClient(verify=False) as http:
         client = Client(http, server.url)
         assert (await client.begin()).headers["content-type"] == "application/json"
@@ -24,7 +24,7 @@ async def test_a_reply_can_be_fetched_again() -> None:
 
 
 async def test_other_replies_stay_as_they_are() -> None:
-    """The stateless revision has no sessions, and a client that takes no streams gets none."""
+    """Stateless requests, and clients that do not accept streams, get plain replies."""
     async with serving(container_of(Echo()), STREAMED) as server, httpx2.AsyncClient(verify=False) as http:
         body = call("echo", {"text": "x"})
         reply = await http.post(server.url, content=body, headers=mirrored(name="echo"))

@@ -1,4 +1,4 @@
-"""Plain replies that leave at once under uvicorn look as any other reply does."""
+"""Plain replies under uvicorn that bypass ASGI: identical to other replies."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,13 +19,13 @@ REQUEST = raw_request(call("echo", {"text": "hällo"}), mirrored(name="echo").it
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server with ordinary settings."""
+    """A server with default settings."""
     async with serving(container_of(Echo())) as running:
         yield running
 
 
 async def conversation(server: HttpServer, *requests: bytes, replies: int) -> list[tuple[str, dict[str, str], bytes]]:
-    """Write requests at once on one connection, and read status line, headers and body of the replies."""
+    """Send requests at once on one connection, and parse the replies."""
     reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
     writer.write(b"".join(requests))
     heard = []
@@ -39,7 +39,7 @@ async def conversation(server: HttpServer, *requests: bytes, replies: int) -> li
 
 
 async def test_a_reply_has_its_headers(server: HttpServer) -> None:
-    """Status, media type, exact length and date are all there."""
+    """The reply has a status, a media type, an exact length and a date."""
     ((status, headers, body),) = await conversation(server, REQUEST, replies=1)
     assert status == "HTTP/1.1 200 OK"
     assert headers.keys() >= {"content-type", "content-length", "date"}
@@ -48,21 +48,21 @@ async def test_a_reply_has_its_headers(server: HttpServer) -> None:
 
 
 async def test_requests_on_one_connection_are_answered_in_order(server: HttpServer) -> None:
-    """A reply that leaves at once lets the next request begin, also one that was sent before."""
+    """Pipelined requests on one connection are answered in order."""
     requests = [raw_request(call("echo", {"text": f"<{n}>"}), mirrored(name="echo").items()) for n in range(20)]
     heard = await conversation(server, *requests, replies=20)
     assert [f"<{number}>".encode() in body for number, (_, _, body) in enumerate(heard)] == [True] * 20
 
 
 async def test_a_connection_is_closed_where_the_client_wants_it(server: HttpServer) -> None:
-    """The ordinary way is taken where more than a reply is asked for."""
+    """If the client wants the connection closed, the reply goes through ASGI."""
     closing = REQUEST.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
     ((_, headers, _),) = await conversation(server, closing, replies=1)
     assert headers["connection"] == "close"
 
 
 async def test_other_servers_are_left_alone() -> None:
-    """What is not uvicorn's own `send` gets ASGI messages."""
+    """Other ASGI servers get ASGI messages."""
 
     async def send(message: Message) -> None:
         raise AssertionError("nothing may be sent")

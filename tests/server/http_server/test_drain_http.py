@@ -1,4 +1,4 @@
-"""The end of an HTTP server: no call is lost without an answer, and the process ends in time."""
+"""Graceful shutdown of an HTTP server: every call is answered, and the process ends in time."""
 
 import asyncio
 import json
@@ -33,20 +33,20 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 CALLS = 250
 SLACK = 3.0
-"""How much longer everything may take on a machine with other work."""
+"""Additional time for busy machines."""
 TOLD = "told to stop by"
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """A client for sessions."""
+    """An HTTP client for sessions."""
     async with httpx2.AsyncClient(timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 async def ended_well(server: ServerProcess) -> str:
-    """Wait for the end of a server, see that it was a good one, and give its log."""
+    """Wait for the end of a server, check its exit code, and return its log."""
     assert await server.ended() == 0, server.log
     assert server.log.endswith("stopped\n") or "did not end" in server.log
     return server.log
@@ -54,7 +54,7 @@ async def ended_well(server: ServerProcess) -> str:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_calls_that_end_in_time_are_answered(number: signal.Signals, tmp_path: Path) -> None:
-    """Hundreds of calls that run when the signal comes are answered, recorded, and the exit code is 0."""
+    """Hundreds of calls that run at the signal are answered and recorded, and the exit code is 0."""
     records = tmp_path / "audit.jsonl"
     async with over_http(AXOLOTL_AUDIT__JSONL_PATH=str(records)) as server:
         arguments = {"total": CALLS, "seconds": 0.5}
@@ -75,7 +75,7 @@ async def test_calls_that_end_in_time_are_answered(number: signal.Signals, tmp_p
 
 
 async def test_what_does_not_end_is_stopped_and_answered() -> None:
-    """Code that is stuck in every way is answered with the reason, and does not keep the process from ending."""
+    """Code that hangs in any way is answered with the reason, and the process ends."""
     stuck = ["hang", "swallow", "block", "spin"]
     async with over_http("tests.support.containers.shutdown_tools:Stuck", AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server:
         calls = [asyncio.ensure_future(answer_to(server.port, name)) for name in stuck]
@@ -94,7 +94,7 @@ async def test_what_does_not_end_is_stopped_and_answered() -> None:
 
 
 async def test_what_waits_does_not_hold_the_end_up(http: httpx2.AsyncClient) -> None:
-    """Streams that wait for news are told or ended, and requests that are half sent are given up."""
+    """Idle streams are ended, and incomplete requests are dropped."""
     async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS=str(LONG)) as server, connection(server.port) as (reader, writer):
         client = Client(http, f"http://127.0.0.1:{server.port}/mcp")
         await client.begin()
@@ -120,7 +120,7 @@ async def test_what_waits_does_not_hold_the_end_up(http: httpx2.AsyncClient) -> 
 
 
 async def test_a_server_that_stops_is_not_ready_and_takes_no_calls() -> None:
-    """From the signal on probes hear 503; calls, streams and sessions are refused in a way that says when to retry."""
+    """After the signal, probes get 503, and calls, streams and sessions are rejected with a retry hint."""
     async with over_http() as server:
         assert (await probe(server.port)).status == 200
         running = asyncio.ensure_future(answer_to(server.port, "hang"))
@@ -152,7 +152,7 @@ async def refuse_streams(port: int) -> None:
 
 
 async def test_calls_are_taken_while_balancers_look_away() -> None:
-    """For the time of the delay a server is not ready but does its work; clients are sent to other connections."""
+    """During the shutdown delay the server is not ready but still works, and asks clients to reconnect."""
     async with over_http(AXOLOTL_HTTP__DRAIN_DELAY_SECONDS=str(LONG)) as server:
         async with connection(server.port) as (reader, writer):
             writer.write(posted("echo", {"text": "early"}))
@@ -172,7 +172,7 @@ async def test_calls_are_taken_while_balancers_look_away() -> None:
 
 
 async def test_a_second_signal_hastens() -> None:
-    """Told twice, a server stops what runs at once, and ends within two seconds."""
+    """A second signal stops running calls at once, and the server ends within two seconds."""
     async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS=str(LONG)) as server:
         calls = [asyncio.ensure_future(answer_to(server.port, name)) for name in ("hang", "swallow", "block")]
         for name in ("hang", "swallow", "block"):
@@ -190,7 +190,7 @@ async def test_a_second_signal_hastens() -> None:
 
 
 async def test_the_end_is_forced() -> None:
-    """A server that does not close is ended two seconds after the second signal, and says where it is stuck."""
+    """A server that does not close is killed two seconds after the second signal, and logs where it hangs."""
     async with over_http("tests.support.containers.shutdown_tools:SlowToClose") as server:
         server.tell()
         await server.until("closing for ever")
@@ -203,7 +203,7 @@ async def test_the_end_is_forced() -> None:
 
 
 async def test_a_third_signal_ends_the_process() -> None:
-    """Told three times, the process ends at once, whatever it is doing."""
+    """A third signal ends the process at once."""
     async with over_http("tests.support.containers.shutdown_tools:SlowToClose") as server:
         server.tell()
         await server.until("closing for ever")
@@ -211,13 +211,13 @@ async def test_a_third_signal_ends_the_process() -> None:
         ending = asyncio.ensure_future(server.ended())
         while not ending.done():
             server.tell()
-            await asyncio.wait((ending,), timeout=0.05)  # two signals at once are one
+            await asyncio.wait((ending,), timeout=0.05)  # two simultaneous signals count as one
         assert await ending == 128 + signal.SIGTERM
     assert time.monotonic() - began < SLACK
 
 
 async def test_code_that_holds_the_loop_does_not_keep_the_process() -> None:
-    """Where nothing can be answered any more, the process ends by itself when all time is up."""
+    """If the event loop is blocked, the process ends when all grace periods have passed."""
     settings = {"AXOLOTL_HTTP__DRAIN_SECONDS": "0.2", "AXOLOTL_LIMITS__CLOSE_SECONDS": "0.5"}
     async with over_http(**settings) as server, connection(server.port) as (_, writer):
         writer.write(posted("hold_the_loop"))
@@ -231,7 +231,7 @@ async def test_code_that_holds_the_loop_does_not_keep_the_process() -> None:
 
 
 async def test_resources_are_closed_after_the_last_answer() -> None:
-    """What needs a resource is closed before it, the last declared first, and a failure keeps nothing open."""
+    """Resources are closed after the last reply, dependents first, and a failure does not stop the others."""
     async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server:
         running = asyncio.ensure_future(answer_to(server.port, "hang"))
         await server.until("hang runs")
@@ -246,7 +246,7 @@ async def test_resources_are_closed_after_the_last_answer() -> None:
 
 
 async def test_listeners_hear_of_the_end_of_their_tasks() -> None:
-    """A task that is stopped is told to who listens for it, before the stream ends."""
+    """Subscribers are notified of stopped tasks before their stream ends."""
     meta = {**META, "io.modelcontextprotocol/clientCapabilities": TASKS}
     async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server, connection(server.port) as (reader, writer):
         begun = message("tools/call", {"name": "linger", "arguments": {}, "_meta": meta})

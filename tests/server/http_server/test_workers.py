@@ -1,4 +1,4 @@
-"""`axolotl serve --workers`: real processes at one address, killed, replaced and reloaded under load."""
+"""Real workers of `axolotl serve --workers`: killed, replaced and reloaded under load."""
 
 import asyncio
 import contextlib
@@ -54,12 +54,12 @@ def sharing_workers(request: pytest.FixtureRequest) -> Fleet:
 
 
 class Line(Client):
-    """A client whose requests all go to one worker, as they share a connection."""
+    """A client whose requests all go to one worker, over one connection."""
 
     worker: int
 
     async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and give its result."""
+        """Send a request and return its result."""
         reply = await self.post(message(method, params))
         assert reply.status_code == 200, reply.text
         return reply.json()["result"]
@@ -67,7 +67,7 @@ class Line(Client):
 
 @contextlib.asynccontextmanager
 async def lines(workers: Fleet) -> AsyncIterator[tuple[Line, Line]]:
-    """Connect to both workers; which one a connection reaches is up to chance."""
+    """Connect to both workers; which one accepts a connection is random."""
     found: dict[int, Line] = {}
     clients: list[httpx2.AsyncClient] = []
     try:
@@ -88,7 +88,7 @@ async def lines(workers: Fleet) -> AsyncIterator[tuple[Line, Line]]:
 
 
 async def progress(stream: EventReader) -> str | None:
-    """Read up to the first progress; give the id of the event."""
+    """Read up to the first progress event and return its id."""
     event = await stream.take()
     event = await stream.take() if event.is_priming else event
     assert event.message["method"] == "notifications/progress"
@@ -96,7 +96,7 @@ async def progress(stream: EventReader) -> str | None:
 
 
 async def test_connections_are_shared_out(workers: Fleet) -> None:
-    """A client that opens many connections one after the other has some at each worker."""
+    """Many new connections are distributed over the workers."""
     met: Counter[str] = Counter()
     async with contextlib.AsyncExitStack() as stack:
         for _ in range(12):
@@ -104,12 +104,12 @@ async def test_connections_are_shared_out(workers: Fleet) -> None:
             reply = await http.post(workers.url, content=call("whoami"), headers=mirrored(name="whoami"))
             met[text_of(reply.json())] += 1
     assert len(met) == 2
-    assert min(met.values()) >= 3  # it would be six, were no worker ever slow to come
+    assert min(met.values()) >= 3  # it would be six if no worker were ever slow to accept
 
 
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_official_clients_are_served_by_all(sharing_workers: Fleet, mode: Any) -> None:
-    """An official client whose every request has a connection of its own meets both workers, and asks and is asked."""
+    """An official client with a new connection per request uses both workers, with questions and answers."""
 
     async def elicit(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"name": "Ann"})
@@ -131,7 +131,7 @@ async def test_official_clients_are_served_by_all(sharing_workers: Fleet, mode: 
 
 
 async def test_one_session_at_two_workers(sharing_workers: Fleet, tmp_path: Path) -> None:
-    """Questions are answered, calls resumed and cancelled, and news heard, at another worker than they began at."""
+    """Answers, resumption, cancellation and notifications work at another worker."""
     pipe, trace = tmp_path / "pipe", tmp_path / "trace"
     os.mkfifo(pipe)
     async with lines(sharing_workers) as (one, other):
@@ -164,7 +164,7 @@ async def test_one_session_at_two_workers(sharing_workers: Fleet, tmp_path: Path
 
 
 async def test_changes_reach_listeners_at_all_workers(workers: Fleet) -> None:
-    """Who listens at one worker without a session hears of what a call at the other changed."""
+    """A subscriber at one worker is notified of a change by a call at another."""
     wanted = {"notifications": {"resourceSubscriptions": ["note://one"]}, "_meta": META}
     body, headers = message("subscriptions/listen", wanted), mirrored("subscriptions/listen")
     async with (
@@ -178,7 +178,7 @@ async def test_changes_reach_listeners_at_all_workers(workers: Fleet) -> None:
 
 
 async def test_a_state_is_opened_by_all(workers: Fleet) -> None:
-    """What one worker seals for a client without a session the other opens, though no key is set."""
+    """A state that one worker sealed can be opened by another, without a configured key."""
     capable = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
     params = {"name": "greet", "arguments": {}, "_meta": capable}
     async with lines(workers) as (one, other):
@@ -194,9 +194,9 @@ async def test_a_state_is_opened_by_all(workers: Fleet) -> None:
 
 
 async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
-    """Of mixed calls while workers are killed each is answered or fails at its connection; none is done twice.
+    """While workers are killed, each call is answered or its connection fails, and none runs twice.
 
-    Then, under load again, a reload loses nothing, and a signal ends everything in order.
+    Under load, a reload then loses nothing, and a signal ends all processes in order.
     """
     ledger = tmp_path / "ledger"
     ledger.touch()
@@ -228,7 +228,7 @@ async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
 
 
 def gone(pids: list[int]) -> bool:
-    """Tell whether processes have ended."""
+    """Return whether processes have ended."""
     return not any(Path(f"/proc/{pid}/cmdline").exists() and _command(pid) for pid in pids)
 
 
@@ -241,7 +241,7 @@ def _command(pid: int) -> bytes:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="no /proc")
 async def test_workers_do_not_outlive_their_supervisor(tmp_path: Path) -> None:
-    """If the supervisor is killed, its workers end what they do and themselves; each had an audit log of its own."""
+    """If the supervisor is killed, its workers finish their calls and end; each has its own audit log."""
     audit = {"AXOLOTL_AUDIT__JSONL_PATH": str(tmp_path / "audit-{worker}.jsonl")}
     with fleet(TARGET, 2, audit) as workers:
         pids = workers.workers()

@@ -1,4 +1,4 @@
-"""Tools that run only when a person said yes, in both eras of the protocol."""
+"""Tools that need a person's approval, in both eras."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -27,7 +27,7 @@ class Target(BaseModel):
 
 
 class Delete(ITool[Target, str]):
-    """Counts what it destroys."""
+    """Counts its runs."""
 
     name = "delete"
     requires_approval = True
@@ -45,7 +45,7 @@ def server_with(tool: ITool[Any, Any], required_for: ApprovalDemand = "declared"
 
 
 async def test_a_yes_lets_the_tool_run() -> None:
-    """The user is asked once for each call, and then the tool runs once."""
+    """The user is asked once per call, and then the tool runs once."""
     tool, asked = Delete(), []
 
     def answer(inquiry: Inquiry) -> ApprovalForm:
@@ -61,7 +61,7 @@ async def test_a_yes_lets_the_tool_run() -> None:
 
 @pytest.mark.parametrize("answer", [DECLINE, CANCEL, NO])
 async def test_no_answer_but_yes_will_do(answer: Mapping[str, Any]) -> None:
-    """Who declines, dismisses the question or says no keeps the tool from running, and the model is told."""
+    """If the user declines, cancels or says no, the tool does not run, and the model gets an error."""
     tool = Delete()
     async with connect(server_with(tool), answer=lambda _: answer) as client:
         refused = await client.call("delete", {"path": "/"})
@@ -72,7 +72,7 @@ async def test_no_answer_but_yes_will_do(answer: Mapping[str, Any]) -> None:
 
 
 async def test_a_client_that_cannot_ask_is_refused() -> None:
-    """Without elicitation there is no approval, and the model is told so in a result."""
+    """A client without elicitation gets an error for the model."""
     tool = Delete()
     async with connect(server_with(tool)) as client:
         refused = await client.call("delete", {"path": "/"})
@@ -80,7 +80,7 @@ async def test_a_client_that_cannot_ask_is_refused() -> None:
 
 
 async def test_an_argument_approves_nothing() -> None:
-    """A model that says yes in an argument of the tool has said nothing about the approval."""
+    """Arguments of the tool cannot give the approval."""
     tool = Delete()
     async with connect(server_with(tool), answer=lambda _: DECLINE) as client:
         assert (await client.call("delete", {"path": "/", "approve": True})).is_error
@@ -94,7 +94,7 @@ async def rounds(client: InProcessClient, **more: Any) -> Any:
 
 
 async def test_an_answer_before_the_question_does_not_count() -> None:
-    """A request that brings a yes along, before it was asked, is asked; the yes to that question counts."""
+    """An answer that comes before its question is ignored, and the question is asked."""
     tool = Delete()
     async with connect(server_with(tool), capabilities=ASKABLE) as client:
         first = await rounds(client, inputResponses={KEY: YES, "ask-1": YES})
@@ -107,7 +107,7 @@ async def test_an_answer_before_the_question_does_not_count() -> None:
 
 
 async def test_an_approval_cannot_be_moved() -> None:
-    """The state that carries an approval fits the same arguments of the same principal, and nothing else."""
+    """The state with an approval is valid only for the same arguments and principal."""
     tool = Delete()
     async with ServerHost(server_with(tool)) as host:
         client = InProcessClient(host.handler, capabilities=ASKABLE)
@@ -124,7 +124,7 @@ async def test_an_approval_cannot_be_moved() -> None:
 
 
 async def test_an_answer_without_sense_is_asked_for_again() -> None:
-    """In rounds, an answer that does not fit the form leaves the question open."""
+    """In the stateless era, an invalid answer leaves the question open."""
     tool = Delete()
     answers: Iterator[Mapping[str, Any]] = iter([{"approve": "perhaps"}, {}, {"approve": True}])
     async with connect(server_with(tool), answer=lambda _: next(answers)) as client:
@@ -137,7 +137,7 @@ class Ask(BaseModel):
 
 
 class Curious(ITool[NoArguments, str]):
-    """Asks something itself."""
+    """Asks its own question."""
 
     name = "curious"
     requires_approval = Approval("Shall it be curious?")
@@ -149,7 +149,7 @@ class Curious(ITool[NoArguments, str]):
 
 
 async def test_a_tools_own_questions_keep_their_names() -> None:
-    """The approval comes first, is carried through all rounds, and does not shift the numbers of other questions."""
+    """The approval comes first, is kept in all rounds, and does not change the keys of other questions."""
     keys: list[str] = []
 
     def answer(inquiry: Inquiry) -> Mapping[str, Any]:
@@ -162,7 +162,7 @@ async def test_a_tools_own_questions_keep_their_names() -> None:
 
 
 async def test_a_late_no_does_not_become_a_yes() -> None:
-    """What is answered again without being asked again changes nothing, neither now nor in a later round."""
+    """A later answer to an answered question changes nothing, in this round or another."""
     async with connect(server_with(Curious()), capabilities=ASKABLE) as client:
         params: dict[str, Any] = {"name": "curious", "arguments": {}}
         asked = await client.request("tools/call", params)
@@ -191,7 +191,7 @@ async def test_a_late_no_does_not_become_a_yes() -> None:
     ],
 )
 async def test_with_a_handshake(answer: Mapping[str, Any], reason: str | None) -> None:
-    """In the other era the server asks while the call waits; there too only a yes is one."""
+    """In the handshake era the server asks while the call waits, and only a yes approves."""
     tool = Delete()
     async with ServerHost(server_with(tool)) as host:
         client = HandshakeClient(host, elicitation={})
@@ -210,7 +210,7 @@ async def test_with_a_handshake(answer: Mapping[str, Any], reason: str | None) -
 
 
 async def test_a_client_with_a_handshake_that_cannot_ask() -> None:
-    """Whoever declared no elicitation in the handshake is refused at once."""
+    """A client that did not declare elicitation in its handshake is rejected."""
     tool = Delete()
     async with ServerHost(server_with(tool)) as host:
         client = HandshakeClient(host)
@@ -223,7 +223,7 @@ async def test_a_client_with_a_handshake_that_cannot_ask() -> None:
 
 
 async def test_an_answer_that_nobody_gives_in_time() -> None:
-    """A question that stays open ends as a no."""
+    """An unanswered question counts as a no."""
     tool = Delete()
     settings = {"limits": {"ask_timeout_seconds": 0.01}}
     async with ServerHost(server_with(tool), flags=settings) as host:
@@ -259,7 +259,7 @@ def tool_that_says(**annotations: Any) -> Delete:
 async def test_operators_demand_approval(
     required_for: ApprovalDemand, annotations: Mapping[str, Any], asked: bool
 ) -> None:
-    """The operator may demand it of tools that do not ask for it, by what they say of themselves."""
+    """An operator can require approval for tools by their annotations."""
     questions: list[str] = []
 
     def answer(inquiry: Inquiry) -> Mapping[str, Any]:
@@ -275,7 +275,7 @@ async def test_operators_demand_approval(
     ("tools", "asked"), [(("DEL*",), True), (("delete",), True), (("del", "x"), False), ((), False)]
 )
 def test_operators_name_tools(tools: tuple[str, ...], asked: bool) -> None:
-    """The operator may also demand it by name, or by a part of a name."""
+    """An operator can require approval by name or pattern."""
     tool = tool_that_says(read_only=True)
     tool.name = "Delete"
     wrapped = ApprovalLayer(redactor, tools=tools).wrap(spec_of(tool), innermost)

@@ -1,4 +1,4 @@
-"""What a person reads before saying yes."""
+"""The message of an approval question."""
 
 import json
 from typing import Annotated, Any
@@ -42,38 +42,38 @@ def message(arguments: dict[str, Any], rule: Approval | None = None) -> str:
 
 
 def test_it_names_the_tool_and_shows_the_arguments() -> None:
-    """The words of the tool come first, then its title and name, then the arguments in the order of the tool."""
+    """The message shows the tool's own text, its title and name, and then the arguments in their order."""
     shown = message({"amount": 1.50, "target": "Ada"}, Approval("Really?"))
     assert shown == 'Really?\nTool: Pay money (pay)\ntarget: "Ada"\namount: 1.5'
 
 
 def test_it_does_not_depend_on_how_arguments_are_written() -> None:
-    """The same arguments make the same question in the next round, whatever their order and their spelling."""
+    """Equal arguments give the same message in the next round, regardless of their order and spelling."""
     tell = message_writer(spec_of(Pay()), Approval(), None)
     assert tell(b'{"target":"A","amount":2}') == tell(b' { "amount" : 2,\n "t\\u0061rget": "\\u0041"}')
 
 
 def test_sensitive_values_are_hidden() -> None:
-    """What no record may show is not shown here, also deep inside."""
+    """Sensitive values are hidden at any depth."""
     shown = message({"target": "Ada", "token": "swordfish", "login": {"password": "swordfish", "pin": "swordfish"}})
     assert "swordfish" not in shown
     assert shown.splitlines()[2:] == ['target: "Ada"', "token: (hidden)", 'login: {"password":"***","pin":"***"}']
 
 
 def test_only_the_arguments_that_matter() -> None:
-    """A tool may choose what is shown, and in which order."""
+    """A tool can select the shown arguments and their order."""
     shown = message({"target": "Ada", "amount": 2}, Approval(arguments=("amount",)))
     assert shown.splitlines()[2:] == ["amount: 2"]
 
 
 def test_arguments_that_are_not_there_are_found_at_the_start() -> None:
-    """A misspelt argument keeps the server from starting."""
+    """The server does not start if a selected argument does not exist."""
     with pytest.raises(ConfigurationError, match=r"'pay'.*'amuont'"):
         message({}, Approval(arguments=("amuont",)))
 
 
 def test_a_raw_schema_says_what_is_secret() -> None:
-    """Arguments without types are shown, but for those whose schema says that they are only written."""
+    """Arguments of a raw schema are shown, except those marked as write-only."""
     schema = {"properties": {"name": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
     spec = spec_of(SchemaTool("store", schema, lambda _: None))
     tell = message_writer(spec, Approval(), redactor(spec))
@@ -86,7 +86,7 @@ def test_a_raw_schema_says_what_is_secret() -> None:
 
 
 def test_large_arguments() -> None:
-    """What is too long is cut in the middle and says how long it is; what is too much is not shown at all."""
+    """Long values are shortened with their length, and very large arguments are not shown."""
     line = message({"target": "a" * 3000}).splitlines()[2]
     assert line.endswith("(3002 characters)")
     assert len(line) < 500
@@ -94,7 +94,7 @@ def test_large_arguments() -> None:
 
 
 def test_many_arguments() -> None:
-    """A flood of arguments does not push the question out of sight."""
+    """The number of shown arguments is limited."""
     spec = spec_of(SchemaTool("store", {}, lambda _: None))
     lines = message_writer(spec, Approval(), None)(json.dumps({f"a{n}": n for n in range(100)}).encode()).splitlines()
     assert len(lines) == 43
@@ -103,7 +103,7 @@ def test_many_arguments() -> None:
 
 @given(st.text(), st.text())
 def test_arguments_cannot_pretend_to_be_something_else(target: str, name: str) -> None:
-    """Whatever a model writes stays on the line of its argument, and everything in it can be seen."""
+    """Arguments stay on one line, with control characters escaped."""
     spec = spec_of(SchemaTool("store", {}, lambda _: None))
     raw = json.dumps({"target": target, f"_{name}": 1}).encode()
     shown = message_writer(spec, Approval(), None)(raw)
@@ -112,7 +112,7 @@ def test_arguments_cannot_pretend_to_be_something_else(target: str, name: str) -
 
 
 def test_the_title_of_the_annotations() -> None:
-    """Where the tool has no title, that of its annotations stands there."""
+    """Without a title, the title of the annotations is shown."""
     tool = Pay()
     tool.title, tool.annotations = None, ToolAnnotations(title="Send money")
     assert message_writer(spec_of(tool), Approval(), None)(b"{}").endswith("\nTool: Send money (pay)")

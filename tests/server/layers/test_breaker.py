@@ -1,4 +1,4 @@
-"""Upstreams that fail are left alone for a while."""
+"""Circuit breakers for failing upstreams."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ RULE = Breaker(failures=2, share=0.5, window_seconds=10.0, open_seconds=5.0)
 
 
 class Upstream(ITool[NoArguments, str]):
-    """Does what it is told next."""
+    """An upstream with scripted outcomes."""
 
     name = "upstream"
     breaker: Breaker | None = RULE
@@ -41,7 +41,7 @@ class Upstream(ITool[NoArguments, str]):
 
 
 class Guarded:
-    """An upstream behind a breaker, with a clock that is set by hand."""
+    """An upstream behind a breaker, with a manual clock."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -61,7 +61,7 @@ class Guarded:
         return await self.begin(error).outcome()
 
     async def held(self, error: BaseException | None = None) -> tuple[HandCall, Callable[[], None]]:
-        """Begin a call that goes on when it is told to."""
+        """Start a call that waits until it is released."""
         gate = self.tool.gate = asyncio.Event()
         self.tool.entered.clear()
         call = self.begin(error)
@@ -76,7 +76,7 @@ class Guarded:
 
 
 async def test_too_many_failures_open_it() -> None:
-    """Calls are refused without running, with a hint when to come back, and the hint shrinks with time."""
+    """After too many failures, calls are rejected with a retry hint that decreases over time."""
     guarded = Guarded()
     await guarded.open()
     guarded.now += 2
@@ -87,7 +87,7 @@ async def test_too_many_failures_open_it() -> None:
 
 
 async def test_one_call_tries() -> None:
-    """When the time is over one call runs, and all others are refused until it has ended; then everybody may."""
+    """After the pause one probe call runs and the others are rejected; if it succeeds, all calls run."""
     guarded = Guarded()
     await guarded.open()
     guarded.now += RULE.open_seconds
@@ -101,7 +101,7 @@ async def test_one_call_tries() -> None:
 
 
 async def test_a_new_start() -> None:
-    """When it has closed again, what failed before is forgotten."""
+    """After closing, earlier failures are forgotten."""
     guarded = Guarded()
     await guarded.open()
     guarded.now += RULE.open_seconds
@@ -111,7 +111,7 @@ async def test_a_new_start() -> None:
 
 
 async def test_a_try_that_fails() -> None:
-    """A try that fails closes the door for as long again."""
+    """A failed probe call opens the breaker for another pause."""
     guarded = Guarded()
     await guarded.open()
     guarded.now += RULE.open_seconds
@@ -127,7 +127,7 @@ async def test_a_try_that_fails() -> None:
     [ToolError("no such order"), Forbidden("no"), InputRequired(), Declined("decline"), MissingCapability("", {})],
 )
 async def test_what_is_no_failure(error: BaseException) -> None:
-    """An answer of the tool, a refusal and a question do not trip the breaker, however many there are."""
+    """Tool errors, rejections and questions do not count as failures."""
     guarded = Guarded()
     for _ in range(20):
         assert await guarded.call(error) is error
@@ -139,7 +139,7 @@ async def test_what_is_no_failure(error: BaseException) -> None:
     [(ToolError("no such order"), "closed"), (Forbidden("no"), "half_open"), (InputRequired(), "half_open")],
 )
 async def test_what_a_try_may_tell(error: BaseException, state: BreakerState) -> None:
-    """An answer of the tool shows that the upstream works; a refusal or a question shows nothing: another may try."""
+    """A tool error closes the breaker; a rejection or a question lets another call probe."""
     guarded = Guarded()
     await guarded.open()
     guarded.now += RULE.open_seconds
@@ -153,7 +153,7 @@ async def test_what_a_try_may_tell(error: BaseException, state: BreakerState) ->
     [(CancelReason.TIMEOUT, "open"), (CancelReason.CLIENT, "closed"), (CancelReason.SHUTDOWN, "closed")],
 )
 async def test_deadlines_count_and_cancellations_do_not(reason: CancelReason, state: BreakerState) -> None:
-    """An upstream that never answers fails too; a caller that leaves says nothing about it."""
+    """Timeouts count as failures, cancellations do not."""
     guarded = Guarded()
     for _ in range(RULE.failures):
         call, _ = await guarded.held()
@@ -163,7 +163,7 @@ async def test_deadlines_count_and_cancellations_do_not(reason: CancelReason, st
 
 
 async def test_an_output_after_the_deadline() -> None:
-    """Code that comes to an end only because its deadline passed has failed, even if it gives something then."""
+    """A result after the deadline counts as a failure."""
     guarded = Guarded()
     for _ in range(RULE.failures):
         call, go_on = await guarded.held()
@@ -174,7 +174,7 @@ async def test_an_output_after_the_deadline() -> None:
 
 
 async def test_a_try_that_is_cancelled() -> None:
-    """Who leaves while it tries makes room for another try."""
+    """A canceled probe call lets another one probe."""
     guarded = Guarded()
     await guarded.open()
     guarded.now += RULE.open_seconds
@@ -186,7 +186,7 @@ async def test_a_try_that_is_cancelled() -> None:
 
 
 async def test_a_try_that_never_ends() -> None:
-    """A call whose caller was answered without it is counted then, and not again when it does end."""
+    """An abandoned probe call counts once, when its caller is answered."""
     guarded = Guarded()
     await guarded.open()
     guarded.now += RULE.open_seconds
@@ -202,7 +202,7 @@ async def test_a_try_that_never_ends() -> None:
 
 @pytest.mark.parametrize("error", [None, ConnectionError()])
 async def test_what_began_before_says_nothing(error: BaseException | None) -> None:
-    """A call that began before the breaker opened neither closes it nor keeps it open."""
+    """A call that started before the breaker opened does not change its state."""
     guarded = Guarded()
     early, go_on = await guarded.held(error)
     await guarded.open()
@@ -215,7 +215,7 @@ async def test_what_began_before_says_nothing(error: BaseException | None) -> No
 
 
 async def test_failures_far_apart() -> None:
-    """What failed before the window does not count."""
+    """Failures outside of the window do not count."""
     guarded = Guarded()
     for _ in range(10):
         await guarded.call(ConnectionError())
@@ -224,7 +224,7 @@ async def test_failures_far_apart() -> None:
 
 
 async def test_failures_among_many_successes() -> None:
-    """Some failures among many calls are life; they open it when they are too large a part."""
+    """The breaker opens only if failures are a large enough share of all calls."""
     guarded = Guarded()
     for _ in range(4):
         await guarded.call()
@@ -236,7 +236,7 @@ async def test_failures_among_many_successes() -> None:
 
 
 async def test_a_leaked_cancellation_is_a_failure() -> None:
-    """Code that raises a cancellation that nobody asked for has failed."""
+    """A cancellation that nobody requested counts as a failure."""
     guarded = Guarded()
     for _ in range(RULE.failures):
         assert isinstance(await guarded.call(asyncio.CancelledError()), asyncio.CancelledError)
@@ -244,7 +244,7 @@ async def test_a_leaked_cancellation_is_a_failure() -> None:
 
 
 async def test_in_a_server() -> None:
-    """The model is told that it is refused and when to try again, and other tools are not concerned."""
+    """The model gets an error with a retry hint, and other tools are not affected."""
     tool = Upstream()
     tool.next = ConnectionError("swordfish")
     async with connect(container_of(tool, Echo())) as client:
@@ -263,5 +263,5 @@ async def innermost(call: Any) -> Any:
 
 
 def test_who_wants_none_pays_nothing() -> None:
-    """A tool without a rule is not wrapped."""
+    """A tool without a breaker is not wrapped."""
     assert BreakerLayer().wrap(spec_of(Echo()), innermost) is innermost

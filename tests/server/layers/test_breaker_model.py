@@ -1,4 +1,4 @@
-"""A breaker, compared with a plain model of it, whatever happens in whatever order."""
+"""The circuit breaker compared with a simple model, for random events."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ RULE = Breaker(failures=3, share=0.5, window_seconds=10.0, open_seconds=4.0)
 
 
 class BreakerMachine(RuleBasedStateMachine):
-    """Calls enter and leave while time passes; the model keeps every outcome and counts anew each time."""
+    """Random calls and times; the model keeps every outcome."""
 
     running = Bundle("running")
 
@@ -26,21 +26,18 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([0.25, 1.0, 3.75, 4.0, 10.0]))
     def pass_time(self, seconds: float) -> None:
-        """Let time pass."""
         self.now += seconds
 
     @rule(target=running)
     def begin(self) -> tuple[int | None, int]:
-        """Begin a call."""
         return self.enter()
 
     @rule(call=consumes(running), failed=st.sampled_from([True, False, None]))
     def end(self, call: tuple[int | None, int], failed: bool | None) -> None:
-        """End a call."""
         self.leave(call, failed)
 
     def enter(self) -> tuple[int | None, int]:
-        """Let a call in if the breaker is closed, or nobody else tries."""
+        """Admit a call if the breaker is closed or no probe is running."""
         admitted = self.breaker.enter()
         waiting = self.open_until is not None and (self.now < self.open_until or self.probes > 0)
         assert (admitted is None) is waiting
@@ -67,7 +64,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @rule(failed=st.booleans())
     def call(self, failed: bool) -> None:
-        """Begin a call and end it at once."""
+        """Start and end a call."""
         self.leave(self.enter(), failed)
 
     def turn(self, failed: bool) -> None:
@@ -81,7 +78,7 @@ class BreakerMachine(RuleBasedStateMachine):
 
     @invariant()
     def agree(self) -> None:
-        """Both are in the same state."""
+        """The breaker and the model are in the same state."""
         expected = "closed" if self.open_until is None else "open" if self.now < self.open_until else "half_open"
         assert self.breaker.state == expected
         assert self.breaker.wait_seconds > 0

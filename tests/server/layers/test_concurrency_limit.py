@@ -1,4 +1,4 @@
-"""How many calls run at once, who waits for how long, and in which order."""
+"""Concurrency limits: running calls, waiting calls and their order."""
 
 import asyncio
 import random
@@ -21,7 +21,7 @@ LONG = 60.0
 
 
 class FindTarget(ITool[NoArguments, int]):
-    """Lets calls in one after the other, and each out when it is told to."""
+    """Admits calls one after the other and releases each on request."""
 
     name = "door"
     max_concurrency = 1
@@ -47,7 +47,7 @@ class FindTarget(ITool[NoArguments, int]):
 
 
 async def test_who_waits_longest_is_next() -> None:
-    """Calls run in the order in which they came, and a newcomer does not overtake."""
+    """Calls run in the order of arrival."""
     door = FindTarget()
     async with ServerHost(container_of(door)) as host:
         transport = MemoryTransport(host.handler)
@@ -67,7 +67,7 @@ async def test_who_waits_longest_is_next() -> None:
 
 
 async def test_a_full_queue_refuses_at_once() -> None:
-    """Who finds no place to wait is told when to come again, and who waits is not disturbed."""
+    """If the queue is full, a call is rejected with a retry hint, and waiting calls are not affected."""
     door = FindTarget()
     door.queue_limit = 1
     async with ServerHost(container_of(door)) as host:
@@ -85,7 +85,7 @@ async def test_a_full_queue_refuses_at_once() -> None:
 
 
 async def test_waiting_ends() -> None:
-    """Who has waited too long is told to come again, and leaves no trace."""
+    """A call that waited too long is rejected with a retry hint."""
     door = FindTarget()
     door.queue_timeout_seconds = 0.02
     async with ServerHost(container_of(door)) as host:
@@ -101,7 +101,7 @@ async def test_waiting_ends() -> None:
 
 
 async def test_a_deadline_counts_while_a_call_waits() -> None:
-    """The time in the queue is the caller's time."""
+    """The timeout of a call includes the time in the queue."""
     door = FindTarget()
     door.timeout_seconds = 0.05
     async with ServerHost(container_of(door)) as host:
@@ -113,7 +113,7 @@ async def test_a_deadline_counts_while_a_call_waits() -> None:
 
 
 async def test_who_gives_up_loses_no_place() -> None:
-    """A call that is cancelled while it waits leaves the queue to the others."""
+    """A call that is canceled in the queue does not affect others."""
     door = FindTarget()
     async with ServerHost(container_of(door)) as host:
         transport = MemoryTransport(host.handler)
@@ -131,7 +131,7 @@ async def test_who_gives_up_loses_no_place() -> None:
 
 
 async def test_a_place_given_to_one_who_gives_up_goes_on() -> None:
-    """When a place is handed over to a call in the moment of its cancellation, the next one has it."""
+    """If a call is canceled when it gets a slot, the next one gets it."""
     bulkhead = Bulkhead("it", 1, 10, LONG)
     bulkhead.running = 1
     first, second = asyncio.ensure_future(bulkhead.wait()), asyncio.ensure_future(bulkhead.wait())
@@ -147,7 +147,7 @@ async def test_a_place_given_to_one_who_gives_up_goes_on() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_place_and_the_end_of_patience_at_once(seed: int) -> None:
-    """However close a freed place and the end of a wait are, the place is neither lost nor given twice."""
+    """A slot that is released at the same time as a wait times out is neither lost nor assigned twice."""
     chance = random.Random(seed)
     patience = 0.002
     bulkhead = Bulkhead("it", 2, 1000, patience)
@@ -183,7 +183,7 @@ async def test_a_place_and_the_end_of_patience_at_once(seed: int) -> None:
 
 
 async def test_a_thread_that_goes_on_keeps_its_place() -> None:
-    """A place is free when the code has really ended, not when its caller was answered."""
+    """A slot is released when the code ends, not when its caller is answered."""
     go_on = threading.Event()
 
     @tool(max_concurrency=1, timeout_seconds=0.05)
@@ -204,7 +204,7 @@ async def test_a_thread_that_goes_on_keeps_its_place() -> None:
 
 
 async def test_a_call_that_waits_for_its_tool_takes_nothing_from_others() -> None:
-    """The place in the server is taken last, so that a busy tool does not keep other tools out."""
+    """The slot of the server is taken last, so a busy tool does not block other tools."""
     door, probe = FindTarget(), Probe()
     settings = {"limits": {"max_concurrency": 2}}
     async with connect(container_of(door, probe), settings=settings) as client:
@@ -221,7 +221,7 @@ async def test_a_call_that_waits_for_its_tool_takes_nothing_from_others() -> Non
 
 
 async def test_tools_of_a_set_share_its_places() -> None:
-    """A limit of a tool set holds for all its tools together, and for no other."""
+    """The limit of a tool set applies to all of its tools together."""
 
     class Slow(containers.DeclarativeContainer):
         tools = providers.List(providers.Singleton(Probe), providers.Object(free_of_limits))
@@ -249,5 +249,5 @@ async def outside() -> str:
 
 
 def _ended() -> Any:
-    """Give a call whose code has ended."""
+    """Return a call whose code has ended."""
     return type("Ended", (), {"lingers": None})()

@@ -1,4 +1,4 @@
-"""Progress that starts a deadline anew, and how far."""
+"""Progress that extends a deadline."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ SHORT = 0.25
 
 
 class Reporting(ITool[NoArguments, str]):
-    """Says how far it is until it is told to be silent, or to end."""
+    """Reports progress until it is told to stop or to end."""
 
     name = "reporting"
     timeout_seconds = SHORT
@@ -44,7 +44,7 @@ class Reporting(ITool[NoArguments, str]):
 
 
 async def test_progress_starts_the_deadline_anew() -> None:
-    """A call that says how far it is goes on beyond its deadline."""
+    """A call that reports progress can run longer than its timeout."""
     working = Reporting()
     async with connect(container_of(working)) as client:
         running = asyncio.ensure_future(client.call("reporting"))
@@ -56,7 +56,7 @@ async def test_progress_starts_the_deadline_anew() -> None:
 
 
 async def test_silence_ends_it() -> None:
-    """A call that says nothing any more has its usual time from its last word on."""
+    """A call without more progress ends one timeout after its last report."""
     working = Reporting()
     async with connect(container_of(working)) as client:
         running = asyncio.ensure_future(client.call("reporting"))
@@ -66,7 +66,7 @@ async def test_silence_ends_it() -> None:
 
 
 async def test_there_is_a_ceiling() -> None:
-    """Nothing goes on for ever, however much it says."""
+    """A maximum limits the extension."""
     working = Reporting()
     working.max_timeout_seconds = 3 * SHORT
     began = time.monotonic()
@@ -78,7 +78,7 @@ async def test_there_is_a_ceiling() -> None:
 
 
 async def test_the_operator_has_the_last_word() -> None:
-    """The server's ceiling holds for tools that want more."""
+    """The server's maximum applies to tools that want more."""
     working = Reporting()
     async with ServerHost(container_of(working), flags={"limits": {"max_timeout_seconds": 2 * SHORT}}) as host:
         client = InProcessClient(host.handler)
@@ -89,7 +89,7 @@ async def test_the_operator_has_the_last_word() -> None:
 
 
 async def test_progress_does_nothing_where_the_tool_does_not_say_so() -> None:
-    """A tool without a ceiling has the deadline that it has."""
+    """Without a maximum, progress does not extend the deadline."""
     working = Reporting()
     working.max_timeout_seconds = None
     async with connect(container_of(working)) as client:
@@ -98,7 +98,7 @@ async def test_progress_does_nothing_where_the_tool_does_not_say_so() -> None:
 
 
 async def test_a_ceiling_below_the_deadline_shortens_nothing() -> None:
-    """Progress never brings a deadline closer."""
+    """A maximum below the timeout does not shorten it."""
     working = Reporting()
     working.timeout_seconds, working.max_timeout_seconds = 30.0, SHORT
     async with connect(container_of(working)) as client:
@@ -109,7 +109,7 @@ async def test_a_ceiling_below_the_deadline_shortens_nothing() -> None:
 
 
 async def test_words_at_the_ceiling_cost_no_timers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a deadline cannot be moved any more, progress sets nothing in motion."""
+    """When the maximum is reached, progress creates no more timers."""
     timed: list[float] = []
     stop_at = DeadlineLane.stop_at
 
@@ -124,7 +124,7 @@ async def test_words_at_the_ceiling_cost_no_timers(monkeypatch: pytest.MonkeyPat
         for number in range(1000):
             context.report_progress(number)
         assert isinstance(context, ToolCall)
-        context.deadline = time.monotonic() + 1  # as if most of the time were over
+        context.deadline = time.monotonic() + 1  # as if most of the time had passed
         for number in range(1000):
             context.report_progress(1000 + number)
 
@@ -141,7 +141,7 @@ async def test_words_at_the_ceiling_cost_no_timers(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_thread_moves_its_deadline_too() -> None:
-    """Progress counts in whatever thread it is reported."""
+    """Progress from threads extends the deadline too."""
     enough = threading.Event()
     reports = 0
 
@@ -161,7 +161,7 @@ async def test_a_thread_moves_its_deadline_too() -> None:
 
 
 async def test_a_thread_may_report_when_the_server_is_gone() -> None:
-    """What a thread that was left behind says is lost, and does it no harm."""
+    """Progress of an abandoned thread is dropped after the server has stopped."""
     go_on, ended = threading.Event(), threading.Event()
     problems: list[BaseException] = []
 
@@ -190,7 +190,7 @@ class Name(BaseModel):
 
 @pytest.mark.parametrize("ceiling", [2 * SHORT, 30.0], ids=["reached", "far"])
 async def test_a_deadline_still_holds_after_a_question(ceiling: float) -> None:
-    """Progress after an answer moves a deadline that is kept, and does not end a call whose user was slow."""
+    """After a question, progress extends the paused deadline correctly."""
     remaining: list[float | None] = []
 
     @tool(timeout_seconds=SHORT, max_timeout_seconds=ceiling)
@@ -207,7 +207,7 @@ async def test_a_deadline_still_holds_after_a_question(ceiling: float) -> None:
         await transport.receive()
         transport.send(call("ask_and_hang", handshake=True))
         question = json.loads(await transport.receive())
-        await asyncio.sleep(3 * SHORT)  # sleeps: the time in which the call's clock must stand still
+        await asyncio.sleep(3 * SHORT)  # a pause in which the deadline must not advance
         answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Ada"}}}
         transport.send(json.dumps(answer).encode())
         reply = json.loads(await asyncio.wait_for(transport.receive(), PATIENCE_SECONDS))
@@ -226,7 +226,7 @@ class Timed:
 
 
 async def test_a_lane_is_armed_while_it_holds_calls() -> None:
-    """An empty lane has no timer, and one that is filled again does."""
+    """A lane has a timer only while it contains calls."""
     lane = DeadlineTable().lane(0.01)
     for one in (Timed(), Timed()):
         lane[cast(ToolCall, one)] = time.monotonic() + lane.seconds

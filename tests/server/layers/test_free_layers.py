@@ -1,4 +1,4 @@
-"""What a tool does not use costs it nothing: the policies of a server are not in the calls that they do not concern."""
+"""Policies cost nothing for tools that do not use them."""
 
 import sys
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Guarded(ITool[NoArguments, str]):
-    """Uses everything."""
+    """A tool with every policy."""
 
     name = "guarded"
     annotations = ToolAnnotations(destructive=True, idempotent=True)
@@ -49,11 +49,11 @@ ELSEWHERE: Mapping[str, Any] = {
     "quotas": {"rules": {"dear": {"tools": ["guarded"], "rate_per_second": 1}}},
     "toolsets": {"vault": {"max_concurrency": 1}},
 }
-"""Policies that concern the other tool, prompts, or nothing."""
+"""Policies for the other tool, for prompts, or for nothing."""
 
 
 def host_of(settings: Mapping[str, Any], *vault: IFeature) -> ServerHost:
-    """Serve `echo`, and what stands in a tool set of its own."""
+    """Serve `echo`, and another tool in a tool set."""
     container = containers.DynamicContainer()
     plain, other = providers.Object([Echo()]), providers.Object(list(vault))
     container.tools = providers.Aggregate(plain=plain, vault=other)
@@ -61,7 +61,7 @@ def host_of(settings: Mapping[str, Any], *vault: IFeature) -> ServerHost:
 
 
 def composition(invoke: Invoke) -> list[str]:
-    """Name the functions that a call goes through, the outermost first."""
+    """Return the names of the functions around a call, the outermost first."""
     names: list[str] = []
     following: Any = invoke
     while following is not None:
@@ -74,7 +74,7 @@ def composition(invoke: Invoke) -> list[str]:
 
 
 async def functions_of_a_call(host: ServerHost) -> list[str]:
-    """Call `echo` once and note every function of the framework that runs for it."""
+    """Call `echo` once and record every function of the framework that runs."""
     replies: list[bytes] = []
     peer = StreamExchange(host.handler, replies.append)
     ran: list[str] = []
@@ -84,7 +84,7 @@ async def functions_of_a_call(host: ServerHost) -> list[str]:
         if event == "call" and path.is_relative_to(ROOT) and path.relative_to(ROOT).parts[0] in PACKAGES:
             ran.append(f"{path.stem}.{frame.f_code.co_qualname}")
 
-    await host.handler.handle(call("echo", {"text": "first"}, id=1), peer)  # what is made once is made now
+    await host.handler.handle(call("echo", {"text": "first"}, id=1), peer)  # to create everything that is created once
     sys.setprofile(note)
     try:
         reply = await host.handler.handle(call("echo", {"text": "hello"}, id=2), peer)
@@ -96,7 +96,7 @@ async def functions_of_a_call(host: ServerHost) -> list[str]:
 
 
 async def test_the_other_tool_has_them_all() -> None:
-    """The tool that the policies are about has a layer for each, so that the other tests could fail."""
+    """The other tool has a layer for each policy, so that these tests can fail."""
     async with host_of(ELSEWHERE, Guarded()) as host:
         layers = [type(layer) for layer in bound(host, "guarded").layers]
     assert layers == [
@@ -112,7 +112,7 @@ async def test_the_other_tool_has_them_all() -> None:
 
 
 async def test_what_does_not_concern_a_tool_is_not_around_it() -> None:
-    """Of all that a server has, a tool that uses nothing has validation and a deadline, in the same composition."""
+    """A tool without policies has only validation and a deadline."""
     async with host_of({}) as bare, host_of(ELSEWHERE, Guarded()) as guarded:
         plain, beside = bound(bare, "echo"), bound(guarded, "echo")
         assert [type(layer) for layer in beside.layers] == [ValidationLayer, TimeoutLayer]
@@ -123,7 +123,7 @@ async def test_what_does_not_concern_a_tool_is_not_around_it() -> None:
 
 @pytest.mark.parametrize("policy", [*ELSEWHERE, "all"])
 async def test_a_call_runs_the_same_functions(policy: str) -> None:
-    """A call of a tool that uses nothing runs, function by function, what it runs on a server without policies."""
+    """A call of a tool without policies runs the same functions as on a server without policies."""
     settings = ELSEWHERE if policy == "all" else {policy: ELSEWHERE[policy]}
     async with host_of({}) as bare, host_of(settings, Guarded()) as guarded:
         plain = await functions_of_a_call(bare)
@@ -143,11 +143,11 @@ async def test_a_call_runs_the_same_functions(policy: str) -> None:
     ids=lambda said: next(iter(said)),
 )
 async def test_what_concerns_a_tool_is_counted(settings: Mapping[str, Any]) -> None:
-    """A policy that does concern the tool is seen by the same count."""
+    """A policy for the tool changes the recorded functions."""
     async with host_of({}) as bare, host_of(settings) as guarded:
         assert composition(bound(guarded, "echo").invoke) != composition(bound(bare, "echo").invoke)
 
 
 def bound(host: ServerHost, name: str) -> Any:
-    """Find how a tool is called."""
+    """Return the binding of a tool."""
     return next(binding for binding in host.catalogue.bindings() if binding.spec.name == name)

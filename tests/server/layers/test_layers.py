@@ -1,4 +1,4 @@
-"""The layers around a tool: their order, their limits, and what operators may change."""
+"""The layers around a tool: their order, limits and overrides."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ class Square(ITool[Numbered, int]):
 
 
 class Noting(ILayer):
-    """Notes when a call enters and leaves it."""
+    """Records when calls enter and leave."""
 
     def __init__(self, label: str, notes: list[str]) -> None:
         self._label = label
@@ -68,7 +68,7 @@ class Noting(ILayer):
 
 
 class Only(ILayer):
-    """Concerns one tool, and notes which tools it was asked about."""
+    """Wraps one tool, and records which tools it was asked about."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -100,7 +100,7 @@ async def innermost(call: ToolCall) -> Any:
 
 
 def test_the_order_of_the_defaults() -> None:
-    """Arguments are judged first, then the clock starts, then a slot is taken, then the user's layers run."""
+    """Arguments are validated first, then the timeout starts, then a slot is taken, then custom layers run."""
     mine = Noting("mine", [])
     encoding, *layers = ServerAssembly(ServerSettings(), Roles(layers=(mine,))).layers
     assert encoding is ENCODING
@@ -117,13 +117,13 @@ def test_the_order_of_the_defaults() -> None:
 
 
 def test_a_layer_without_concern_vanishes() -> None:
-    """A tool without a limit of its own is not wrapped."""
+    """A tool without a limit is not wrapped by the concurrency layer."""
     assert ConcurrencyLayer().wrap(spec_of(Echo()), innermost) is innermost
     assert ConcurrencyLayer().wrap(spec_of(Echo(), max_concurrency=1), innermost) is not innermost
 
 
 async def test_layers_of_the_user_run_in_their_order() -> None:
-    """The first layer of the container is the outermost, and each sees arguments that are valid."""
+    """The first custom layer is the outermost, and all get valid arguments."""
     notes: list[str] = []
     layers = [Noting("outer", notes), Noting("inner", notes)]
     async with connect(container_of(Square(), layers=layers)) as client:
@@ -135,7 +135,7 @@ async def test_layers_of_the_user_run_in_their_order() -> None:
 
 
 async def test_layers_are_folded_once() -> None:
-    """A layer is asked about every tool at the start, and about none at a call."""
+    """Layers are composed once at the start, not per call."""
     layer = Only("echo")
     async with connect(container_of(Echo(), Square(), layers=[layer])) as client:
         assert layer.asked == ["echo", "square"]
@@ -146,7 +146,7 @@ async def test_layers_are_folded_once() -> None:
 
 
 async def test_a_layer_is_asked_about_tools_that_come_later() -> None:
-    """A tool that is registered while the server runs gets its layers too."""
+    """Tools that are registered while the server runs are wrapped too."""
     layer = Only("late")
     async with ServerHost(container_of(Echo(), layers=[layer])) as host:
         late = Square()
@@ -156,7 +156,7 @@ async def test_a_layer_is_asked_about_tools_that_come_later() -> None:
 
 
 async def test_a_layer_may_change_the_outcome() -> None:
-    """What a layer gives is the tool's output, and what it raises is the call's failure."""
+    """A layer can change the output or raise an error."""
 
     class Shouting(ILayer):
         def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
@@ -181,7 +181,7 @@ async def test_a_layer_may_change_the_outcome() -> None:
 
 
 async def test_a_layer_that_cannot_wrap_is_found_at_the_start() -> None:
-    """A layer that fails for a tool keeps the server from starting, and says which tool."""
+    """The server does not start if a layer fails to wrap a tool, and the error names the tool."""
 
     class Failing(ILayer):
         def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
@@ -192,7 +192,7 @@ async def test_a_layer_that_cannot_wrap_is_found_at_the_start() -> None:
 
 
 class Busy:
-    """A server with a tool that takes one call at a time."""
+    """A server with a tool that runs one call at a time."""
 
     def __init__(self, transport: MemoryTransport) -> None:
         self._transport = transport
@@ -204,7 +204,7 @@ class Busy:
 
 
 async def test_calls_beyond_the_limit_are_refused_at_once() -> None:
-    """Whoever finds no slot is told to try again, in milliseconds, and other tools are not concerned."""
+    """A call beyond the limit is rejected with a retry hint, and other tools are not affected."""
     probe = Probe()
     probe.max_concurrency = 1
     async with ServerHost(container_of(probe, Echo())) as host:
@@ -225,7 +225,7 @@ async def test_calls_beyond_the_limit_are_refused_at_once() -> None:
 
 @pytest.mark.parametrize("ending", ["failure", "cancellation", "deadline", "refusal below"])
 async def test_a_slot_is_given_back(ending: str) -> None:
-    """However a call ends, its slot is free for the next."""
+    """The slot is released however the call ends."""
     limit, invoked = 1, 0
 
     async def work(call: ToolCall) -> Any:
@@ -249,7 +249,7 @@ async def test_a_slot_is_given_back(ending: str) -> None:
 
 
 async def test_a_malformed_call_takes_no_slot() -> None:
-    """Arguments that do not fit are told so, also while all slots are taken."""
+    """Invalid arguments are reported even if all slots are taken."""
     probe = Probe()
     probe.max_concurrency = 1
     async with ServerHost(container_of(probe)) as host:
@@ -263,7 +263,7 @@ async def test_a_malformed_call_takes_no_slot() -> None:
 
 
 async def test_tools_share_no_slots() -> None:
-    """Each tool counts for itself."""
+    """Each tool has its own limit."""
     first, second = Probe(), Probe()
     second.name = "other"
     first.max_concurrency = second.max_concurrency = 1
@@ -280,7 +280,7 @@ async def test_tools_share_no_slots() -> None:
 
 
 async def test_the_whole_server_has_a_limit() -> None:
-    """Beyond the number of calls that may run at all, a call is refused with the same words to all."""
+    """A call beyond the limit of the server is rejected with the same message for all."""
     probe = Probe()
     async with ServerHost(container_of(probe, Echo()), flags={"limits": {"max_inflight": 1}}) as host:
         transport = MemoryTransport(host.handler)
@@ -293,7 +293,7 @@ async def test_the_whole_server_has_a_limit() -> None:
 
 
 async def test_operators_beat_tools() -> None:
-    """What the settings say about a tool, whatever the case of its name, beats what the tool says of itself."""
+    """Settings for a tool, in any case of its name, override its attributes."""
     probe = Probe()
     probe.timeout_seconds = 1000.0
     settings = {"tools": {"PROBE": {"timeout_seconds": 0.02}}}
@@ -303,7 +303,7 @@ async def test_operators_beat_tools() -> None:
 
 
 async def test_operators_limit_concurrency() -> None:
-    """A tool without a limit can be given one."""
+    """Settings can limit the concurrency of a tool."""
     probe = Probe()
     async with ServerHost(container_of(probe), flags={"tools": {"probe": {"max_concurrency": 1}}}) as host:
         transport = MemoryTransport(host.handler)
@@ -315,7 +315,7 @@ async def test_operators_limit_concurrency() -> None:
 
 
 async def test_operators_move_tools_to_threads() -> None:
-    """A tool that would block the loop can be moved off it without a change to its code."""
+    """Settings can move a tool to threads."""
     place: list[threading.Thread] = []
 
     class Where(ITool[NoArguments, None]):
@@ -333,7 +333,7 @@ async def test_operators_move_tools_to_threads() -> None:
 
 
 async def test_operators_switch_tools_off() -> None:
-    """A tool that is switched off is neither listed nor found."""
+    """A disabled tool is neither listed nor found."""
     settings = {"tools": {"echo": {"enabled": False}}}
     async with connect(container_of(Echo(), Square()), settings=settings) as client:
         assert [tool["name"] for tool in await client.list_tools()] == ["square"]
@@ -342,7 +342,7 @@ async def test_operators_switch_tools_off() -> None:
 
 
 async def test_operators_let_arguments_be_coerced() -> None:
-    """Leniency can be given to one tool or to all, and taken back from one."""
+    """Settings can enable coercion for one tool or all, and disable it for one."""
     for settings, lenient in (
         ({}, False),
         ({"tools": {"coerce_arguments": True}}, True),
@@ -354,13 +354,13 @@ async def test_operators_let_arguments_be_coerced() -> None:
 
 
 async def test_a_tool_without_a_deadline_has_the_servers() -> None:
-    """Every call has a deadline."""
+    """A tool without a timeout has the server's default."""
     async with connect(container_of(Probe()), settings={"limits": {"timeout_seconds": 0.02}}) as client:
         assert (await client.call("probe")).text == "Tool probe did not finish within 0.02 seconds"
 
 
 async def test_the_wire_sets_no_limits() -> None:
-    """Nothing that a client sends changes a deadline or a limit."""
+    """A client cannot change timeouts and limits."""
     async with connect(container_of(Probe()), settings={"limits": {"timeout_seconds": 0.02}}) as client:
         params = {"name": "probe", "arguments": {}, "timeout_seconds": 100, "sandbox": {"timeout": 100}}
         result = await client.request("tools/call", params)

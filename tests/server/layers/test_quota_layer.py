@@ -1,4 +1,4 @@
-"""The layer of quotas: whom a rule concerns, what a caller is told, and what it costs those without rules."""
+"""The quota layer: matching rules, rejections, and no cost without rules."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ async def passes(client: InProcessClient, name: str = "echo") -> bool:
 
 
 async def test_a_refusal_says_which_and_when() -> None:
-    """A caller beyond a rate is told the rule, its numbers and when to come back, in words and in milliseconds."""
+    """A rejection by a rate names the rule, its numbers and when to retry."""
     clock = Clock()
     layer = layer_of(QuotaRule("per-user", RateLimit(0.4, 2.0), frozenset({"principal"})), clock=clock)
     async with connect(container_of(Echo(), layers=[layer]), principal=ADA) as client:
@@ -64,7 +64,7 @@ async def test_a_refusal_says_which_and_when() -> None:
     [("minute", "60 seconds", 60_000), ("hour", "60 minutes", 3_600_000), ("day", "16 hours", 57_600_000)],
 )
 async def test_a_quota_that_is_used_up(window: Any, words: str, milliseconds: int) -> None:
-    """Beyond a quota, the next minute, hour or day is what a caller waits for."""
+    """A rejection by a quota tells the start of the next minute, hour or day."""
     layer = layer_of(QuotaRule("daily", WindowLimit(2, window)))
     async with connect(container_of(Echo(), layers=[layer])) as client:
         assert [await passes(client) for _ in range(2)] == [True, True]
@@ -84,7 +84,7 @@ async def test_a_quota_that_is_used_up(window: Any, words: str, milliseconds: in
     ],
 )
 async def test_what_is_counted_apart(per: Any, apart: set[str]) -> None:
-    """Principals, tenants or tools have counts of their own where the rule says so, and share one elsewhere."""
+    """Counts are separate per principal, tenant or tool if the rule says so, and shared otherwise."""
     others = {
         "other subject": (Principal("bob", tenant="acme"), "echo"),
         "other tenant": (Principal("ada", tenant="globex"), "echo"),
@@ -99,7 +99,7 @@ async def test_what_is_counted_apart(per: Any, apart: set[str]) -> None:
 
 
 async def test_tool_sets_have_a_count() -> None:
-    """The tools of a set share what the set has, and those of another have their own."""
+    """The tools of a tool set share a count."""
 
     class First(containers.DeclarativeContainer):
         tools = providers.Object([named("a"), named("b")])
@@ -120,7 +120,7 @@ async def test_tool_sets_have_a_count() -> None:
 
 
 async def test_only_what_a_rule_names_counts() -> None:
-    """Tools outside of a rule are not counted, nor are prompts and resources unless it is for them."""
+    """Only tools of a rule are counted, and prompts and resources only if the rule includes them."""
 
     @prompt
     async def greet() -> str:
@@ -148,7 +148,7 @@ async def test_only_what_a_rule_names_counts() -> None:
 
 
 async def test_a_call_takes_its_cost() -> None:
-    """An expensive tool uses up a shared quota sooner, and a free one never."""
+    """A call uses its cost, which can be zero."""
     layer = layer_of(QuotaRule("budget", WindowLimit(10, "day")))
     tools = [named("dear", 4.0), named("cheap", 0.5), named("free", 0.0)]
     async with connect(container_of(*tools, layers=[layer])) as client:
@@ -164,7 +164,7 @@ async def test_a_call_takes_its_cost() -> None:
 
 
 async def test_a_refused_call_takes_nothing_anywhere() -> None:
-    """A call that one rule refuses leaves the others as they are."""
+    """A call that one rule rejects does not count in other rules."""
     rules = QuotaRule("own", WindowLimit(1, "day"), frozenset({"principal"})), QuotaRule("all", WindowLimit(2, "day"))
     async with ServerHost(container_of(Echo(), layers=[layer_of(*rules)])) as host:
         ada, bob = InProcessClient(host.handler, ADA), InProcessClient(host.handler, BOB)
@@ -173,7 +173,7 @@ async def test_a_refused_call_takes_nothing_anywhere() -> None:
 
 
 async def test_the_code_does_not_run_for_a_refused_call() -> None:
-    """Refusal comes before the code."""
+    """A rejected call does not run."""
     probe = Probe()
     rule = QuotaRule("none", WindowLimit(1, "day"))
     async with connect(container_of(probe, Echo(), layers=[layer_of(rule)])) as client:
@@ -184,20 +184,20 @@ async def test_the_code_does_not_run_for_a_refused_call() -> None:
 
 @pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf")])
 async def test_a_cost_that_is_none(cost: float) -> None:
-    """A server with a cost that cannot be counted does not start."""
+    """The server does not start with an invalid cost."""
     with pytest.raises(ConfigurationError, match=r"Tool 'echo' has the cost .*: use a number from 0"):
         await ServerHost(container_of(named("echo", cost), layers=[layer_of()])).start()
 
 
 async def test_a_cost_that_can_never_be_paid() -> None:
-    """A server with a call that could never pass does not start."""
+    """The server does not start if a cost exceeds a limit."""
     layer = layer_of(QuotaRule("small", RateLimit(10.0, 3.0)))
     with pytest.raises(ConfigurationError, match=r"Tool 'dear' costs 4, more than quotas\.rules\.small ever allows"):
         await ServerHost(container_of(named("dear", 4.0), layers=[layer])).start()
 
 
 def test_a_feature_without_rules_is_left_alone() -> None:
-    """The layer is not in the way of what it does not concern."""
+    """A feature without rules is not wrapped."""
     spec = spec_of(named("echo"))
     assert layer_of().wrap(spec, innermost) is innermost
     assert layer_of(QuotaRule("other", TWICE, tools=("other",))).wrap(spec, innermost) is innermost
@@ -206,14 +206,14 @@ def test_a_feature_without_rules_is_left_alone() -> None:
 
 
 def test_rules_that_concern_nothing_are_known() -> None:
-    """A rule with a misspelt name can be found out."""
+    """Rules that match nothing are reported."""
     layer = layer_of(QuotaRule("right", TWICE, tools=("echo",)), QuotaRule("wrong", TWICE, tools=("ehco",)))
     layer.wrap(spec_of(named("echo")), innermost)
     assert [rule.name for rule in layer.idle] == ["wrong"]
 
 
 class Noting(IQuotaStore):
-    """Grants everything, and notes what was asked."""
+    """Grants everything and records the claims."""
 
     def __init__(self) -> None:
         self.asked: list[Sequence[Claim]] = []
@@ -224,7 +224,7 @@ class Noting(IQuotaStore):
 
 
 async def test_one_question_a_call() -> None:
-    """All rules of a call are taken in one step, each with the cost of the feature."""
+    """All rules of a call are checked in one step, each with the cost of the feature."""
     store = Noting()
     rules = [QuotaRule(name, limit) for name, limit in (("a", TWICE), ("b", RateLimit(1.0, 9.0)), ("c", TWICE))]
     invoke = QuotaLayer(store, rules).wrap(spec_of(named("echo", 2.0)), innermost)
@@ -237,7 +237,7 @@ async def test_one_question_a_call() -> None:
 
 
 async def test_nothing_of_others_is_told() -> None:
-    """Where principals share a limit, a refusal names none of them."""
+    """A rejection by a shared limit names no principal."""
     layer = layer_of(QuotaRule("all", WindowLimit(1, "day")), QuotaRule("own", TWICE, frozenset({"principal"})))
     spec = spec_of(named("echo"))
     invoke = layer.wrap(spec, innermost)

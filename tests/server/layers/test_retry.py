@@ -1,4 +1,4 @@
-"""Code that is run again when what it raised may pass."""
+"""Retries of temporary failures."""
 
 import asyncio
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tests.support.tools import Echo, container_of
 
 
 class Flaky(ITool[NoArguments, str]):
-    """Raises what it was given, one after the other, and then works."""
+    """Raises the given exceptions in order, and then succeeds."""
 
     name = "flaky"
     retry: Retry | None = Retry(attempts=4, base_seconds=1.0, max_seconds=3.0)
@@ -35,7 +35,7 @@ class Flaky(ITool[NoArguments, str]):
 
 
 class Pauses:
-    """Draws the longest pause there may be, notes it, and takes no time."""
+    """Always uses the longest pause, records it, and takes no time."""
 
     def __init__(self) -> None:
         self.taken: list[float] = []
@@ -58,14 +58,14 @@ def run(tool: Flaky, layer: RetryLayer, *, seconds: float | None = None) -> Hand
 
 
 async def test_what_passes_is_not_seen() -> None:
-    """The caller gets the result of the run that worked, and the pauses grow up to the longest."""
+    """The caller gets the result of the successful run, and pauses grow up to the maximum."""
     tool, pauses = Flaky([ConnectionError(), TimeoutError(), OSError()]), Pauses()
     assert await run(tool, pauses.layer).outcome() == "done"
     assert (tool.runs, pauses.taken) == (4, [1.0, 2.0, 3.0])
 
 
 async def test_the_last_error_is_told() -> None:
-    """After as many runs as the tool allows, the caller gets what the last one raised."""
+    """After the last attempt, the caller gets its error."""
     last = ConnectionError("last")
     tool = Flaky([ConnectionError(), ConnectionError(), ConnectionError(), last])
     assert await run(tool, Pauses().layer).outcome() is last
@@ -84,14 +84,14 @@ async def test_the_last_error_is_told() -> None:
     ids=repr,
 )
 async def test_what_does_not_pass_is_told_at_once(error: BaseException) -> None:
-    """An answer, a bug, a question and a cancellation are not tried again."""
+    """Tool errors, bugs, questions and cancellations are not retried."""
     tool, pauses = Flaky([error]), Pauses()
     assert isinstance(await run(tool, pauses.layer).outcome(), type(error))
     assert (tool.runs, pauses.taken) == (1, [])
 
 
 async def test_the_deadline_is_not_slept_through() -> None:
-    """A pause that would end after the deadline is not begun: the error is told while there is time to tell it."""
+    """A pause that would end after the deadline is skipped, and the error is returned."""
     tool, pauses = Flaky([ConnectionError("first"), ConnectionError("second")]), Pauses()
     outcome = await run(tool, pauses.layer, seconds=1.5).outcome()
     assert str(outcome) == "second"
@@ -99,7 +99,7 @@ async def test_the_deadline_is_not_slept_through() -> None:
 
 
 async def test_a_stop_during_a_pause() -> None:
-    """A call that is stopped while it pauses ends, and its code does not run again."""
+    """A call that is stopped during a pause ends without another run."""
     tool, pausing = Flaky([ConnectionError()]), asyncio.Event()
 
     async def sleep(seconds: float) -> None:
@@ -114,7 +114,7 @@ async def test_a_stop_during_a_pause() -> None:
 
 
 async def test_code_that_turns_its_cancellation_into_an_error() -> None:
-    """A call that was stopped is not tried again, whatever its code makes of it."""
+    """A stopped call is not retried, whatever its code raises."""
     started = asyncio.Event()
 
     class Stubborn(Flaky):
@@ -137,7 +137,7 @@ async def test_code_that_turns_its_cancellation_into_an_error() -> None:
 
 @given(errors=st.lists(st.sampled_from([ConnectionError, ToolError, KeyError]), max_size=6), attempts=st.integers(2, 5))
 def test_runs_are_counted_right(errors: list[Any], attempts: int) -> None:
-    """Code runs until it works, until it says no, or as often as it may; never more."""
+    """Code runs until it succeeds, fails permanently, or reaches the number of attempts."""
     tool = Flaky([error("x") for error in errors])
     tool.retry = Retry(attempts=attempts)
     outcome = asyncio.run(_outcome(tool))
@@ -154,7 +154,7 @@ async def _outcome(tool: Flaky) -> Any:
 
 
 async def test_in_a_server() -> None:
-    """A tool that says so is tried again with pauses of random length, in a thread as on the loop."""
+    """Retries have random pauses, in threads and on the loop."""
     for execution in ("loop", "thread"):
         tool = Flaky([ConnectionError(), TimeoutError()])
         tool.retry = Retry(base_seconds=0.0001)
@@ -169,5 +169,5 @@ async def innermost(call: Any) -> Any:
 
 
 def test_who_wants_none_pays_nothing() -> None:
-    """A tool without a rule is not wrapped."""
+    """A tool without retries is not wrapped."""
     assert RetryLayer().wrap(spec_of(Echo()), innermost) is innermost

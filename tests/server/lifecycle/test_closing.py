@@ -1,4 +1,4 @@
-"""The order in which the resources of a container are closed."""
+"""The order in which container resources are closed."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -15,13 +15,13 @@ from tests.support.tools import Echo, container_of
 
 
 def noting(notes: list[str], name: str, needs: Any = None) -> Iterator[str]:
-    """A resource that notes its end."""
+    """A resource that records its end."""
     yield name
     notes.append(name)
 
 
 async def noting_later(notes: list[str], name: str, needs: Any = None) -> AsyncIterator[str]:
-    """One that has to wait for it."""
+    """An asynchronous one."""
     yield name
     await asyncio.sleep(0)
     notes.append(name)
@@ -37,7 +37,7 @@ async def started(container: Any) -> Any:
 
 @given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 20), max_size=3)), max_size=8))
 async def test_what_needs_another_is_closed_before_it(plan: list[tuple[bool, list[int]]]) -> None:
-    """However resources need each other, directly or by way of something else, none is closed before who needs it."""
+    """A resource is closed before its direct and indirect dependencies."""
     notes: list[str] = []
     container = containers.DynamicContainer()
     needed: dict[str, set[str]] = {}
@@ -56,7 +56,7 @@ async def test_what_needs_another_is_closed_before_it(plan: list[tuple[bool, lis
 
 
 async def test_the_last_declared_is_closed_first() -> None:
-    """Resources that do not need each other are closed in the reverse of the order that they stand in."""
+    """Independent resources are closed in reverse order of declaration."""
     notes: list[str] = []
 
     container = containers.DynamicContainer()
@@ -68,14 +68,14 @@ async def test_the_last_declared_is_closed_first() -> None:
 
 
 async def test_what_was_not_started_is_not_closed() -> None:
-    """A resource that is not there has no place in the order."""
+    """A resource that was not started is not closed."""
     container = containers.DynamicContainer()
     container.one = providers.Resource(noting, [], "one")
     assert closing_order(container) == []
 
 
 async def test_a_resource_that_does_not_close_keeps_nothing_open(caplog: pytest.LogCaptureFixture) -> None:
-    """One that fails and one that takes too long are logged by name, and all others are closed."""
+    """A resource that fails or times out is logged by name, and all others are closed."""
     notes: list[str] = []
 
     def failing() -> Iterator[None]:
@@ -97,7 +97,7 @@ async def test_a_resource_that_does_not_close_keeps_nothing_open(caplog: pytest.
 
 
 async def test_the_server_lets_go_of_everything_though_something_fails(caplog: pytest.LogCaptureFixture) -> None:
-    """A part of the server that cannot be closed is logged, and the container's resources are closed nevertheless."""
+    """If a part of the server cannot be closed, it is logged, and the container's resources are closed."""
     notes: list[str] = []
     container = container_of(Echo())
     container.base = providers.Resource(noting, notes, "base")
@@ -112,7 +112,7 @@ async def test_the_server_lets_go_of_everything_though_something_fails(caplog: p
 
 
 async def test_a_stop_that_is_cancelled_lets_go_of_everything() -> None:
-    """Who loses patience with the end of a server does not leave its resources open."""
+    """A canceled shutdown still closes all resources."""
     notes: list[str] = []
     container = container_of(Echo())
     container.base = providers.Resource(noting, notes, "base")

@@ -8,7 +8,7 @@ from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_wit
 
 
 async def test_the_answer() -> None:
-    """An answer in time is returned, and an error is raised as it is."""
+    """A result in time is returned, and an error is raised unchanged."""
 
     async def fail() -> None:
         raise TimeoutError("of the code itself")
@@ -21,7 +21,7 @@ async def test_the_answer() -> None:
 
 @pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError()])
 async def test_code_that_tries_to_end_the_process(error: BaseException) -> None:
-    """Neither the event loop nor the caller sees anything but an ordinary exception."""
+    """The event loop and the caller see only an ordinary exception."""
 
     async def leave() -> None:
         raise error
@@ -33,7 +33,7 @@ async def test_code_that_tries_to_end_the_process(error: BaseException) -> None:
 
 @pytest.mark.parametrize("last", [None, ValueError("too late"), SystemExit(3)])
 async def test_code_that_ignores_its_cancellation(last: BaseException | None, caplog: pytest.LogCaptureFixture) -> None:
-    """It is abandoned, and however it ends later concerns nobody."""
+    """The code is abandoned, and its later result is ignored."""
     release, ended = asyncio.Event(), asyncio.Event()
 
     async def cling() -> None:
@@ -55,7 +55,7 @@ async def test_code_that_ignores_its_cancellation(last: BaseException | None, ca
 
 
 async def test_a_caller_that_leaves() -> None:
-    """When the caller is cancelled, the work is too."""
+    """When the caller is canceled, the work is canceled too."""
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def work() -> None:

@@ -1,4 +1,4 @@
-"""Code that blocks the event loop is found, named and counted."""
+"""The watchdog: code that blocks the event loop is logged and counted."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ QUICK = {"limits": {"loop_stall_seconds": 0.02}}
 
 
 class Listener(logging.Handler):
-    """Hears of stalls."""
+    """Records stalls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class Listener(logging.Handler):
 
 @pytest.fixture
 def listener() -> Iterator[Listener]:
-    """Listen to the log."""
+    """Capture the log."""
     handler = Listener()
     logging.getLogger("axolotl").addHandler(handler)
     yield handler
@@ -40,13 +40,13 @@ def listener() -> Iterator[Listener]:
 
 
 async def test_a_coroutine_that_blocks_is_named(listener: Listener) -> None:
-    """The log has the stack of the code that blocks while it does, and every time counts once."""
+    """The log shows the stack of the blocking code, and each stall counts once."""
 
     @tool
     async def blocks_the_loop() -> bool:
         listener.told.clear()
         told = listener.told.wait(PATIENCE_SECONDS)
-        threading.Event().wait(0.1)  # goes on, which is no news
+        threading.Event().wait(0.1)  # continues, which is not logged again
         return told
 
     async with ServerHost(container_of(blocks_the_loop), flags=QUICK) as host:
@@ -60,7 +60,7 @@ async def test_a_coroutine_that_blocks_is_named(listener: Listener) -> None:
 
 
 async def test_code_that_lets_nothing_run_counts_too(listener: Listener) -> None:
-    """What keeps the watching thread from looking is noticed when it is over."""
+    """A stall that also blocks the watchdog's thread is reported when it ends."""
 
     @tool
     async def holds_everything() -> int:
@@ -76,7 +76,7 @@ async def test_code_that_lets_nothing_run_counts_too(listener: Listener) -> None
 
 
 async def test_the_start_is_no_stall() -> None:
-    """What a server does before the loop turns for the first time holds nobody up."""
+    """The start of a server does not count as a stall."""
     watchdog = Watchdog(0.01)
     watchdog.start()
     threading.Event().wait(0.1)
@@ -86,13 +86,13 @@ async def test_the_start_is_no_stall() -> None:
 
 
 async def test_nobody_watches_where_nobody_wants_it() -> None:
-    """A setting leaves loops alone."""
+    """A setting disables the watchdog."""
     async with ServerHost(container_of(), flags={"limits": {"loop_stall_seconds": None}}) as host:
         assert host.watchdog is None
 
 
 async def test_it_ends_with_its_server() -> None:
-    """No thread stays when the server has stopped."""
+    """The watchdog's thread ends with the server."""
     before = _watchdogs()
     async with connect(container_of(), settings=QUICK):
         (own,) = _watchdogs() - before
@@ -105,7 +105,7 @@ def _watchdogs() -> set[threading.Thread]:
 
 
 def test_it_ends_with_its_loop() -> None:
-    """A loop that is closed under it leaves no thread either."""
+    """The watchdog's thread ends with the event loop."""
     before = _watchdogs()
 
     async def forget() -> None:

@@ -110,7 +110,9 @@ async def test_a_busy_loop_does_not_turn_reports_around() -> None:
 
 
 def _when_the_held_one_is_due(loop: Any) -> float:
-    due: float = max(timer.when() for timer in loop._scheduled if "send_held_progress" in repr(timer) and not timer.cancelled())
+    due: float = max(
+        timer.when() for timer in loop._scheduled if "send_held_progress" in repr(timer) and not timer.cancelled()
+    )
     return due
 
 

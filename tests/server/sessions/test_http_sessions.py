@@ -20,21 +20,21 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server() -> AsyncIterator[HttpServer]:
-    """A server with ordinary settings."""
+    """A server with default settings."""
     async with serving(container_of(Echo())) as running:
         yield running
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
-    """A client that has yet to begin."""
+    """A client without a session."""
     return Client(http, server.url)
 
 
@@ -47,7 +47,7 @@ async def event_of(lines: AsyncIterator[str]) -> Any:
 
 
 async def test_a_handshake_begins_a_session(client: Client) -> None:
-    """The reply to initialize carries an id that nobody can guess, later replies carry none."""
+    """The reply to initialize has a random session id; later replies have none."""
     reply = await client.begin()
     session_id = reply.headers["mcp-session-id"]
     assert len(session_id) >= 32
@@ -59,7 +59,7 @@ async def test_a_handshake_begins_a_session(client: Client) -> None:
 
 
 async def test_a_failed_handshake_begins_no_session(client: Client, server: HttpServer) -> None:
-    """A refused initialize leaves nothing behind."""
+    """A rejected initialize creates no session."""
     before = len(server.app.sessions)
     reply = await client.post(message("initialize", {"protocolVersion": 1}))
     assert "mcp-session-id" not in reply.headers
@@ -68,13 +68,13 @@ async def test_a_failed_handshake_begins_no_session(client: Client, server: Http
 
 @pytest.mark.parametrize("body", [call("echo", handshake=True), message("ping"), INITIALIZED, message("tools/list")])
 async def test_a_request_without_a_session_is_refused(client: Client, body: bytes) -> None:
-    """Whoever shook no hands is told so."""
+    """A request without a handshake is rejected."""
     assert (await client.post(body)).status_code == 400
 
 
 @pytest.mark.parametrize("session", ["nobody", "", "0" * 32, "x" * 5000, "\x80"])
 async def test_an_unknown_session_is_not_found(client: Client, session: str) -> None:
-    """A session that is not there, as after a restart, is 404, so that the client begins anew."""
+    """An unknown session is 404, so that the client initializes again."""
     header = {"Mcp-Session-Id": session.encode("latin-1")}
     for body in (call("echo", handshake=True), message("ping"), INITIALIZED):
         reply = await client.http.post(client.url, content=body, headers={**JSON_HEADERS, **header})  # type: ignore[arg-type]
@@ -82,7 +82,7 @@ async def test_an_unknown_session_is_not_found(client: Client, session: str) -> 
 
 
 async def test_a_session_that_was_named_twice_is_not_found(client: Client) -> None:
-    """Two session headers name nobody, even if both are right."""
+    """Two session headers are rejected, even if both are correct."""
     await client.begin()
     pairs = [*JSON_HEADERS.items(), *client.headers.items(), *client.headers.items()]
     reply = await client.http.post(client.url, content=message("ping"), headers=pairs)
@@ -90,7 +90,7 @@ async def test_a_session_that_was_named_twice_is_not_found(client: Client) -> No
 
 
 async def test_a_session_can_be_ended(client: Client) -> None:
-    """After DELETE the session is not there any more."""
+    """After DELETE the session no longer exists."""
     await client.begin()
     assert (await client.end()).status_code == 204
     assert (await client.post(message("ping"))).status_code == 404
@@ -98,18 +98,18 @@ async def test_a_session_can_be_ended(client: Client) -> None:
 
 
 async def test_ending_needs_a_session(client: Client) -> None:
-    """DELETE without a session is a mistake."""
+    """DELETE without a session is an error."""
     assert (await client.end()).status_code == 400
 
 
 async def test_the_error_of_a_missing_session_echoes_the_request(client: Client) -> None:
-    """Also a refusal of the transport belongs to its request."""
+    """The error about a missing session has the id of the request."""
     reply = await client.post(call("echo", id="me", handshake=True))
     assert reply.json()["id"] == "me"
 
 
 async def test_an_unknown_version_header_is_refused(client: Client) -> None:
-    """A version that nobody knows is 400, session or not."""
+    """An unknown version header is 400, with or without a session."""
     await client.begin()
     assert (await client.post(message("ping"), **{"MCP-Protocol-Version": "1999-01-01"})).status_code == 400
     assert (await client.post(message("ping"), **{"MCP-Protocol-Version": "2025-06-18"})).status_code == 200
@@ -117,7 +117,7 @@ async def test_an_unknown_version_header_is_refused(client: Client) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_only_handshake_versions_have_sessions(client: Client, method: str) -> None:
-    """A stream or an end under another version is refused, and the session goes on."""
+    """A stream or DELETE with another version is rejected, and the session continues."""
     await client.begin()
     headers = {**client.headers, "Accept": "text/event-stream", "MCP-Protocol-Version": "1999-01-01"}
     assert (await client.http.request(method, client.url, headers=headers)).status_code == 400
@@ -125,13 +125,13 @@ async def test_only_handshake_versions_have_sessions(client: Client, method: str
 
 
 async def test_a_handshake_may_name_any_version_in_its_header(client: Client) -> None:
-    """Some clients send a header with initialize; what counts is the body."""
+    """A version header of initialize is ignored; the body counts."""
     headers = {"MCP-Protocol-Version": "2026-07-28"}
     assert (await client.post(message("initialize", INITIALIZE), **headers)).status_code == 200
 
 
 async def test_a_handshake_inside_a_session_is_refused(client: Client) -> None:
-    """A session begins once."""
+    """A second handshake in a session is rejected."""
     await client.begin()
     reply = await client.post(message("initialize", INITIALIZE))
     assert reply.status_code == 400
@@ -139,7 +139,7 @@ async def test_a_handshake_inside_a_session_is_refused(client: Client) -> None:
 
 
 async def test_a_response_is_accepted(client: Client) -> None:
-    """A client's response is taken in its session, and nowhere else."""
+    """A client's response is accepted only in its session."""
     body = b'{"jsonrpc":"2.0","id":1,"result":{}}'
     assert (await client.post(body)).status_code == 400
     await client.begin()
@@ -148,7 +148,7 @@ async def test_a_response_is_accepted(client: Client) -> None:
 
 
 async def test_sessions_do_not_see_each_other(client: Client, http: httpx2.AsyncClient) -> None:
-    """Each session has the revision it agreed upon."""
+    """Each session keeps its negotiated revision."""
     older, newer = Client(http, client.url), Client(http, client.url)
     await older.begin("2025-06-18")
     await newer.begin("2025-11-25")
@@ -158,7 +158,7 @@ async def test_sessions_do_not_see_each_other(client: Client, http: httpx2.Async
 
 
 async def test_there_are_only_so_many_sessions(http: httpx2.AsyncClient) -> None:
-    """Beyond the limit a handshake is refused until a session ends."""
+    """Beyond the limit, a handshake is rejected until a session ends."""
     async with serving(container_of(Echo()), {"sessions": {"maximum": 2}}) as server:
         clients = [Client(http, server.url) for _ in range(3)]
         assert [(await client.begin()).status_code for client in clients] == [200, 200, 503]
@@ -167,7 +167,7 @@ async def test_there_are_only_so_many_sessions(http: httpx2.AsyncClient) -> None
 
 
 async def test_an_idle_session_makes_room(http: httpx2.AsyncClient) -> None:
-    """A session that nobody used for long is dropped when its place is needed."""
+    """An idle session is dropped when its place is needed."""
     async with serving(container_of(Echo()), {"sessions": {"maximum": 1, "idle_seconds": 1000}}) as server:
         first, second = Client(http, server.url), Client(http, server.url)
         await first.begin()
@@ -178,7 +178,7 @@ async def test_an_idle_session_makes_room(http: httpx2.AsyncClient) -> None:
 
 
 async def test_an_idle_session_expires(http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session that nobody uses is dropped after a while, without anybody asking."""
+    """An idle session expires by itself."""
     async with serving(container_of(Echo()), {"sessions": {"idle_seconds": 0.05}}) as server:
         gone = asyncio.Event()
         forget = server.host.handler.disconnect
@@ -197,7 +197,7 @@ async def test_an_idle_session_expires(http: httpx2.AsyncClient, monkeypatch: py
 
 
 async def test_a_session_in_use_does_not_expire(http: httpx2.AsyncClient) -> None:
-    """A running call and an open stream keep a session alive, and its idle time begins when they end."""
+    """Running calls and open streams keep a session alive."""
     probe = Probe()
     async with serving(container_of(probe), {"sessions": {"idle_seconds": 1000}}) as server:
         client = Client(http, server.url)
@@ -219,7 +219,7 @@ async def test_a_session_in_use_does_not_expire(http: httpx2.AsyncClient) -> Non
 
 
 async def test_a_stream_hears_of_new_tools(http: httpx2.AsyncClient) -> None:
-    """The stream of a ready session is told when tools come and go."""
+    """The stream of a session delivers list changes."""
     async with serving(container_of(Echo())) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -238,7 +238,7 @@ async def test_a_stream_hears_of_new_tools(http: httpx2.AsyncClient) -> None:
 
 
 async def test_a_stream_hears_of_changes_made_in_threads(http: httpx2.AsyncClient) -> None:
-    """Tools may be registered from any thread."""
+    """Changes from threads are delivered too."""
     async with serving(container_of(Echo())) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -248,7 +248,7 @@ async def test_a_stream_hears_of_changes_made_in_threads(http: httpx2.AsyncClien
 
 
 async def test_only_ready_sessions_are_told(http: httpx2.AsyncClient) -> None:
-    """A session whose handshake was not confirmed hears nothing; the others hear it once."""
+    """Only sessions with a confirmed handshake are notified, once."""
     async with serving(container_of(Echo())) as server:
         ready, begun = Client(http, server.url), Client(http, server.url)
         await ready.begin()
@@ -269,7 +269,7 @@ async def test_only_ready_sessions_are_told(http: httpx2.AsyncClient) -> None:
 
 
 async def test_a_session_has_one_stream(client: Client) -> None:
-    """A second stream is refused while the first is open, and may open when it is closed."""
+    """A second GET stream is rejected while the first is open."""
     await client.begin()
     async with client.listen() as first:
         assert first.status_code == 200
@@ -283,7 +283,7 @@ async def test_a_session_has_one_stream(client: Client) -> None:
 
 
 async def test_ending_a_session_ends_its_stream(client: Client) -> None:
-    """A client that is listening learns that its session ended."""
+    """Ending a session ends its stream."""
     await client.begin("2025-06-18")
     async with client.listen() as stream:
         await client.end()
@@ -292,7 +292,7 @@ async def test_ending_a_session_ends_its_stream(client: Client) -> None:
 
 
 async def test_a_stream_needs_a_session_and_a_taste_for_events(client: Client) -> None:
-    """A stream is opened for those who have a session and accept events."""
+    """A GET stream needs a session and must be accepted by the client."""
     async with client.listen() as stream:
         assert stream.status_code == 400
     await client.begin()
@@ -304,7 +304,7 @@ async def test_a_stream_needs_a_session_and_a_taste_for_events(client: Client) -
 
 
 async def test_an_idle_stream_is_kept_alive(http: httpx2.AsyncClient) -> None:
-    """A stream on which nothing happens gets a comment now and then."""
+    """An idle stream gets comments."""
     async with serving(container_of(Echo()), {"http": {"keep_alive_seconds": 0.02}}) as server:
         client = Client(http, server.url)
         await client.begin("2025-06-18")
@@ -319,7 +319,7 @@ async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:
 
 
 async def test_ending_a_session_stops_its_calls(http: httpx2.AsyncClient) -> None:
-    """What runs for a session that ends is stopped, and what runs for others is not."""
+    """Ending a session stops only its own calls."""
     probe = Probe()
     async with serving(container_of(probe)) as server:
         leaving, staying = Client(http, server.url), Client(http, server.url)
@@ -338,7 +338,7 @@ async def test_ending_a_session_stops_its_calls(http: httpx2.AsyncClient) -> Non
 
 
 async def test_stateless_replies_carry_no_session(client: Client) -> None:
-    """A stateless request begins no session and is given none, also if it names one."""
+    """Stateless requests neither create nor use sessions."""
     await client.begin()
     reply = await client.http.post(
         client.url, content=call("echo"), headers={**mirrored(name="echo"), **client.headers}

@@ -1,4 +1,4 @@
-"""Clients that lose their connection and come back for what they missed."""
+"""Resumption of broken event streams."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ class Name(BaseModel):
 
 
 class Talker(ITool[Told, str]):
-    """Says what a test has it say, then ends."""
+    """Sends messages as the test requests, then ends."""
 
     name = "talker"
 
@@ -48,11 +48,11 @@ class Talker(ITool[Told, str]):
         return f"done {arguments.name}"
 
     def say(self, progress: int, name: str = "") -> None:
-        """Report something, in the call of that name."""
+        """Report progress in a call."""
         self.calls[name][0].report_progress(progress)
 
     def end(self, name: str = "") -> None:
-        """Have the call of that name end."""
+        """End a call."""
         self.calls[name][1].set()
 
 
@@ -61,7 +61,7 @@ def talk(name: str = "", id: int = 1) -> bytes:
 
 
 def said(events: Sequence[Event]) -> list[Any]:
-    """Give the progress or the text of each event."""
+    """Return the progress or text of each event."""
     told = []
     for event in events:
         body = event.message
@@ -71,26 +71,26 @@ def said(events: Sequence[Event]) -> list[Any]:
 
 @pytest_asyncio.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 @pytest.fixture
 def talker() -> Talker:
-    """A tool that says what it is told to."""
+    """A tool that sends messages on request."""
     return Talker()
 
 
 @pytest.fixture
 def store() -> MemoryEventStore:
-    """Where events are kept."""
+    """The event store."""
     return MemoryEventStore(1000, 1_000_000)
 
 
 @pytest_asyncio.fixture
 async def server(talker: Talker, store: MemoryEventStore) -> AsyncIterator[HttpServer]:
-    """A server with a store that a test can look into."""
+    """A server with that store."""
     async with serving(container_of(talker), event_store=store) as running:
         yield running
 
@@ -107,7 +107,7 @@ async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
 async def test_a_call_survives_its_connection(
     server: HttpServer, http: httpx2.AsyncClient, talker: Talker, version: str
 ) -> None:
-    """A client that leaves in the middle of a call finds what was said meanwhile, then the answer, then the end."""
+    """A client that disconnects during a call gets the missed messages, the reply and the end."""
     client = Client(http, server.url)
     await client.begin(version)
     async with client.calling(talk()) as stream:
@@ -126,7 +126,7 @@ async def test_a_call_survives_its_connection(
 
 
 async def test_an_answer_waits_for_its_client(client: Client, talker: Talker, server: HttpServer) -> None:
-    """A call that ended while nobody listened is answered to whoever comes back, as often as it comes."""
+    """The reply of a call that ended meanwhile is delivered on every resumption."""
     async with client.calling(talk()) as stream:
         primed, first = await stream.take(), await stream.take()
     talker.end()
@@ -139,7 +139,7 @@ async def test_an_answer_waits_for_its_client(client: Client, talker: Talker, se
 
 
 async def test_only_the_same_stream_is_replayed(client: Client, talker: Talker) -> None:
-    """What was said on other streams of the session stays there."""
+    """Only events of the resumed stream are replayed."""
     async with client.hearing() as news, client.calling(talk("a")) as a, client.calling(talk("b", 2)) as b:
         unasked = await news.take()
         last = {"a": await a.take(), "b": await b.take()}
@@ -160,7 +160,7 @@ async def test_only_the_same_stream_is_replayed(client: Client, talker: Talker) 
 
 
 async def test_coming_back_takes_over(client: Client, talker: Talker) -> None:
-    """Who resumes a stream that still has a connection ends that one; nothing is said twice on the new one."""
+    """Resuming a stream that still has a connection ends that connection, without repeated messages."""
     async with client.calling(talk()) as old:
         await old.take()
         first = await old.take()
@@ -178,7 +178,7 @@ async def test_coming_back_takes_over(client: Client, talker: Talker) -> None:
 
 
 async def test_news_are_kept_too(server: HttpServer, client: Client) -> None:
-    """A client whose own stream broke hears what changed meanwhile, once."""
+    """A resumed GET stream delivers missed changes once."""
     async with client.hearing() as stream:
         primed = await stream.take()
     (session,) = server.app.sessions._by_id.values()
@@ -199,7 +199,7 @@ async def test_news_are_kept_too(server: HttpServer, client: Client) -> None:
 
 
 async def test_a_new_stream_begins_anew(server: HttpServer, client: Client, store: MemoryEventStore) -> None:
-    """Without an id the past is left behind, and the ids of the stream before are worth nothing."""
+    """A new GET stream does not replay, and ids of the previous stream are invalid."""
     async with client.hearing() as stream:
         primed = await stream.take()
     (session,) = server.app.sessions._by_id.values()
@@ -219,7 +219,7 @@ GARBAGE = ["x", "1", ".", "0123456789abcdef.", ".1", "0" * 16 + ".1", "012345678
 
 
 async def test_an_unknown_event_is_refused(client: Client, talker: Talker) -> None:
-    """What is no id of the session is a mistake of the client, costs no stream, and does not mean a lost session."""
+    """An unknown event id is an error of the client that affects neither the stream nor the session."""
     async with client.calling(talk()) as stream:
         known = str((await stream.take()).id)
         for tried in (*GARBAGE, *(f"{event_id}{known}" for event_id in GARBAGE)):
@@ -237,7 +237,7 @@ async def test_an_unknown_event_is_refused(client: Client, talker: Talker) -> No
 
 
 async def test_an_event_of_another_session_is_refused(server: HttpServer, client: Client, talker: Talker) -> None:
-    """Nobody hears what another session said, whether its call still runs or has ended."""
+    """Events of other sessions cannot be replayed."""
     stranger = Client(client.http, client.url)
     await stranger.begin()
     async with client.calling(talk()) as stream:
@@ -253,7 +253,7 @@ async def test_an_event_of_another_session_is_refused(server: HttpServer, client
 
 
 async def test_an_id_that_was_sent_twice_is_refused(client: Client, talker: Talker) -> None:
-    """Two ids name nothing, even if both are right."""
+    """Two Last-Event-ID headers are rejected, even if both are correct."""
     async with client.calling(talk()) as stream:
         last = str((await stream.take()).id)
         pairs = [("Accept", "text/event-stream"), *client.headers.items()]
@@ -265,7 +265,7 @@ async def test_an_id_that_was_sent_twice_is_refused(client: Client, talker: Talk
 async def test_the_end_of_a_session_is_the_end_of_its_events(
     client: Client, talker: Talker, store: MemoryEventStore
 ) -> None:
-    """DELETE ends streams, those that were resumed too, and drops what was kept, also of what still runs."""
+    """DELETE ends all streams of a session and drops their stored events."""
     async with client.calling(talk()) as stream:
         last = str((await stream.take()).id)
     async with client.hearing(last) as resumed:
@@ -280,7 +280,7 @@ async def test_the_end_of_a_session_is_the_end_of_its_events(
 
 
 async def test_expiry_drops_events(server: HttpServer, client: Client, talker: Talker, store: MemoryEventStore) -> None:
-    """A session that nobody used for long leaves nothing in the store."""
+    """An expired session leaves no events in the store."""
     async with client.calling(talk()) as stream:
         await stream.take()
         await stream.take()
@@ -295,7 +295,7 @@ async def test_expiry_drops_events(server: HttpServer, client: Client, talker: T
 
 
 async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talker: Talker) -> None:
-    """A stream whose events were dropped for lack of room can still be resumed: what comes is heard."""
+    """A running stream can be resumed even if its events were dropped."""
     async with serving(container_of(talker), {"sessions": {"max_events": 1}}) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -315,7 +315,7 @@ async def test_a_live_stream_outlives_its_events(http: httpx2.AsyncClient, talke
 
 
 class Shy(ITool[NoArguments, str]):
-    """Sends its caller away, twice, and answers when it may."""
+    """Closes the connection twice, and replies when it is released."""
 
     name = "shy"
 
@@ -332,7 +332,7 @@ class Shy(ITool[NoArguments, str]):
 
 
 async def test_a_call_can_hang_up(http: httpx2.AsyncClient) -> None:
-    """The connection ends with an id to come back with and the time to wait; who comes back gets the answer."""
+    """A tool can close the connection: the client gets an id and a delay, reconnects, and gets the reply."""
     shy = Shy()
     async with serving(container_of(shy), {"sessions": {"retry_seconds": 0.25}}) as server:
         client = Client(http, server.url)
@@ -352,7 +352,7 @@ async def test_a_call_can_hang_up(http: httpx2.AsyncClient) -> None:
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
 async def test_older_clients_are_not_hung_up_on(http: httpx2.AsyncClient, version: str) -> None:
-    """A client that would not come back gets its answer in the ordinary way."""
+    """Connections of older clients are not closed."""
     shy = Shy()
     shy.again.set()
     shy.release.set()
@@ -363,7 +363,7 @@ async def test_older_clients_are_not_hung_up_on(http: httpx2.AsyncClient, versio
 
 
 async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx2.AsyncClient) -> None:
-    """Nor is one that takes no streams, one without a session, or any where nothing is kept."""
+    """Connections are not closed for clients that cannot resume."""
     shy = Shy()
     shy.again.set()
     shy.release.set()
@@ -378,7 +378,7 @@ async def test_who_cannot_come_back_is_not_hung_up_on(http: httpx2.AsyncClient) 
 
 
 async def test_the_official_client_comes_back() -> None:
-    """The official client is sent away in the middle of a call and gets the answer all the same."""
+    """The official client reconnects during a call and gets the result."""
     shy = Shy()
     async with (
         serving(container_of(shy), {"sessions": {"retry_seconds": 0.01}}) as server,
@@ -393,7 +393,7 @@ async def test_the_official_client_comes_back() -> None:
 
 
 class Curious(ITool[NoArguments, str]):
-    """Wants to know a name."""
+    """Asks for a name."""
 
     name = "curious"
 
@@ -402,7 +402,7 @@ class Curious(ITool[NoArguments, str]):
 
 
 async def test_a_question_waits_for_its_client(http: httpx2.AsyncClient) -> None:
-    """What a call asks its client is asked again of one that comes back, and its answer reaches the call."""
+    """An open question is sent again on resumption, and its answer reaches the call."""
     async with serving(container_of(Curious())) as server:
         client = Client(http, server.url)
         await client.begin(elicitation={"form": {}})
@@ -418,7 +418,7 @@ async def test_a_question_waits_for_its_client(http: httpx2.AsyncClient) -> None
 
 
 class BrokenStore(IEventStore):
-    """A store that fails when it is told to."""
+    """A store that fails on request."""
 
     def __init__(self) -> None:
         self.works = MemoryEventStore(100, 100_000)
@@ -444,7 +444,7 @@ class BrokenStore(IEventStore):
 async def test_a_broken_store_costs_resumption_only(
     http: httpx2.AsyncClient, talker: Talker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """While the store is down calls are answered, on streams without ids; who comes back may try again later."""
+    """While the store fails, calls are answered on streams without ids, and resumption can be retried."""
     store, shy = BrokenStore(), Shy()
     shy.again.set()
     shy.release.set()
@@ -483,7 +483,7 @@ class SilentStore(MemoryEventStore):
 async def test_nobody_waits_for_a_silent_store(
     http: httpx2.AsyncClient, talker: Talker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A store that does not answer is asked once in a while; everything goes on without it."""
+    """A store that hangs is retried at intervals, and nothing waits for it."""
     monkeypatch.setattr(resumption, "_STORE_SECONDS", 0.01)
     async with serving(container_of(talker), event_store=SilentStore(10, 10)) as server:
         client = Client(http, server.url)
@@ -500,7 +500,7 @@ async def test_nobody_waits_for_a_silent_store(
 
 
 class SlowStore(MemoryEventStore):
-    """A store that takes a few turns of the loop for everything, as one behind a network does."""
+    """A store that takes several loop iterations per operation."""
 
     async def append(self, session: str, stream: str, message: bytes) -> str:
         await self._pause()
@@ -520,7 +520,7 @@ class SlowStore(MemoryEventStore):
 
 
 async def test_replay_and_presence_do_not_race(http: httpx2.AsyncClient, talker: Talker) -> None:
-    """However often a client comes back while a tool talks, it hears everything once and in order."""
+    """With repeated resumption during a call, every message arrives once and in order."""
     async with serving(container_of(talker), UNTHROTTLED, event_store=SlowStore(1000, 1_000_000)) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -548,7 +548,7 @@ async def test_replay_and_presence_do_not_race(http: httpx2.AsyncClient, talker:
 
 
 async def test_a_store_is_told_before_a_session_is_forgotten(http: httpx2.AsyncClient, talker: Talker) -> None:
-    """Nothing is appended to a session that was forgotten, however slow the store is."""
+    """No event is appended to a deleted session, however slow the store is."""
     store = SlowStore(1000, 1_000_000)
     async with serving(container_of(talker), UNTHROTTLED, event_store=store) as server:
         client = Client(http, server.url)

@@ -1,4 +1,4 @@
-"""Sessions that several processes serve: two servers with nothing in common but a Redis."""
+"""Sessions that several processes share through Redis."""
 
 import asyncio
 import gc
@@ -33,7 +33,7 @@ class Told(BaseModel):
 
 
 class Talker(ITool[Told, str]):
-    """Says what a test has it say, then ends."""
+    """Sends messages as the test requests, then ends."""
 
     name = "talker"
 
@@ -41,7 +41,7 @@ class Talker(ITool[Told, str]):
         self.reset()
 
     def reset(self) -> None:
-        """Forget the calls of before."""
+        """Forget earlier calls."""
         self.contexts: list[ToolContext] = []
         self.end = asyncio.Event()
         self.stopped = asyncio.Event()
@@ -57,7 +57,7 @@ class Talker(ITool[Told, str]):
         return "done"
 
     def say(self, progress: int) -> None:
-        """Report something in the latest call."""
+        """Report progress in the latest call."""
         self.contexts[-1].report_progress(progress)
 
 
@@ -93,7 +93,7 @@ class Worker:
 
 
 class Trusting(ITokenVerifier):
-    """Believes everybody."""
+    """Accepts every token."""
 
     async def verify(self, token: str) -> Principal:
         return Principal(token)
@@ -103,7 +103,7 @@ class Trusting(ITokenVerifier):
 async def working(
     redis: RedisServer, prefix: str, verifier: ITokenVerifier | None = None, **sessions: Any
 ) -> AsyncIterator[Worker]:
-    """Serve in a process of its own, as far as the others can tell."""
+    """Serve like a separate process."""
     talker = Talker()
     shared = {"store_timeout_seconds": PATIENCE_SECONDS, **sessions}
     container = container_with((talker, greet, mutter), resources=(note,))
@@ -122,7 +122,7 @@ async def pair(redis: RedisServer) -> AsyncIterator[tuple[Worker, Worker]]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def workers(pair: tuple[Worker, Worker]) -> AsyncIterator[tuple[Worker, Worker]]:
-    """Both of them, without anything of the test before."""
+    """Both of them, without state of earlier tests."""
     for worker in pair:
         worker.talker.reset()
         for session in worker.server.app.sessions.all():
@@ -134,27 +134,27 @@ async def workers(pair: tuple[Worker, Worker]) -> AsyncIterator[tuple[Worker, Wo
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 class Traveller(Client):
-    """A client with a session whose requests go wherever it says."""
+    """A client with a session whose requests can go to any process."""
 
     def at(self, worker: Worker) -> "Traveller":
-        """The same client, speaking to another process."""
+        """The same client, connected to another process."""
         same = Traveller(self.http, worker.server.url)
         same.headers = self.headers
         return same
 
     async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
-        """Answer a question of the server; gives the HTTP status."""
+        """Answer a question of the server and return the HTTP status."""
         body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
         return (await self.post(body)).status_code
 
     async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and give its result."""
+        """Send a request and return its result."""
         reply = await self.post(message(method, params))
         assert reply.status_code == 200, reply.text
         return reply.json()["result"]
@@ -175,7 +175,7 @@ def talk(id: int = 1) -> bytes:
 
 
 async def progress(stream: EventReader) -> int:
-    """Read the next event that is no priming, which must be progress."""
+    """Read the next progress event, skipping events without data."""
     event = await stream.take()
     event = await stream.take() if event.is_priming else event
     told: int = event.message["params"]["progress"]
@@ -183,7 +183,7 @@ async def progress(stream: EventReader) -> int:
 
 
 async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """What was agreed upon at one process holds at the other, from the first request on."""
+    """A session that was created at one process works at the other."""
     one, other = workers
     client = Traveller(http, one.server.url)
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "traveller", "version": "1"}}
@@ -200,7 +200,7 @@ async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], ht
 
 
 async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """What is deleted at one process is gone at the other, with the calls that run there."""
+    """Ending a session at one process ends it, and its calls, at the other."""
     one, other = workers
     client = await begun(http, one)
     async with client.calling(talk()) as stream:
@@ -214,7 +214,7 @@ async def test_an_end_is_an_end_everywhere(workers: tuple[Worker, Worker], http:
 
 
 async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """At every process, a session that is somebody else's is not there."""
+    """At every process, sessions of other users do not exist."""
     prefix, bob = redis.new_prefix(), {"Authorization": "Bearer bob"}
     async with working(redis, prefix, Trusting()) as one, working(redis, prefix, Trusting()) as other:
         http.headers["Authorization"] = "Bearer ann"
@@ -229,7 +229,7 @@ async def test_nobody_else_gets_a_session(redis: RedisServer, http: httpx2.Async
 async def test_a_question_is_answered_elsewhere(
     workers: tuple[Worker, Worker], http: httpx2.AsyncClient, version: str
 ) -> None:
-    """An answer reaches the call that asked, wherever it was sent."""
+    """An answer reaches the call that asked, at any process."""
     one, other = workers
     client = await begun(http, one, version)
     async with client.calling(call("greet", handshake=True)) as stream:
@@ -241,7 +241,7 @@ async def test_a_question_is_answered_elsewhere(
 
 
 async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """Two processes may ask one client at the same time, and each gets its own answer."""
+    """Two processes can ask one client at the same time, and each gets its own answer."""
     one, other = workers
     client = await begun(http, one, "2025-06-18")
     first, second = client.calling(call("greet", id=1, handshake=True)), client.at(other)
@@ -257,7 +257,7 @@ async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker],
 
 
 async def test_a_call_is_cancelled_elsewhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """A cancellation reaches the call, wherever it was sent."""
+    """A cancellation reaches its call at any process."""
     one, other = workers
     client = await begun(http, one)
     async with client.calling(talk(id=7)) as stream:
@@ -269,7 +269,7 @@ async def test_a_call_is_cancelled_elsewhere(workers: tuple[Worker, Worker], htt
 
 
 async def test_a_level_holds_everywhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """After `logging/setLevel` at one process the next call at the other speaks at that level."""
+    """A log level that is set at one process applies at the other."""
     one, other = workers
     client = await begun(http, one, "2025-06-18")
     await client.ask("logging/setLevel", {"level": "error"})
@@ -284,7 +284,7 @@ async def test_a_level_holds_everywhere(workers: tuple[Worker, Worker], http: ht
 async def test_a_call_is_resumed_elsewhere(
     workers: tuple[Worker, Worker], http: httpx2.AsyncClient, ended: bool
 ) -> None:
-    """A client that comes back at another process hears what it missed, then what is said, then the answer."""
+    """A call can be resumed at another process, with missed messages, new ones and the reply."""
     one, other = workers
     client = await begun(http, one)
     async with client.calling(talk()) as stream:
@@ -305,7 +305,7 @@ async def test_a_call_is_resumed_elsewhere(
 
 
 async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """A stream can be taken from one process to the other and back; only the last connection hears it."""
+    """A stream can move between processes repeatedly, and only the latest connection gets messages."""
     one, other = workers
     client = await begun(http, one)
     async with client.calling(talk()) as stream:
@@ -325,7 +325,7 @@ async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http:
 
 
 async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """Who follows a call that died with its process is not left waiting."""
+    """If the process of a call dies, resumed streams end."""
     prefix = redis.new_prefix()
     async with working(redis, prefix) as other:
         async with working(redis, prefix) as one:
@@ -334,14 +334,14 @@ async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx2
                 event = await stream.take()
                 assert await progress(stream) == 1
             sessions = one.server.app.sessions
-            await sessions.close()  # it says and hears nothing any more, as if it were dead
+            await sessions.close()  # simulates a dead process
         async with client.at(other).hearing(event.id) as stream:
             assert await progress(stream) == 1
             assert await stream.rest() == []
 
 
 async def test_an_unknown_event_is_refused_elsewhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """An id that nobody gave is refused with 400 at every process."""
+    """An unknown event id is rejected with 400 at every process."""
     client = await begun(http, workers[0])
     for worker in workers:
         for unknown in ("nonsense", "0123456789abcdef.1"):
@@ -352,7 +352,7 @@ async def test_an_unknown_event_is_refused_elsewhere(workers: tuple[Worker, Work
 async def test_news_reach_the_process_that_a_client_listens_at(
     workers: tuple[Worker, Worker], http: httpx2.AsyncClient
 ) -> None:
-    """What changes at any process is told on the one stream that the client has, wherever it is."""
+    """A change at any process is sent to the client's stream, wherever it is."""
     one, other = workers
     client = await begun(http, one)
     await client.ask("resources/subscribe", {"uri": "note://one"})
@@ -373,19 +373,19 @@ async def test_news_reach_the_process_that_a_client_listens_at(
 async def test_what_is_said_to_a_session_reaches_its_stream(
     workers: tuple[Worker, Worker], http: httpx2.AsyncClient
 ) -> None:
-    """What a process has to tell a client unasked goes to the process that it listens at."""
+    """Unsolicited messages reach the process with the client's stream."""
     one, other = workers
     client = await begun(http, one)
     async with client.at(other).hearing() as news:
         assert (await news.take()).is_priming
-        await client.ask("ping")  # by which it learns that somebody listens
+        await client.ask("ping")  # by which it learns of the stream
         [session] = one.server.app.sessions.all()
         session.send(b'{"jsonrpc":"2.0","method":"notifications/said"}')
         assert (await news.take()).message["method"] == "notifications/said"
 
 
 async def test_the_latest_listener_has_the_news(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """Who listens at another process is heard out at the first; news come once, and to the latest."""
+    """A GET stream at another process replaces the first one, and changes are sent once."""
     one, other = workers
     client = await begun(http, one)
     async with client.hearing() as first:
@@ -401,7 +401,7 @@ async def test_the_latest_listener_has_the_news(workers: tuple[Worker, Worker], 
 
 
 async def test_news_are_resumed_elsewhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
-    """A client that lost its stream for news finds at another process what it missed, and hears on there."""
+    """A GET stream can be resumed at another process."""
     one, other = workers
     client = await begun(http, one)
     async with client.hearing() as news:
@@ -422,7 +422,7 @@ async def test_news_are_resumed_elsewhere(workers: tuple[Worker, Worker], http: 
 async def test_listeners_without_a_session_hear_all_processes(
     workers: tuple[Worker, Worker], http: httpx2.AsyncClient
 ) -> None:
-    """A `subscriptions/listen` at one process is told of a resource that changed at another."""
+    """A `subscriptions/listen` at one process delivers changes at another."""
     one, other = workers
     wanted = {"notifications": {"resourceSubscriptions": ["note://one"]}, "_meta": META}
     body, headers = message("subscriptions/listen", wanted), mirrored("subscriptions/listen")
@@ -434,7 +434,7 @@ async def test_listeners_without_a_session_hear_all_processes(
 
 
 async def test_the_maximum_counts_all(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """Beyond `sessions.maximum` a handshake is refused at every process, until a session ends."""
+    """`sessions.maximum` applies to all processes together."""
     prefix = redis.new_prefix()
     async with working(redis, prefix, maximum=2) as one, working(redis, prefix, maximum=2) as other:
         first = await begun(http, one)
@@ -447,7 +447,7 @@ async def test_the_maximum_counts_all(redis: RedisServer, http: httpx2.AsyncClie
 
 
 async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """A process that holds as many sessions as it may drops those that it used least, and restores them when asked."""
+    """A process with too many cached sessions drops the least recently used, and restores them on demand."""
     prefix = redis.new_prefix()
     async with working(redis, prefix, maximum=3) as one, working(redis, prefix, maximum=3) as other:
         clients = [await begun(http, worker) for worker in (one, other, one)]
@@ -461,7 +461,7 @@ async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) ->
 
 
 async def test_without_resumption(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """Where streams cannot be resumed, news still find the process that a client listens at."""
+    """Without resumption, changes still reach the process with the client's stream."""
     prefix = redis.new_prefix()
     async with working(redis, prefix, resumable=False) as one, working(redis, prefix, resumable=False) as other:
         client = await begun(http, one)
@@ -473,7 +473,7 @@ async def test_without_resumption(redis: RedisServer, http: httpx2.AsyncClient) 
 
 
 async def test_an_outage(http: httpx2.AsyncClient) -> None:
-    """While Redis is away a session is refused with 503 and others are served; when it is back, all goes on."""
+    """While Redis is down, requests in sessions get 503, and others work; afterwards everything works again."""
     with RedisServer("--appendonly", "yes") as redis:
         async with working(redis, "out:", store_timeout_seconds=0.3) as one, working(redis, "out:") as other:
             client = await begun(http, one)
@@ -498,7 +498,7 @@ async def test_an_outage(http: httpx2.AsyncClient) -> None:
 
 
 async def test_a_redis_that_forgot(http: httpx2.AsyncClient) -> None:
-    """If Redis comes back empty, sessions have ended: their calls are stopped, and clients begin anew."""
+    """If Redis loses its data, sessions end, their calls are stopped, and clients initialize again."""
     with RedisServer() as redis:
         async with working(redis, "forgot:", store_timeout_seconds=0.3) as one:
             client = await begun(http, one)
@@ -509,14 +509,14 @@ async def test_a_redis_that_forgot(http: httpx2.AsyncClient) -> None:
                 async with asyncio.timeout(PATIENCE_SECONDS):
                     await one.talker.stopped.wait()
             assert refusal(await client.post(message("ping"))) == GONE
-            assert (await client.begin()).status_code == 400  # it still names the session that ended
+            assert (await client.begin()).status_code == 400  # it still names the ended session
             client.headers = {}
             assert (await client.begin()).status_code == 200
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
 async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool) -> None:
-    """A session that ended, with its streams, is not kept until a collection of garbage, which comes late or never."""
+    """An ended session and its streams are released without garbage collection."""
     shared = {
         "redis": {"url": redis.url, "prefix": "gone:"},
         "sessions": {"store_timeout_seconds": PATIENCE_SECONDS},

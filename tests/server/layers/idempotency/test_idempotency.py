@@ -1,4 +1,4 @@
-"""A second call with the same key gets what came of the first."""
+"""Idempotency: a second call with the same key gets the result of the first."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -20,7 +20,7 @@ from tests.support.tools import Echo, container_of
 
 
 async def test_a_result_is_stored() -> None:
-    """A second call within the window runs nothing and gets the first result, marked as such; a later one runs."""
+    """Within the window, a second call gets the marked stored result without running; a later one runs."""
     till = Till()
     first = till.begin()
     await till.end("paid")
@@ -36,7 +36,7 @@ async def test_a_result_is_stored() -> None:
 
 
 async def test_keys_are_apart() -> None:
-    """Another key, and the same key of another principal or tenant, is other work."""
+    """A different key, principal or tenant is a different call."""
     till = Till()
     callers = [Principal("ada"), Principal("bob"), Principal("ada", "acme"), Principal("ada", "zeta")]
     for number, principal in enumerate(callers):
@@ -51,7 +51,7 @@ async def test_keys_are_apart() -> None:
 
 
 async def test_tools_are_apart() -> None:
-    """The same key of another tool is other work, also where they share a store."""
+    """The same key of another tool is a different call, even with a shared store."""
     refund = Pay()
     refund.name = "refund"
     first = Till()
@@ -63,7 +63,7 @@ async def test_tools_are_apart() -> None:
 
 
 async def test_the_same_key_for_something_else() -> None:
-    """A key that comes with other arguments is refused, while the first call runs and after it."""
+    """The same key with other arguments is rejected, during and after the first call."""
     till = Till()
     first = till.begin(amount=1)
     await till.running()
@@ -78,7 +78,7 @@ async def test_the_same_key_for_something_else() -> None:
 
 
 async def test_a_key_alone_may_be_enough() -> None:
-    """A tool may say that the key is all that counts."""
+    """A tool can declare that only the key counts."""
     pay = Pay()
     pay.idempotency = Idempotency(key="key", same_arguments=False)
     till = Till(pay)
@@ -90,7 +90,7 @@ async def test_a_key_alone_may_be_enough() -> None:
 
 @pytest.mark.parametrize("key", [None, ""])
 async def test_a_call_without_a_key(key: str | None) -> None:
-    """Who gives no key is served like any other caller, each time."""
+    """A call without a key runs every time."""
     till = Till()
     for number in range(3):
         call = till.begin(key)
@@ -102,7 +102,7 @@ FAILURES = [ToolError("card refused", meta={"code": 7}), ToolResult(is_error=Tru
 
 
 class Fails(Pay):
-    """Fails in the way that it is given."""
+    """Raises a given exception."""
 
     def __init__(self, failure: Any, rule: Idempotency) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class Fails(Pay):
 
 @pytest.mark.parametrize("failure", FAILURES, ids=["raised", "given"])
 async def test_failures_are_not_stored(failure: Any) -> None:
-    """After a failure the next call runs."""
+    """By default failures are not stored, and the next call runs."""
     till = Till(Fails(failure, Idempotency(key="key")))
     for _ in range(2):
         assert await till.begin().outcome() is failure
@@ -127,7 +127,7 @@ async def test_failures_are_not_stored(failure: Any) -> None:
 
 @pytest.mark.parametrize("failure", FAILURES, ids=["raised", "given"])
 async def test_failures_are_stored_where_a_tool_asks_for_it(failure: Any) -> None:
-    """Then the next call gets the same failure, and nothing runs."""
+    """If a tool stores failures, the next call gets the same failure without running."""
     till = Till(Fails(failure, Idempotency(key="key", store_failures=True)))
     assert await till.begin().outcome() is failure
     second = await till.begin().outcome()
@@ -145,7 +145,7 @@ async def test_failures_are_stored_where_a_tool_asks_for_it(failure: Any) -> Non
     ids=repr,
 )
 async def test_what_is_never_stored(error: Exception) -> None:
-    """A bug, a refusal, and whatever else means that the work was not done, is not stored even where failures are."""
+    """Bugs, rejections and other errors that mean that nothing was done are never stored."""
     pay = Pay()
     pay.idempotency = Idempotency(key="key", store_failures=True)
     till = Till(pay)
@@ -183,18 +183,18 @@ A, B = "0d1a7bd2-6c13-4bd7-8b02-0e5ac3a52b6a", "0D1A7BD2-6C13-4BD7-8B02-0E5AC3A5
 
 
 async def test_a_value_is_the_same_however_it_is_written() -> None:
-    """Keys are made of the values that the tool sees, so that another spelling is no other key."""
+    """Keys are built from parsed values, so that different spellings give the same key."""
     ids = [{"shipmentId": " X1", "batch": A}, {"batch": B, "shipmentId": "x1"}, {"shipmentId": "x2", "batch": A}]
     assert await results(Ship(), *ids) == [1, 1, 2]
 
 
 async def test_a_key_of_several_arguments_needs_all() -> None:
-    """Where a part of the key is missing there is no key."""
+    """If a part of the key is missing, there is no key."""
     assert await results(Ship(), {"shipmentId": "x"}, {"shipmentId": "x"}) == [1, 2]
 
 
 async def test_functions_and_raw_schemas() -> None:
-    """Tools of every make can ask for it, also with arguments that callers know by another name."""
+    """Tools of every kind support idempotency, also with argument aliases."""
     count = 0
 
     @tool(idempotency=Idempotency(key="orderId"))
@@ -220,7 +220,7 @@ async def test_functions_and_raw_schemas() -> None:
 
 
 async def test_the_digest_of_the_arguments() -> None:
-    """Without a key, calls with the same arguments are the same, whatever the order and the space between them."""
+    """Without a key, equal arguments are the same call, regardless of order and whitespace."""
 
     class Digested(Ship):
         idempotency = Idempotency()
@@ -243,7 +243,7 @@ async def test_the_digest_of_the_arguments() -> None:
 
 
 def test_a_key_that_is_no_argument_is_found_at_the_start() -> None:
-    """A misspelt name keeps the server from starting."""
+    """The server does not start if the key is not an argument."""
     pay = Pay()
     pay.idempotency = Idempotency(key="order_id")
     with pytest.raises(ConfigurationError, match=r"'pay'.*'order_id'"):
@@ -251,7 +251,7 @@ def test_a_key_that_is_no_argument_is_found_at_the_start() -> None:
 
 
 async def test_a_result_that_is_too_large() -> None:
-    """Of a result that is too large to be stored it is known that the work was done, so that it is not done again."""
+    """If a result is too large to be stored, it is remembered that the call ran."""
     till = Till(max_record_bytes=1000)
     call = till.begin()
     await till.end("x" * 2000)
@@ -267,5 +267,5 @@ async def innermost(call: Any) -> Any:
 
 
 def test_who_wants_none_pays_nothing() -> None:
-    """A tool without a rule is not wrapped."""
+    """A tool without idempotency is not wrapped."""
     assert IdempotencyLayer(MemoryResultStore(1, 1), forget, OUTAGES).wrap(spec_of(Echo()), innermost) is innermost

@@ -36,7 +36,7 @@ async def with_server(pay: Pay, use: Callable[[ServerHost], Any]) -> None:
 
 
 async def test_questions_in_rounds_are_not_shared() -> None:
-    """Each caller is asked itself; who answers first has the work done, and all others get its result."""
+    """In the stateless era each caller is asked; the first answer runs the tool, and the others get its result."""
     pay = Asking()
 
     async def use(host: ServerHost) -> None:
@@ -54,7 +54,7 @@ async def test_questions_in_rounds_are_not_shared() -> None:
 
 
 async def test_a_question_with_a_handshake() -> None:
-    """The one who waits longest is asked while all wait; the answer serves all, and nobody's time runs out over it."""
+    """In the handshake era the first caller is asked while all wait, and no timeout elapses."""
     pay = Asking()
     pay.timeout_seconds = 5.0
 
@@ -77,7 +77,7 @@ async def test_a_question_with_a_handshake() -> None:
 
 
 async def test_who_is_asked_leaves() -> None:
-    """When the one who was asked leaves, nobody answers: the others begin anew and are asked themselves."""
+    """If the caller who was asked leaves, the others start again and are asked."""
     pay = Asking()
 
     async def use(host: ServerHost) -> None:
@@ -99,7 +99,7 @@ async def test_who_is_asked_leaves() -> None:
 
 
 class Approved(Pay):
-    """Runs only with approval."""
+    """Requires approval."""
 
     requires_approval = Approval()
     idempotency = Idempotency()
@@ -111,7 +111,7 @@ class Approved(Pay):
 
 @pytest.mark.parametrize("by", ["the tool", "the approval"])
 async def test_who_cannot_be_asked_spoils_nothing(by: str) -> None:
-    """A client that cannot be asked gets its error, and one that can, and waited with it, gets the work done."""
+    """A client that cannot be asked gets an error, and a waiting client that can be asked gets the result."""
 
     async def use(host: ServerHost) -> None:
         mute, able = HandshakeClient(host), HandshakeClient(host, elicitation={})
@@ -130,7 +130,7 @@ async def test_who_cannot_be_asked_spoils_nothing(by: str) -> None:
 
 
 async def test_what_is_stored_needs_no_approval() -> None:
-    """A repetition of an approved request gets the stored result: one yes is good for one run."""
+    """A repetition of an approved call gets the stored result without another question."""
     pay = Approved()
 
     async def use(host: ServerHost) -> None:
@@ -151,7 +151,7 @@ async def test_what_is_stored_needs_no_approval() -> None:
 
 
 async def test_a_no_is_told_to_all() -> None:
-    """Of several equal calls at once the user is asked about one, and a no is a no to all of them."""
+    """Of several equal concurrent calls, one user is asked, and a no applies to all."""
     pay, asked = Approved(), []
 
     async def use(host: ServerHost) -> None:

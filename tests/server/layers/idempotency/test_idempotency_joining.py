@@ -1,4 +1,4 @@
-"""Calls with the same key at the same time share one run."""
+"""Concurrent calls with the same key share one run."""
 
 import asyncio
 from time import monotonic
@@ -15,7 +15,7 @@ from tests.support.peers.layer_calls import spec_of
 
 @pytest.mark.parametrize("said", ["paid", ToolError("no"), ValueError("a bug")], ids=repr)
 async def test_everybody_gets_the_same(said: Any) -> None:
-    """All who called while the work was done get what came of it, whatever that was."""
+    """All concurrent callers get the same result or error."""
     till = Till()
     calls = [till.begin() for _ in range(5)]
     await till.running()
@@ -27,7 +27,7 @@ async def test_everybody_gets_the_same(said: Any) -> None:
 
 
 async def test_the_first_may_leave() -> None:
-    """The work goes on for those who still wait, and knows nothing of who left."""
+    """The run continues if the first caller leaves."""
     till = Till()
     first = till.begin()
     await till.running()
@@ -42,7 +42,7 @@ async def test_the_first_may_leave() -> None:
 
 
 async def test_another_may_leave() -> None:
-    """Who joined and leaves ends its own wait and nothing else."""
+    """A joined caller that leaves affects only its own call."""
     till = Till()
     first = till.begin()
     await till.running()
@@ -55,8 +55,8 @@ async def test_another_may_leave() -> None:
 
 
 @pytest.mark.parametrize("reason", list(CancelReason))
-async def test_the_last_one_takes_the_work_along(reason: CancelReason) -> None:
-    """When nobody waits any more the work is stopped, for the reason of who left last, and can be done anew."""
+async def test_the_last_caller_stops_the_run(reason: CancelReason) -> None:
+    """When the last caller leaves, the run is stopped with that caller's reason, and can be repeated."""
     till = Till()
     first, second = till.begin(), till.begin()
     await till.running()
@@ -72,7 +72,7 @@ async def test_the_last_one_takes_the_work_along(reason: CancelReason) -> None:
 
 
 async def test_a_stop_before_the_work_began() -> None:
-    """A call that is stopped in the moment of its start leaves nothing behind."""
+    """A call that is stopped at its start leaves nothing behind."""
     till = Till()
     for turns in range(6):
         call = till.begin()
@@ -86,7 +86,7 @@ async def test_a_stop_before_the_work_began() -> None:
 
 
 async def test_the_deadline_of_a_run() -> None:
-    """The code has as much time as the one who waits longest."""
+    """The run has the latest deadline of its callers."""
     till = Till()
     first = till.begin(seconds=10)
     await till.running()
@@ -103,7 +103,7 @@ async def test_the_deadline_of_a_run() -> None:
 
 
 async def test_everybody_hears_of_progress() -> None:
-    """Progress and log messages of a shared run go to all who wait, and progress moves the deadlines of all."""
+    """Progress and log messages go to all waiting callers, and progress extends all deadlines."""
     till, callers, moved = Till(), [Caller(), Caller()], []
     calls = [till.begin(caller=caller, seconds=10) for caller in callers]
 
@@ -130,7 +130,7 @@ async def test_everybody_hears_of_progress() -> None:
 
 
 class Scoping(Pay):
-    """Uses something that is made for a call."""
+    """Uses a per-call resource."""
 
     async def execute(self, arguments: Order, context: ToolContext) -> str:
         await context.enter(object)
@@ -139,7 +139,7 @@ class Scoping(Pay):
 
 @pytest.mark.parametrize("left", [0, 1, 2])
 async def test_what_was_made_for_a_run_is_finalised(left: int) -> None:
-    """What code makes for its call lives as long as the run, and is finalised once, whoever has left before."""
+    """Resources of a run are finalized once at its end, even if callers have left before."""
     till = Till(Scoping())
     calls = [till.begin(), till.begin()]
     await till.running()
@@ -156,7 +156,7 @@ async def test_what_was_made_for_a_run_is_finalised(left: int) -> None:
 
 
 async def test_who_joins_takes_no_place() -> None:
-    """A tool that runs one call at a time can be joined by any number."""
+    """Joined calls do not count against the concurrency limit."""
     till = Till()
     spec = spec_of(till.tool, max_concurrency=1)
     limited = ConcurrencyLayer().wrap(spec, lambda call: till.tool.execute(call.arguments, call))

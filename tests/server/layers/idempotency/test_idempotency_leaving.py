@@ -1,4 +1,4 @@
-"""Calls that leave a shared run in awkward moments, and work that does not end when it should."""
+"""Callers that leave a shared run at unusual times, and runs that do not stop."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ from tests.support.tools import container_of
 
 
 async def test_work_that_is_cancelled_before_its_first_step() -> None:
-    """A run that never began has ended all the same, and its key is free."""
+    """A run that is canceled before its first step ends, and its key is released."""
     gone: list[str] = []
     spec = spec_of(Pay())
 
@@ -35,7 +35,7 @@ async def test_work_that_is_cancelled_before_its_first_step() -> None:
 
 
 class SlowStore(MemoryResultStore):
-    """Takes its time to keep a result."""
+    """A store that is slow to save a result."""
 
     def __init__(self) -> None:
         super().__init__(100, 10_000)
@@ -48,7 +48,7 @@ class SlowStore(MemoryResultStore):
 
 
 async def test_a_stop_while_the_result_is_stored() -> None:
-    """Work that is done is stored even if the last one leaves in that moment, and who comes then waits for it."""
+    """A finished result is stored even if the last caller leaves meanwhile, and new callers wait for it."""
     store = SlowStore()
     till = Till(store=store)
     first = till.begin()
@@ -64,7 +64,7 @@ async def test_a_stop_while_the_result_is_stored() -> None:
 
 
 class SlowToRelease(MemoryResultStore):
-    """Takes its time to let go of a key."""
+    """A store that is slow to release a key."""
 
     def __init__(self) -> None:
         super().__init__(100, 10_000)
@@ -76,7 +76,7 @@ class SlowToRelease(MemoryResultStore):
 
 
 async def test_a_failure_is_for_those_who_waited() -> None:
-    """Who comes after a failure was told does not get it too, but waits until the key is free, and runs."""
+    """A caller that comes after a failure waits until the key is released, and runs."""
     store = SlowToRelease()
     till = Till(store=store)
     first = till.begin()
@@ -91,7 +91,7 @@ async def test_a_failure_is_for_those_who_waited() -> None:
 
 
 class Silent(MemoryResultStore):
-    """Never answers."""
+    """A store that never answers."""
 
     async def claim(self, key: str, holder: str) -> Claim:
         await asyncio.Event().wait()
@@ -99,7 +99,7 @@ class Silent(MemoryResultStore):
 
 
 async def test_a_store_that_never_answers() -> None:
-    """A call waits for a store as long as the settings say, whatever the store does."""
+    """A call waits for a store at most for the configured time."""
     till = Till(store=Silent(1, 1), store_timeout_seconds=0.001)
     outcome = await till.begin().outcome()
     assert isinstance(outcome, Overloaded)
@@ -107,7 +107,7 @@ async def test_a_store_that_never_answers() -> None:
 
 
 class Swallowing(MemoryResultStore):
-    """Does not let itself be cancelled, as some clients of stores do."""
+    """A store that ignores cancellation, like some clients."""
 
     def __init__(self) -> None:
         super().__init__(100, 10_000)
@@ -121,7 +121,7 @@ class Swallowing(MemoryResultStore):
 
 
 async def test_a_cancellation_that_gets_lost() -> None:
-    """Work that nobody waits for is not begun, also where a store swallowed the cancellation; its key is free then."""
+    """A run without callers does not start, even if the store ignored its cancellation, and its key is released."""
     store = Swallowing()
     till = Till(store=store)
     call = till.begin()
@@ -133,7 +133,7 @@ async def test_a_cancellation_that_gets_lost() -> None:
 
 
 class Complaining(Pay):
-    """Stores its failures, and takes a cancellation for one."""
+    """Stores failures, and turns a cancellation into one."""
 
     idempotency = Idempotency(key="key", store_failures=True)
 
@@ -145,7 +145,7 @@ class Complaining(Pay):
 
 
 async def test_what_stopped_code_says_is_not_stored() -> None:
-    """A failure that came of a cancellation is no result of the work."""
+    """A failure caused by a cancellation is not stored."""
     till = Till(Complaining())
     first = till.begin()
     await till.running()
@@ -157,7 +157,7 @@ async def test_what_stopped_code_says_is_not_stored() -> None:
 
 
 class Shielded(Pay):
-    """Does its work to the end even if it is cancelled."""
+    """Finishes its work even if it is canceled."""
 
     async def execute(self, arguments: Order, context: ToolContext) -> str:
         work = asyncio.ensure_future(super().execute(arguments, context))
@@ -170,7 +170,7 @@ class Shielded(Pay):
 
 
 async def test_work_that_cannot_be_stopped() -> None:
-    """Who comes while stopped work still goes on waits for its end, and gets its result: it is not done twice."""
+    """A new caller waits for a run that ignores its cancellation and gets its result."""
     till = Till(Shielded())
     first = till.begin()
     await till.running()
@@ -186,7 +186,7 @@ async def test_work_that_cannot_be_stopped() -> None:
 
 
 async def test_a_call_that_is_abandoned() -> None:
-    """What the layers inside have to do when a caller is answered without its code is done for the run too."""
+    """Inner layers are notified of an abandoned call for a shared run too."""
     till, told = Till(Shielded()), []
     call = till.begin()
     await till.running()
@@ -201,7 +201,7 @@ async def test_a_call_that_is_abandoned() -> None:
 
 
 class Threaded(Pay):
-    """Works in a thread that takes no notice."""
+    """Works in a thread that ignores cancellation."""
 
     execution = "thread"
     suspends = False
@@ -225,7 +225,7 @@ class Threaded(Pay):
 
 
 async def test_a_thread_that_goes_on() -> None:
-    """While a thread that was left behind goes on, nobody begins its work anew."""
+    """While an abandoned thread runs, its work is not started again."""
     pay = Threaded()
     async with ServerHost(container_of(pay)) as host:
         client = InProcessClient(host.handler)

@@ -1,4 +1,4 @@
-"""Work that is not done twice, compared with a plain model of it, and raced."""
+"""Idempotency compared with a simple model, and under races."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ SEED = 20260728
 
 
 class OnceMachine(RuleBasedStateMachine):
-    """Calls come and go, work ends in every way, time passes; the model knows for each key what everybody must get."""
+    """Random calls, ends and times; the model knows the expected result for each key."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class OnceMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS)
     def call(self, key: str) -> None:
-        """A call joins, begins, or gets what is stored."""
+        """A call joins, starts a run, or gets a stored result."""
         call: HandCall = self.run(self._begin(key))
         stored, until = self.stored.get(key, ("", 0.0))
         if self.till.now < until:
@@ -67,7 +67,7 @@ class OnceMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, failing=st.booleans())
     def end(self, key: str, failing: bool) -> None:
-        """The work of a key ends, and all who wait get the same."""
+        """A run ends, and all waiting callers get the same result."""
         if not self.waiting[key]:
             return
         self.ended += 1
@@ -84,7 +84,7 @@ class OnceMachine(RuleBasedStateMachine):
 
     @rule(key=KEYS, data=st.data(), reason=st.sampled_from(list(CancelReason)))
     def stop(self, key: str, data: st.DataObject, reason: CancelReason) -> None:
-        """One who waits leaves."""
+        """A waiting caller leaves."""
         if not self.waiting[key]:
             return
         call = self.waiting[key].pop(data.draw(st.integers(0, len(self.waiting[key]) - 1)))
@@ -94,12 +94,12 @@ class OnceMachine(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1.0, 59.0, 60.0]))
     def pass_time(self, seconds: float) -> None:
-        """Results are forgotten in time."""
+        """Stored results expire."""
         self.till.now += seconds
 
     @invariant()
     def agree(self) -> None:
-        """Work is done for those who wait and for nobody else, once, and nobody who must wait has an answer."""
+        """There is exactly one run per key with waiting callers, and waiting callers have no result."""
         tool = self.till.tool
         assert {key: tool.runs[key] for key in self.runs} == self.runs
         assert set(tool.ends) == {key for key, calls in self.waiting.items() if calls}
@@ -119,7 +119,7 @@ TestOnce.settings = settings(max_examples=60, stateful_step_count=30, deadline=N
 
 
 class Racer(Pay):
-    """Gives the loop away a number of times, notes what is done at once, and fails now and then."""
+    """Yields to the event loop a number of times, counts concurrent runs, and fails sometimes."""
 
     def __init__(self, chance: random.Random) -> None:
         super().__init__()
@@ -149,7 +149,7 @@ async def turns(number: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 20))
 async def test_races(seed: int) -> None:
-    """Whatever comes and leaves when, work succeeds once for each key, everybody gets that, and nothing is left."""
+    """For each key the work succeeds once, all callers get its result, and nothing is left over."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
     racer = Racer(chance)
@@ -174,7 +174,7 @@ async def test_races(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 3))
 async def test_races_in_a_server(seed: int) -> None:
-    """With deadlines and cancellations of clients each call is answered at most once, and the server is as before."""
+    """With timeouts and cancellations, each call gets at most one reply, and nothing is left over."""
     chance = random.Random(seed)
     before = asyncio.all_tasks()
     racer = Racer(chance)

@@ -1,4 +1,4 @@
-"""Replicas that share a Redis do no work twice, and know what to do when it is away."""
+"""Idempotency of replicas that share a Redis, including outages."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ FAST: dict[str, Any] = {"poll_seconds": 0.001, "store_timeout_seconds": PATIENCE
 
 @pytest.fixture
 async def client(redis: RedisServer) -> AsyncIterator[Redis]:
-    """Look into Redis, which is empty at first."""
+    """A client of the empty Redis."""
     async with Redis(unix_socket_path=redis.socket) as opened:
         await opened.flushall()
         yield opened
@@ -56,7 +56,7 @@ class Replicas:
 
 
 async def test_the_second_replica_waits(redis: RedisServer, client: Redis) -> None:
-    """A call that comes to another replica while the work is done waits for it, and gets its result."""
+    """A call at another replica waits for the running one and gets its result."""
     async with Replicas(redis.url) as (first, second):
         one = first.begin()
         await first.running()
@@ -69,7 +69,7 @@ async def test_the_second_replica_waits(redis: RedisServer, client: Redis) -> No
 
 
 async def test_many_at_once_on_many_replicas(redis: RedisServer, client: Redis) -> None:
-    """Wherever they arrive, of many equal calls one does the work."""
+    """Of many equal calls at many replicas, one runs."""
     replicas = Replicas(redis.url, 4)
     async with replicas as tills:
         calls = [tills[number % 4].begin() for number in range(40)]
@@ -82,7 +82,7 @@ async def test_many_at_once_on_many_replicas(redis: RedisServer, client: Redis) 
 
 @pytest.mark.parametrize("how", ["fails", "is cancelled"])
 async def test_work_that_came_to_nothing(redis: RedisServer, client: Redis, how: str) -> None:
-    """When the first replica's work fails or is stopped, the second one does it."""
+    """If the run of the first replica fails or is stopped, the second one runs."""
     async with Replicas(redis.url) as (first, second):
         one = first.begin()
         await first.running()
@@ -98,7 +98,7 @@ async def test_work_that_came_to_nothing(redis: RedisServer, client: Redis, how:
 
 
 async def test_a_replica_that_died(redis: RedisServer, client: Redis) -> None:
-    """A claim that nobody renews ends by itself, and another replica does the work."""
+    """The claim of a dead replica expires, and another replica runs."""
     replicas = Replicas(redis.url, claim_seconds=0.05)
     async with replicas as (till, _):
         dead = replicas.stores[1]
@@ -115,7 +115,7 @@ async def test_a_replica_that_died(redis: RedisServer, client: Redis) -> None:
 
 
 async def test_a_claim_lives_as_long_as_its_work(redis: RedisServer, client: Redis) -> None:
-    """Work that takes longer than a claim lasts keeps its claim, because it renews it."""
+    """A claim is renewed while its run takes longer than the claim lasts."""
     async with Replicas(redis.url, claim_seconds=0.6) as (first, second), asyncio.timeout(PATIENCE_SECONDS):
         one = first.begin()
         await first.running()
@@ -135,7 +135,7 @@ async def test_a_claim_lives_as_long_as_its_work(redis: RedisServer, client: Red
 
 @pytest.mark.parametrize("said", ["paid", ToolError("no"), None])
 async def test_nothing_goes_on_after_the_work(redis: RedisServer, client: Redis, said: Any) -> None:
-    """However the work ends, its claim is not renewed any more."""
+    """After the run, its claim is not renewed."""
     before = asyncio.all_tasks()
     async with Replicas(redis.url, claim_seconds=1000) as (till, _):
         call = till.begin()
@@ -152,7 +152,7 @@ async def test_nothing_goes_on_after_the_work(redis: RedisServer, client: Redis,
 async def test_a_lost_claim_is_told_in_the_log(
     redis: RedisServer, client: Redis, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If another one took the key meanwhile, its result stays, and the operator reads that work was done twice."""
+    """If another replica has taken the key, its result is kept, and the log reports that the work ran twice."""
     async with Replicas(redis.url) as (till, _):
         call = till.begin()
         await till.running()
@@ -166,7 +166,7 @@ async def test_a_lost_claim_is_told_in_the_log(
 
 
 async def test_nothing_of_a_call_can_be_read_in_a_key(redis: RedisServer, client: Redis) -> None:
-    """Keys tell nothing of arguments and principals."""
+    """Keys in Redis reveal no arguments or principals."""
     async with Replicas(redis.url) as (till, _):
         call = till.begin("swordfish")
         await till.running("swordfish")
@@ -181,7 +181,7 @@ async def test_nothing_of_a_call_can_be_read_in_a_key(redis: RedisServer, client
 
 
 async def test_closed_while_redis_is_away(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Calls are refused while nobody knows what was done, and run when Redis is back."""
+    """With `closed`, calls are rejected during an outage, and run when Redis is back."""
     with RedisServer() as own:
         async with Replicas(own.url) as (till, _):
             own.kill()
@@ -196,7 +196,7 @@ async def test_closed_while_redis_is_away(redis: RedisServer, caplog: pytest.Log
 
 
 async def test_open_while_redis_is_away(redis: RedisServer) -> None:
-    """Where the operator says so calls run; those in one process still share a run, but nothing is stored."""
+    """With `open`, calls run during an outage; calls in one process still share a run, but nothing is stored."""
     with RedisServer() as own:
         async with Replicas(own.url, on_store_failure="open") as (till, _):
             own.kill()
@@ -209,7 +209,7 @@ async def test_open_while_redis_is_away(redis: RedisServer) -> None:
 
 
 async def test_redis_goes_away_during_the_work(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
-    """Work that was done is answered, although its result cannot be stored; the operator reads that in the log."""
+    """If Redis fails during a run, the call is answered, and the log reports that the result is not stored."""
     with RedisServer() as own:
         async with Replicas(own.url) as (till, _):
             call = till.begin()
@@ -222,7 +222,7 @@ async def test_redis_goes_away_during_the_work(redis: RedisServer, caplog: pytes
 
 
 async def test_redis_hangs(redis: RedisServer) -> None:
-    """A Redis that does not answer costs a call not more than the time that the settings allow."""
+    """If Redis hangs, a call takes at most the configured time."""
     with RedisServer() as own:
         async with Replicas(own.url, store_timeout_seconds=0.02) as (till, _):
             own.hang()
@@ -231,7 +231,7 @@ async def test_redis_hangs(redis: RedisServer) -> None:
 
 
 async def test_a_caller_leaves_while_the_key_is_claimed(redis: RedisServer, client: Redis) -> None:
-    """A call that is stopped in any moment of its start leaves no claim behind."""
+    """A call that is stopped during its start leaves no claim."""
     async with Replicas(redis.url) as (till, _):
         for turns in range(12):
             call = till.begin()
@@ -245,7 +245,7 @@ async def test_a_caller_leaves_while_the_key_is_claimed(redis: RedisServer, clie
 
 
 async def test_what_redis_says_stays_inside(redis: RedisServer) -> None:
-    """The error of a store names the address without its password."""
+    """Store errors show the address without its password."""
     async with redis_client("redis://user:swordfish@127.0.0.1:1/0") as client:
         store = RedisResultStore(client, timeout_seconds=PATIENCE_SECONDS)
         with pytest.raises(ResultStoreError, match=r"redis://127\.0\.0\.1:1/0") as raised:
@@ -254,7 +254,7 @@ async def test_what_redis_says_stays_inside(redis: RedisServer) -> None:
 
 
 async def test_the_store_that_settings_ask_for() -> None:
-    """The container's own store comes first, then Redis, then memory."""
+    """A store of the container takes precedence, then Redis, then memory."""
     own, settings = MemoryResultStore(1, 1), IdempotencySettings()
     async with redis_client("redis://127.0.0.1:1") as redis:
         assert make_result_store(settings, redis, own) is own

@@ -1,4 +1,4 @@
-"""What is stored of an output comes back as the same answer, whatever the output was."""
+"""Stored results: replayed replies equal the original ones."""
 
 import json
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ from tests.support.tools import container_of
 
 
 class Awkward(BaseModel):
-    """Cannot be read back from what it writes."""
+    """A model that cannot be parsed from its own output."""
 
     total: Decimal = Field(serialization_alias="sum", validation_alias="amount")
     secret: str = Field("swordfish", exclude=True)
@@ -86,7 +86,7 @@ OUTPUTS: list[tuple[Any, Any]] = [
 
 
 class Given(ITool[NoArguments, Any]):
-    """Gives one output, and what is stored of it in every call after the first."""
+    """Returns one output, which later calls get from the store."""
 
     name = "given"
 
@@ -104,7 +104,7 @@ def spec_for(declared: Any) -> ToolSpec:
 
 @pytest.mark.parametrize(("declared", "output"), OUTPUTS, ids=[f"{n}" for n in range(len(OUTPUTS))])
 async def test_the_answer_is_the_same(declared: Any, output: Any) -> None:
-    """A caller of either era is told the same again, but for the mark that it was told before."""
+    """In both eras, a replayed reply equals the original one, except for the mark."""
     tool = Given(declared, output)
     record = output_writer(spec_for(declared))(output, "others")
     async with connect(container_of(tool)) as client:
@@ -118,19 +118,19 @@ async def test_the_answer_is_the_same(declared: Any, output: Any) -> None:
 
 @given(JSON)
 def test_any_json_comes_back(value: Any) -> None:
-    """Structured content is the same value afterwards."""
+    """Structured content has the same value after storing."""
     result = read_record(output_writer(spec_for(Any))(ToolResult((), value), ""), "")
     assert result.structured == value
 
 
 def test_an_output_that_breaks_its_promise() -> None:
-    """What cannot be sent cannot be stored either."""
+    """An output that cannot be sent cannot be stored."""
     with pytest.raises(ValueError, match="valid integer"):
         output_writer(spec_for(int))("five", "")
 
 
 def test_failures() -> None:
-    """A failure comes back as one, with its words and what it carries."""
+    """A stored failure has the same message and data."""
     with pytest.raises(ToolError, match="no such card") as raised:
         read_record(write_failure(ToolError("no such card", meta={"code": 7}), ""), "")
     assert raised.value.meta == {"code": 7, "replayed": True}
@@ -138,12 +138,12 @@ def test_failures() -> None:
 
 @pytest.mark.parametrize("record", [write_failure(ToolError("x"), "a"), too_large(5, "a")])
 def test_other_arguments(record: bytes) -> None:
-    """A record is given only to a call with the same arguments beside the key."""
+    """A stored result is used only for equal arguments."""
     with pytest.raises(Refused, match="other arguments"):
         read_record(record, "b")
 
 
 def test_what_was_too_large() -> None:
-    """Of what was too large to be stored it is told that it was done."""
+    """If a result was too large to be stored, the error says that the call ran."""
     with pytest.raises(Refused, match="done before"):
         read_record(too_large(5_000_000, ""), "")
