@@ -102,7 +102,7 @@ async def serving(
             hurry()
         exit_within(_HURRIED_SECONDS if times > 1 else shutdown_seconds)
 
-    with host.ending.listening(on_signal):
+    with host.stop_signal.listening(on_signal):
         try:
             set_log_level(host.settings.log_level, host.settings.log)
             if host.audit is not None:

@@ -1,8 +1,8 @@
-"""The routes that probes ask: open to everybody, because probes know neither a name nor a token."""
+"""Health: checks, reports, and routes for probes, which need no token."""
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
@@ -27,16 +27,16 @@ _REASON_CHARACTERS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one thing is."""
+    """The result of one check."""
 
     name: str
     state: HealthState = "ok"
     reason: str | None = None
     seconds: float | None = None
-    """How long it took to find out, where that takes time."""
+    """How long the check took; None for built-in checks, which take no time."""
 
-    def described(self, details: bool) -> dict[str, Any]:
-        """Describe it, with the reason where that may be read."""
+    def describe(self, details: bool) -> dict[str, Any]:
+        """Describe the result, with reason and duration if details are wanted."""
         content: dict[str, Any] = {"status": self.state}
         if details and self.reason is not None:
             content["reason"] = self.reason[:_REASON_CHARACTERS]
@@ -47,76 +47,71 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """All that was found for one question."""
+    """The results of several checks."""
 
-    findings: tuple[CheckResult, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What is told besides."""
-
-    @classmethod
-    def of(cls, findings: Iterable[CheckResult]) -> "HealthReport":
-        """Put findings together."""
-        return cls(tuple(findings))
+    results: tuple[CheckResult, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Further members of the JSON body."""
 
     @property
     def state(self) -> HealthState:
-        """The worst of all."""
-        return max((one.state for one in self.findings), key=_SEVERITY.__getitem__, default="ok")
+        """The worst state of all results."""
+        return max((one.state for one in self.results), key=_SEVERITY.__getitem__, default="ok")
 
     @property
     def status(self) -> int:
-        """The HTTP status: what is degraded is good enough."""
+        """The HTTP status; `degraded` still counts as healthy."""
         return 503 if self.state == "failed" else 200
 
     def body(self, details: bool) -> bytes:
-        """Write it as JSON."""
-        checks = {one.name: one.described(details) for one in self.findings}
-        return encode({"status": self.state, **self.facts, "checks": checks})
+        """Encode the report as JSON."""
+        checks = {one.name: one.describe(details) for one in self.results}
+        return encode({"status": self.state, **self.details, "checks": checks})
 
 
 _log: Final = logging.getLogger("axolotl")
 
 
 class CheckRunner:
-    """Looks at most once at a time, and not again while what it found is fresh; who asks meanwhile shares the answer.
+    """Runs a check at most once at a time, and caches its result; probes that wait at the same time share it.
 
-    Nobody waits for longer than the check may take. One that goes on after that is not started again until it ends.
+    Probes wait no longer than the check's timeout. A check that still runs then is not started again until it ends.
     """
 
     def __init__(self, check: IHealthCheck, cache_seconds: float, clock: Callable[[], float] = monotonic) -> None:
         self.check = check
         self._cache_seconds = cache_seconds
         self._clock = clock
-        self._finding: CheckResult | None = None
-        self._found_at = 0.0
-        self._looking: asyncio.Task[None] | None = None
+        self._result: CheckResult | None = None
+        self._checked_at = 0.0
+        self._run_task: asyncio.Task[None] | None = None
         self._is_running = False
 
-    async def finding(self) -> CheckResult:
-        """Say how it is."""
-        found = self._finding
-        if found is not None and self._clock() - self._found_at < self._cache_seconds:
-            return found
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look())
-        await asyncio.wait((self._looking,))  # which goes on if this probe is given up
-        assert self._finding is not None
-        return self._finding
+    async def result(self) -> CheckResult:
+        """Return the cached result, or run the check."""
+        cached = self._result
+        if cached is not None and self._clock() - self._checked_at < self._cache_seconds:
+            return cached
+        if self._run_task is None:
+            self._run_task = asyncio.get_running_loop().create_task(self._run())
+        await asyncio.wait((self._run_task,))  # it goes on if this probe is cancelled
+        assert self._result is not None
+        return self._result
 
-    async def _look(self) -> None:
-        began = self._clock()
+    async def _run(self) -> None:
+        started = self._clock()
         try:
             status = await self._status()
-            self._note(CheckResult(self.check.name, status.state, status.reason, self._clock() - began))
+            self._set(CheckResult(self.check.name, status.state, status.reason, self._clock() - started))
         finally:
-            self._found_at = self._clock()
-            self._looking = None
+            self._checked_at = self._clock()
+            self._run_task = None
 
     async def _status(self) -> HealthStatus:
         if self._is_running:
-            return HealthStatus.failed("an earlier look at it has not ended")
+            return HealthStatus.failed("an earlier run of the check has not ended")
         try:
-            return await answer_within(self.check.timeout_seconds, self._run)
+            return await answer_within(self.check.timeout_seconds, self._check)
         except NoAnswer as error:
             return HealthStatus.failed(str(error))
         except Exception as error:
@@ -124,39 +119,38 @@ class CheckRunner:
             raised = error.__cause__ if isinstance(error, CodeExited) else error
             return HealthStatus.failed(type(raised).__name__)
 
-    async def _run(self) -> HealthStatus:
+    async def _check(self) -> HealthStatus:
         self._is_running = True
         try:
-            return _read(await self.check.check())
+            return _status_of(await self.check.check())
         finally:
             self._is_running = False
 
-    def _note(self, finding: CheckResult) -> None:
-        """Keep a finding, and log it if it is news."""
-        before: HealthState = "ok" if self._finding is None else self._finding.state
-        self._finding = finding
-        if finding.state == before:
+    def _set(self, result: CheckResult) -> None:
+        """Cache a result, and log a change of state."""
+        before: HealthState = "ok" if self._result is None else self._result.state
+        self._result = result
+        if result.state == before:
             return
-        if finding.state == "ok":
-            _log.info("health check %s is ok again", finding.name)
+        if result.state == "ok":
+            _log.info("health check %s is ok again", result.name)
         else:
-            _log.warning("health check %s is %s: %s", finding.name, finding.state, finding.reason)
+            _log.warning("health check %s is %s: %s", result.name, result.state, result.reason)
 
 
-def _read(status: object) -> HealthStatus:
-    """Take what a check gave; what is no status is a fault of the check."""
+def _status_of(status: object) -> HealthStatus:
     if status is None:
         return HealthStatus()
     if isinstance(status, HealthStatus) and status.state in get_args(HealthState):
         return status
-    return HealthStatus.failed(f"the check gave {type(status).__name__}: give a HealthStatus or None")
+    return HealthStatus.failed(f"the check returned {type(status).__name__}; return a HealthStatus or None")
 
 
 _STALL_REMEMBERED_SECONDS: Final = 30.0
 
 
 class AuditCheck(IHealthCheck):
-    """Whether calls can be recorded; a sink that failed is tried again, because calls may not come to do that."""
+    """Checks whether calls can be recorded, and tries failed sinks again, because there may be no call to do so."""
 
     name = "audit"
 
@@ -164,137 +158,137 @@ class AuditCheck(IHealthCheck):
         self._trail = trail
 
     async def check(self) -> HealthStatus | None:
-        """Try what failed, and tell what still does."""
         try:
             waiting = self._trail.admit()
             if waiting is not None:
                 await waiting
         except Refused:
-            return HealthStatus.failed("calls are refused, because they cannot be recorded")
+            return HealthStatus.failed("calls are refused because they cannot be recorded")
         return HealthStatus.degraded("calls are not recorded") if self._trail.broken else None
 
 
 class BuiltinChecks:
-    """What can be told at once."""
+    """Checks of the server's own state, which take no time."""
 
-    def __init__(self, ending: StopSignal, calls: InFlight, watchdog: Watchdog | None) -> None:
-        self._ending = ending
+    def __init__(self, stop_signal: StopSignal, calls: InFlight, watchdog: Watchdog | None) -> None:
+        self._stop_signal = stop_signal
         self._calls = calls
         self._watchdog = watchdog
 
     @property
     def draining(self) -> bool:
-        """Whether the server was told to stop."""
-        return self._ending.wanted
+        """Whether the server is shutting down."""
+        return self._stop_signal.requested
 
     def serving(self) -> CheckResult:
-        """Say whether the server was told to stop."""
+        """Check whether the server is shutting down."""
         return (
             CheckResult("serving", "failed", "the server is shutting down") if self.draining else CheckResult("serving")
         )
 
-    def findings(self) -> Iterator[CheckResult]:
-        """Look at everything."""
+    def results(self) -> Iterator[CheckResult]:
+        """Run all checks."""
         yield self.serving()
         full = len(self._calls) >= self._calls.limit
-        yield CheckResult("calls", "failed", "no place for another call") if full else CheckResult("calls")
+        yield CheckResult("calls", "failed", "the limit of running calls is reached") if full else CheckResult("calls")
         if self._watchdog is not None:
             yield self._event_loop(self._watchdog)
 
     def _event_loop(self, watchdog: Watchdog) -> CheckResult:
-        """Look back: a loop that stands still now answers nobody."""
-        noticed = watchdog.noticed
-        if noticed is None or monotonic() - noticed > _STALL_REMEMBERED_SECONDS:
+        """Check the recent past: a loop that is blocked now answers no probe."""
+        noticed_at = watchdog.noticed_at
+        if noticed_at is None or monotonic() - noticed_at > _STALL_REMEMBERED_SECONDS:
             return CheckResult("event_loop")
-        reason = f"it stood still in the last {_STALL_REMEMBERED_SECONDS:g} seconds; the log says where"
+        reason = f"it was blocked in the last {_STALL_REMEMBERED_SECONDS:g} seconds; see the log"
         return CheckResult("event_loop", "degraded", reason)
 
 
 class Health:
-    """Puts together what checks and the server itself have found; it never raises.
+    """Combines the checks of the container with the built-in ones; it never raises.
 
-    A server that was told to stop looks at nothing any more: what is behind it may be closing.
+    When the server is shutting down, checks no longer run, because the resources they use may be closing.
     """
 
-    def __init__(self, conditions: BuiltinChecks, checks: Sequence[IHealthCheck], cache_seconds: float) -> None:
-        lookouts = [CheckRunner(check, cache_seconds) for check in checks]
-        self._conditions = conditions
-        self._readiness = [one for one in lookouts if one.check.affects == "readiness"]
-        self._startup = {one.check.name: one for one in lookouts if one.check.affects == "startup"}
+    def __init__(self, builtin: BuiltinChecks, checks: Sequence[IHealthCheck], cache_seconds: float) -> None:
+        runners = [CheckRunner(check, cache_seconds) for check in checks]
+        self._builtin = builtin
+        self._readiness = [one for one in runners if one.check.affects == "readiness"]
+        self._startup = {one.check.name: one for one in runners if one.check.affects == "startup"}
         self._passed: set[str] = set()
 
     def liveness(self) -> HealthReport:
-        """Say that the event loop turns: that there is an answer is the answer."""
+        """Report nothing: an answer is enough to show that the event loop runs."""
         return HealthReport()
 
     async def startup(self) -> HealthReport:
-        """Say whether the server has started; a check of that which was well once is not asked again."""
-        if self._conditions.draining:
+        """Report whether the server has started; a check that passed once is not run again."""
+        if self._builtin.draining:
             return HealthReport()
-        findings = await _gathered([one for name, one in self._startup.items() if name not in self._passed])
-        self._passed.update(found.name for found in findings if found.state != "failed")
-        failed = {found.name: found for found in findings if found.state == "failed"}
+        results = await _run_all([one for name, one in self._startup.items() if name not in self._passed])
+        self._passed.update(result.name for result in results if result.state != "failed")
+        failed = {result.name: result for result in results if result.state == "failed"}
         return HealthReport(tuple(failed.get(name, CheckResult(name)) for name in self._startup))
 
     async def readiness(self) -> HealthReport:
-        """Say whether calls may come."""
-        if self._conditions.draining:
-            return HealthReport((self._conditions.serving(),))
-        startup, findings = await asyncio.gather(self.startup(), _gathered(self._readiness))
-        return HealthReport((*self._conditions.findings(), *startup.findings, *findings))
+        """Report whether the server is ready for calls."""
+        if self._builtin.draining:
+            return HealthReport((self._builtin.serving(),))
+        startup, results = await asyncio.gather(self.startup(), _run_all(self._readiness))
+        return HealthReport((*self._builtin.results(), *startup.results, *results))
 
     async def everything(self) -> HealthReport:
-        """Say the same as readiness, and what the server is doing."""
+        """Report the same as readiness, and the phase of the server."""
         report = await self.readiness()
         phase = "serving" if len(self._passed) == len(self._startup) else "starting"
-        return HealthReport(report.findings, {"phase": "draining" if self._conditions.draining else phase})
+        return HealthReport(report.results, {"phase": "draining" if self._builtin.draining else phase})
 
 
 def make_health(host: "ServerHost") -> Health:
-    """Make the health of a server that has started."""
-    conditions = BuiltinChecks(host.ending, host.handler.inflight, host.watchdog)
+    """Make the health of a started server."""
+    builtin = BuiltinChecks(host.stop_signal, host.handler.inflight, host.watchdog)
     own = () if host.audit is None else (AuditCheck(host.audit.trail),)
-    return Health(conditions, (*own, *host.roles.health_checks), host.settings.health.cache_seconds)
+    return Health(builtin, (*own, *host.roles.health_checks), host.settings.health.cache_seconds)
 
 
-async def _gathered(lookouts: Sequence[CheckRunner]) -> tuple[CheckResult, ...]:
-    """Look at everything at once."""
-    return tuple(await asyncio.gather(*(one.finding() for one in lookouts)))
+async def _run_all(runners: Sequence[CheckRunner]) -> tuple[CheckResult, ...]:
+    return tuple(await asyncio.gather(*(runner.result() for runner in runners)))
 
 
-_Question: TypeAlias = Callable[[], Awaitable[HealthReport]]
+_MakeReport: TypeAlias = Callable[[], Awaitable[HealthReport]]
 
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _ALLOW: Final = (b"allow", b"GET, HEAD")
 
 
 def health_routes(host: ServerHost) -> dict[str, Route]:
-    """Make the routes that the settings ask for, by their paths."""
+    """Make the routes by their paths; a path that is not set has no route."""
     settings = host.settings.health
     health = make_health(host)
 
     async def liveness() -> HealthReport:
         return health.liveness()
 
-    questions: dict[str, _Question] = {
+    reports: dict[str, _MakeReport] = {
         settings.live_path: liveness,
         settings.ready_path: health.readiness,
         settings.startup_path: health.startup,
         settings.path: health.everything,
     }
     return {
-        path: Route(_serving(question, settings.details), is_open=True) for path, question in questions.items() if path
+        path: Route(_serving(make_report, settings.details), is_open=True)
+        for path, make_report in reports.items()
+        if path
     }
 
 
-def _serving(question: _Question, details: bool) -> ServeRoute:
+def _serving(make_report: _MakeReport, details: bool) -> ServeRoute:
     async def serve(scope: Scope, headers: Mapping[bytes, bytes], receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
             raise HttpRefusal(405, "Method not allowed: use GET", headers=[_ALLOW])
-        report = await question()
+        report = await make_report()
         body = report.body(details)
-        about = [JSON, _NO_STORE, (b"content-length", b"%d" % len(body))]
-        await send({"type": "http.response.start", "status": report.status, "headers": about})
+        response_headers = [JSON, _NO_STORE, (b"content-length", b"%d" % len(body))]
+        await send({"type": "http.response.start", "status": report.status, "headers": response_headers})
         await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
     return serve

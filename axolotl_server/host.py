@@ -82,7 +82,7 @@ class ServerHost:
         self._toolsets = toolsets
         self._undo = ExitStack()
         self._closers: list[Callable[[], object]] = []
-        self.ending = StopSignal()
+        self.stop_signal = StopSignal()
         """Whether the server should stop; the code that serves it watches this."""
 
     async def start(self) -> None:
@@ -132,12 +132,12 @@ class ServerHost:
     async def end_tasks(self) -> None:
         """Stop all tasks, and notify the clients that are still connected."""
         if self._is_composed:
-            await self.ending.unless_hastened(self.assembly.tasks.close())
+            await self.stop_signal.run_unless_urgent(self.assembly.tasks.close())
 
     async def _close_scopes(self) -> None:
         if self._is_composed:
             closer = self.assembly.inflight.scope_closer
-            await self.ending.unless_hastened(closer.wait_closed(_CLOSING_SECONDS))
+            await self.stop_signal.run_unless_urgent(closer.wait_closed(_CLOSING_SECONDS))
 
     def _close_audit(self) -> None:
         if self.audit is not None:
@@ -145,7 +145,7 @@ class ServerHost:
 
     async def _flush_telemetry(self) -> None:
         if self.observation is not None:
-            await self.ending.unless_hastened(self.observation.close())
+            await self.stop_signal.run_unless_urgent(self.observation.close())
 
     async def _close_made(self) -> None:
         while self._closers:

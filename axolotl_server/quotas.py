@@ -1,4 +1,4 @@
-"""What is made of the settings: rules, and the store that keeps count."""
+"""Quotas: their rules, their store, and its behavior during outages."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,9 +19,9 @@ _EFFECTS: Final = {"open": "calls let through unchecked", "closed": "calls refus
 
 
 class OutageTolerantStore(IQuotaStore):
-    """Bounds how long a store may take, and lets calls pass or refuses them while it is away.
+    """Limits the time of another store, and allows or refuses calls during its outages.
 
-    A store that failed is left alone for a while, so that its absence costs calls no time; then one call tries it.
+    After a failure, only one call per `retry_seconds` tries the store, so that an outage does not slow calls down.
     """
 
     def __init__(
@@ -45,24 +45,20 @@ class OutageTolerantStore(IQuotaStore):
         self._outages = OutageLog("The quota store", _EFFECTS[on_failure], clock=clock)
 
     async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        """Take all or nothing, or do without the store.
-
-        Raises:
-            Refused: if the store is away and calls are refused then.
-        """
+        """Take all claims or none; raises Refused if the store is unavailable and `on_failure` is `closed`."""
         if self._try_at is not None:
             now = self._clock()
             if now < self._try_at:
-                self._do_without()
+                self._skip_store()
                 return None
-            self._try_at = now + self._retry_seconds  # the others do without until this one knows more
+            self._try_at = now + self._retry_seconds  # other calls do not wait for this one
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 refusal = await self._store.take(claims)
         except Exception as error:
             self._try_at = self._clock() + self._retry_seconds
             self._problem = _describe(error)
-            self._do_without()
+            self._skip_store()
             return None
         if self._try_at is not None:
             self._try_at = None
@@ -70,16 +66,15 @@ class OutageTolerantStore(IQuotaStore):
         return refusal
 
     async def close(self) -> None:
-        """Let go of the store."""
         await self._store.close()
 
-    def _do_without(self) -> None:
+    def _skip_store(self) -> None:
         problem, bug = self._problem
         self._outages.failed(problem, bug=bug)
         if self._on_failure == "closed":
             milliseconds = round(self._retry_seconds * 1000)
             raise Refused(
-                "The limits of this server cannot be checked for now; try again in a moment",
+                "The limits of this server cannot be checked now; try again in a moment",
                 meta={"reason": "quota_unavailable", "retryAfterMs": milliseconds},
             )
 
@@ -94,15 +89,11 @@ def _describe(error: Exception) -> tuple[str, Exception | None]:
 
 
 def quota_rules(settings: QuotaSettings) -> tuple[QuotaRule, ...]:
-    """Make the rules.
-
-    Raises:
-        ConfigurationError: if some cannot be applied, with all of them at once.
-    """
-    rules = tuple(said.rule(name) for name, said in settings.rules.items())
-    findings = [f"Setting quotas.rules.{rule.name}: {fault}" for rule in rules if (fault := rule.limit.fault())]
-    if findings:
-        raise ConfigurationError(*findings)
+    """Make the rules; raises ConfigurationError with all faults if some cannot be applied."""
+    rules = tuple(rule.rule(name) for name, rule in settings.rules.items())
+    faults = [f"Setting quotas.rules.{rule.name}: {fault}" for rule in rules if (fault := rule.limit.fault())]
+    if faults:
+        raise ConfigurationError(*faults)
     return rules
 
 
@@ -124,9 +115,5 @@ def quota_store(settings: QuotaSettings, redis: "RedisClient | None", given: IQu
 
 
 def quota_layer(settings: QuotaSettings, store: IQuotaStore) -> QuotaLayer:
-    """Make the layer.
-
-    Raises:
-        ConfigurationError: if a rule cannot be applied.
-    """
+    """Make the layer; raises ConfigurationError if a rule cannot be applied."""
     return QuotaLayer(store, quota_rules(settings))

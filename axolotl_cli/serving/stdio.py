@@ -42,7 +42,7 @@ def _require_open_streams() -> None:
 async def _serve(host: ServerHost, streams: StandardStreams) -> None:
     async with serving(host, lambda settings: settings.stdio.drain_seconds):
         _print_hint(host, streams)
-        await serve_stdio(host.handler, host.settings, streams, host.ending)
+        await serve_stdio(host.handler, host.settings, streams, host.stop_signal)
 
 
 def _print_hint(host: ServerHost, streams: StandardStreams) -> None:

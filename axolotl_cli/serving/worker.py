@@ -75,7 +75,7 @@ class _Worker:
     async def serve(self, end: socket.socket, inherited: socket.socket | None) -> None:
         async with started(self._host):
             with inherited or listen(self._host.settings.http) as listener:
-                self._channel = Channel(end, self._receive, self._host.ending.set)
+                self._channel = Channel(end, self._receive, self._host.stop_signal.set)
                 if self._order.is_development:
                     self._print_calls()
                 await serve_http(
@@ -138,13 +138,13 @@ class _Worker:
             _log.setLevel(logging.WARNING)  # a graceful shutdown after each change is not worth a message
             self._changed_lists = changed_lists
         else:
-            self._host.ending.replaced = True
+            self._host.stop_signal.replaced = True
             self._channel.send({"type": "handed_over"})
         self._stop()
 
     def _stop(self) -> None:
-        self._host.ending.source = self._host.ending.source or "its supervisor"
-        self._host.ending.set()
+        self._host.stop_signal.source = self._host.stop_signal.source or "its supervisor"
+        self._host.stop_signal.set()
 
     def _hand_over(self) -> None:
         """Notify listening clients of the lists that newer code changed: their next requests reach that code."""

@@ -87,7 +87,7 @@ class HttpDrain:
         self._server = server
         self._app = app
         self._host = host
-        self._ending = host.ending
+        self._stop_signal = host.stop_signal
         self._inflight = host.handler.inflight
         self._until = 0.0
         """Until when clients may take what they are told."""
@@ -98,7 +98,7 @@ class HttpDrain:
         All of it is begun anew elsewhere. Whoever acts on what is told finds no connection to here any more.
         """
         self._send_clients_elsewhere()
-        await self._ending.unless_hastened(self._close_idle())
+        await self._stop_signal.run_unless_urgent(self._close_idle())
         tell()
         await asyncio.sleep(_STEP_SECONDS)
         self._app.sessions.end_streams()
@@ -119,23 +119,23 @@ class HttpDrain:
 
     async def answer_calls(self) -> None:
         """Take calls for a while, refuse them, wait for those that run, stop the rest, and end all streams."""
-        http, ending = self._host.settings.http, self._ending
-        _log.info("told to stop by %s: not ready any more", ending.source or "its own process")
+        http, stop_signal = self._host.settings.http, self._stop_signal
+        _log.info("told to stop by %s: not ready any more", stop_signal.source or "its own process")
         self._send_clients_elsewhere()
-        if ending.replaced:
+        if stop_signal.replaced:
             _log.info("replaced: calls are taken until all clients have gone to others")
             self._app.sessions.end_listeners()
-            await ending.unless_hastened(self._until_moved(http.drain_seconds))
+            await stop_signal.run_unless_urgent(self._until_moved(http.drain_seconds))
         elif http.drain_delay_seconds:
             _log.info("calls are still taken for %g seconds", http.drain_delay_seconds)
-            await ending.unless_hastened(asyncio.sleep(http.drain_delay_seconds))
+            await stop_signal.run_unless_urgent(asyncio.sleep(http.drain_delay_seconds))
         self._until = _now() + http.drain_seconds
         self._inflight.refuse()
         self._app.sessions.refuse_streams()
         if self._inflight:
             running, seconds = len(self._inflight), http.drain_seconds
             _log.info("new calls are refused; still running: %d, for at most %g seconds", running, seconds)
-            await ending.unless_hastened(self._inflight.drain(http.drain_seconds))
+            await stop_signal.run_unless_urgent(self._inflight.drain(http.drain_seconds))
             self._inflight.stop_all(CancelReason.SHUTDOWN)
             await self._inflight.drain(_SETTLING_SECONDS)
         await self._host.end_tasks()
@@ -161,7 +161,7 @@ class HttpDrain:
         began = _now()
         patient, hasty = began + seconds, began + min(seconds, _HASTY_SECONDS)
         connections = self._server.server_state.connections
-        while connections and _now() < (hasty if self._ending.hastened else patient):  # noqa: ASYNC110 - it has no event
+        while connections and _now() < (hasty if self._stop_signal.urgent else patient):  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(_STEP_SECONDS)
 
     async def _until_moved(self, seconds: float) -> None:

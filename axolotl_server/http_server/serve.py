@@ -58,7 +58,7 @@ class _DrainingServer(uvicorn.Server):
         self.on_serving: Callable[[], object] | None = None
         self.place: BoardPlace | None = None
         http = host.settings.http
-        self._ending = host.ending
+        self._stop_signal = host.stop_signal
         self._stalls = StallCheck(http.header_timeout_seconds, http.body_timeout_seconds)
         self._drain = HttpDrain(self, app, host)
 
@@ -92,11 +92,11 @@ class _DrainingServer(uvicorn.Server):
     async def main_loop(self) -> None:
         """Serve until the end is asked for, and look after connections until every call is answered."""
         ticking = asyncio.ensure_future(super().main_loop())
-        wanted = asyncio.ensure_future(self._ending.wait())
+        wanted = asyncio.ensure_future(self._stop_signal.wait())
         try:
             await asyncio.wait((ticking, wanted), return_when=asyncio.FIRST_COMPLETED)
-            self._ending.set()
-            if self.on_hand_over is not None or self._ending.replaced:
+            self._stop_signal.set()
+            if self.on_hand_over is not None or self._stop_signal.replaced:
                 await self._hand_over()
             await self._drain.answer_calls()
         finally:
@@ -124,7 +124,7 @@ async def serve_http(
     on_serving: Callable[[], object] | None = None,
     place: "BoardPlace | None" = None,
 ) -> None:
-    """Serve on a bound socket until `host.ending` says that it is enough; every call is answered before.
+    """Serve on a bound socket until `host.stop_signal` says that it is enough; every call is answered before.
 
     A server with `on_hand_over` takes no connection from then on: another process listens at the same socket. It calls
     that when its clients would go there with what they want, and before those who wait for news are sent there too.

@@ -77,42 +77,44 @@ def _is_cancellation(problem: BaseException) -> bool:
 
 
 async def close_resources(container: containers.Container, seconds: float) -> None:
-    """Shut every resource down that was started.
+    """Shut down every resource that was started.
 
-    Each has so many seconds. One that fails, or takes longer, is logged; the others are shut down nevertheless.
+    Each gets `seconds`. A resource that fails or takes longer is logged, and the others are still shut down.
     """
     names = {id(provider): name for name, provider in container.providers.items()}
     for resource in closing_order(container):
-        name = names.get(id(resource), "one without a name")
+        name = names.get(id(resource), "without a name")
         try:
             async with asyncio.timeout(seconds):
                 outcome: Any = resource.shutdown()
                 if inspect.isawaitable(outcome):
                     await outcome
         except TimeoutError:
-            _log.error("the resource %s did not close within %g seconds", name, seconds)
+            _log.error("resource %s did not close within %g seconds", name, seconds)
         except Exception:
-            _log.exception("the resource %s does not close", name)
+            _log.exception("resource %s could not be closed", name)
 
 
 def closing_order(container: containers.Container) -> list[Any]:
-    """Give the resources that were started: what needs another, however indirectly, comes before it.
+    """Return the resources that were started; a resource comes before those it depends on, even indirectly.
 
-    Among those that do not need each other the last declared comes first.
+    Among independent resources, the last declared comes first.
     """
-    places = {id(provider): place for place, provider in enumerate(container.providers.values())}
+    positions = {id(provider): position for position, provider in enumerate(container.providers.values())}
     kinds = (providers.BaseResource,)
-    open_ones = [one for one in container.traverse(types=kinds) if one.initialized]
-    open_ones.sort(key=lambda one: places.get(id(one), -1), reverse=True)
-    needs = {id(one): {id(other) for other in one.traverse(types=kinds)} - {id(one)} for one in open_ones}
-    return list(_ordered(open_ones, needs))
+    started = [one for one in container.traverse(types=kinds) if one.initialized]
+    started.sort(key=lambda one: positions.get(id(one), -1), reverse=True)
+    dependencies = {id(one): {id(other) for other in one.traverse(types=kinds)} - {id(one)} for one in started}
+    return list(_ordered(started, dependencies))
 
 
-def _ordered(resources: list[Any], needs: dict[int, set[int]]) -> Iterator[Any]:
-    """Give what nobody needs any more, again and again; where resources need each other, the first of them."""
+def _ordered(resources: list[Any], dependencies: dict[int, set[int]]) -> Iterator[Any]:
+    """Yield resources on which no other remaining one depends; in a cycle, the first."""
     left = list(resources)
     while left:
-        free = (one for one in left if not any(id(one) in needs[id(other)] for other in left if other is not one))
+        free = (
+            one for one in left if not any(id(one) in dependencies[id(other)] for other in left if other is not one)
+        )
         chosen = next(free, left[0])
         left.remove(chosen)
         yield chosen

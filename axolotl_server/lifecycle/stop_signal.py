@@ -1,4 +1,4 @@
-"""Being told to stop: once means drain, twice means now, three times means at once."""
+"""The stop signal of a server: once for graceful shutdown, twice for immediate, three times to exit."""
 
 import asyncio
 import os
@@ -11,92 +11,92 @@ from typing import Any, Final
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _KILLED_BY: Final = 128
-"""What shells add to the number of the signal that ended a process."""
+"""Added to the number of a signal for the exit code, as shells do."""
 
 
 class StopSignal:
-    """The wish that the server should end, from a signal or from a client that left."""
+    """Says that the server must stop, because of a signal or because its client left."""
 
     def __init__(self) -> None:
-        self._times = 0
-        self._wanted = asyncio.Event()
-        self._hastened = asyncio.Event()
+        self._count = 0
+        self._requested_event = asyncio.Event()
+        self._urgent_event = asyncio.Event()
         self.source: str | None = None
-        """The signal that asked first, by its name; None where it was none."""
+        """The name of the first signal; None if there was none."""
         self.replaced = False
-        """Whether another process takes the place of this one, at the same socket."""
+        """Whether another process takes over the socket."""
 
     @property
-    def wanted(self) -> bool:
-        """Whether the end was asked for; true from the very moment of the signal on."""
-        return self._times > 0
+    def requested(self) -> bool:
+        """Whether a stop was requested; true from the moment of the signal."""
+        return self._count > 0
 
     @property
-    def hastened(self) -> bool:
-        """Whether it was asked for again."""
-        return self._times > 1
+    def urgent(self) -> bool:
+        """Whether a stop was requested again."""
+        return self._count > 1
 
     def set(self) -> None:
-        """Ask for the end, unless somebody has."""
-        self._times = max(1, self._times)
-        self._tell()
+        """Request a stop, unless that was done before."""
+        self._count = max(1, self._count)
+        self._set_events()
 
     def repeat(self) -> None:
-        """Ask for the end; asked again, do not wait for anything any more."""
-        self._times += 1
-        self._tell()
+        """Request a stop; the second request makes it urgent."""
+        self._count += 1
+        self._set_events()
 
     async def wait(self) -> None:
-        """Wait until the end is asked for."""
-        await self._wanted.wait()
+        """Wait until a stop is requested."""
+        await self._requested_event.wait()
 
-    async def unless_hastened(
+    async def run_unless_urgent(
         self, work: Coroutine[Any, Any, object], otherwise: Callable[[], Coroutine[Any, Any, object]] | None = None
     ) -> None:
-        """Do some last work, dropped for `otherwise` when the end is asked for again."""
+        """Run some last work; if the stop becomes urgent, cancel it and run `otherwise` instead."""
         working = asyncio.ensure_future(work)
-        hastened = asyncio.ensure_future(self._hastened.wait())
+        urgent = asyncio.ensure_future(self._urgent_event.wait())
         try:
-            await asyncio.wait((working, hastened), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((working, urgent), return_when=asyncio.FIRST_COMPLETED)
             if working.done():
                 working.result()
             elif otherwise is not None:
                 await otherwise()
         finally:
             working.cancel()
-            hastened.cancel()
-            await asyncio.wait((hastened,))  # else it would outlive those who look what is left
+            urgent.cancel()
+            await asyncio.wait((urgent,))  # so that it is not reported as a task that still runs
 
     @contextmanager
     def listening(self, on_signal: Callable[[int], object] | None = None) -> Iterator[None]:
-        """Take the process's termination signals while the block runs; the third ends the process.
+        """Handle the termination signals of the process while the block runs; the third one exits.
 
-        `on_signal` is told how often the end has been asked for, in the midst of whatever runs then.
+        `on_signal` gets the number of requests so far; it is called in the middle of other code.
         """
         loop = asyncio.get_running_loop()
 
-        def hear(number: int, frame: FrameType | None) -> None:
+        def handle(number: int, frame: FrameType | None) -> None:
             self.source = self.source or signal.Signals(number).name
-            self._times += 1
-            if self._times > 2:
+            self._count += 1
+            if self._count > 2:
                 os._exit(_KILLED_BY + number)
-            with suppress(RuntimeError):  # the loop is closed: all is over
-                loop.call_soon_threadsafe(self._tell)
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(self._set_events)
             if on_signal is not None:
-                on_signal(self._times)
+                on_signal(self._count)
 
-        if threading.current_thread() is not threading.main_thread():  # only that one is told of signals
+        if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
             yield
             return
-        before = {number: signal.signal(number, hear) for number in _SIGNALS}
+        before = {number: signal.signal(number, handle) for number in _SIGNALS}
         try:
             yield
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _tell(self) -> None:
-        if self.wanted:
-            self._wanted.set()
-        if self.hastened:
-            self._hastened.set()
+    def _set_events(self) -> None:
+        if self.requested:
+            self._requested_event.set()
+        if self.urgent:
+            self._urgent_event.set()

@@ -1,4 +1,4 @@
-"""Code that blocks the event loop: nothing can answer while it does, so it is found and named."""
+"""The watchdog, which finds code that blocks the event loop."""
 
 import asyncio
 import logging
@@ -12,65 +12,64 @@ _log = logging.getLogger("axolotl")
 
 
 class Watchdog:
-    """A thread that looks whether the loop still turns, and logs what holds it up, once for each time.
+    """A thread that logs the stack of code that blocks the event loop, once per stall.
 
-    Code that lets no other thread run keeps this one from looking too: the loop itself notices such a time afterwards.
+    Code that holds the GIL stops this thread too; the loop itself notices such a stall afterwards.
     """
 
     def __init__(self, stall_seconds: float) -> None:
         self._stall_seconds = stall_seconds
         self._interval = stall_seconds / 2
         self._stopped = threading.Event()
-        self._turned = time.monotonic()
-        self._told = 0.0
-        self._telling = threading.Lock()
+        self._last_turn = time.monotonic()
+        self._reported_turn = 0.0
+        self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._loop_thread = 0
         self.stalls = 0
-        """How often the loop was held up since the start."""
-        self.noticed: float | None = None
-        """When that was noticed last, by the monotonic clock."""
+        """How often the loop was blocked since the start."""
+        self.noticed_at: float | None = None
+        """When the last stall was noticed, on the monotonic clock."""
 
     def start(self) -> None:
-        """Watch the running loop, from its next turn on: the start of the server itself holds nobody up."""
+        """Watch the running loop from its next turn, so that the start of the server does not count."""
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
-        self._turned = inf
+        self._last_turn = inf
         self._loop.call_soon(self._beat)
         threading.Thread(target=self._watch, name="axolotl-watchdog", daemon=True).start()
 
     def stop(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._stopped.set()
 
     def _beat(self) -> None:
-        turned, self._turned = self._turned, time.monotonic()
-        still = self._turned - turned
-        if self._is_news(still, turned):
-            _log.warning("the event loop stood still for %.2f seconds, and nothing could look why", still)
+        last_turn, self._last_turn = self._last_turn, time.monotonic()
+        seconds = self._last_turn - last_turn
+        if self._is_new_stall(seconds, last_turn):
+            _log.warning("the event loop was blocked for %.2f seconds; no stack was captured", seconds)
         if self._loop is not None and not self._stopped.is_set():
             self._loop.call_later(self._interval, self._beat)
 
     def _watch(self) -> None:
-        while not self._stopped.wait(self._interval) and not self._has_ended():
-            turned = self._turned
-            still = time.monotonic() - turned
-            if self._is_news(still, turned):
-                _log.warning("the event loop stands still for %.2f seconds, held up here:\n%s", still, self._stack())
+        while not self._stopped.wait(self._interval) and not self._is_loop_closed():
+            last_turn = self._last_turn
+            seconds = time.monotonic() - last_turn
+            if self._is_new_stall(seconds, last_turn):
+                _log.warning("the event loop has been blocked for %.2f seconds by:\n%s", seconds, self._stack())
 
-    def _has_ended(self) -> bool:
-        """Tell whether the loop was closed, whoever should have stopped this before."""
+    def _is_loop_closed(self) -> bool:
         return self._loop is not None and self._loop.is_closed()
 
-    def _is_news(self, still: float, turned: float) -> bool:
-        """Count a time in which the loop stood still, unless it is counted already."""
-        if still <= self._stall_seconds + self._interval:
+    def _is_new_stall(self, seconds: float, last_turn: float) -> bool:
+        """Count a stall, unless it is counted already."""
+        if seconds <= self._stall_seconds + self._interval:
             return False
-        with self._telling:
-            known, self._told = self._told == turned, turned
+        with self._lock:
+            known, self._reported_turn = self._reported_turn == last_turn, last_turn
             self.stalls += not known
         if not known:
-            self.noticed = time.monotonic()
+            self.noticed_at = time.monotonic()
         return not known
 
     def _stack(self) -> str:

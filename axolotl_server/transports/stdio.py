@@ -148,7 +148,7 @@ async def serve_stdio(
     await peer.close(0)
     outbox.hold(False)
     outbox.flush()
-    await stop.unless_hastened(writer.close(), otherwise=lambda: _hastily(writer))
+    await stop.run_unless_urgent(writer.close(), otherwise=lambda: _hastily(writer))
 
 
 async def _drain(handler: DefaultHandler, peer: StreamExchange, seconds: float, stop: StopSignal) -> None:
@@ -156,7 +156,7 @@ async def _drain(handler: DefaultHandler, peer: StreamExchange, seconds: float, 
     if handler.inflight and stop.source is not None:
         running = len(handler.inflight)
         _log.info("told to stop by %s; still running: %d, for at most %g seconds", stop.source, running, seconds)
-    await stop.unless_hastened(peer.drain(seconds))
+    await stop.run_unless_urgent(peer.drain(seconds))
 
 
 async def _hastily(writer: IWriter) -> None:

@@ -276,6 +276,6 @@ async def test_an_extra_that_is_missing(
 async def test_an_application_without_its_gate() -> None:
     """An application cannot be built without the configured authentication."""
     async with ServerHost(container(), flags={"auth": {"api_keys": {"ci": {"hash": f"sha256:{'0' * 64}"}}}}) as host:
-        with pytest.raises(ConfigurationError, match=r"make it with make_app\(host\)"):
+        with pytest.raises(ConfigurationError, match=r"create it with make_app\(host\)"):
             HttpApp(host.handler, host.settings)
         make_app(host)

@@ -100,7 +100,7 @@ async def test_a_check_that_gives_something_else() -> None:
     async with probed(Found("database", True), settings={"health": {"details": True}}) as server:
         _, said = await server.told()
     assert said["checks"]["database"]["status"] == "failed"
-    assert said["checks"]["database"]["reason"] == "the check gave bool: give a HealthStatus or None"
+    assert said["checks"]["database"]["reason"] == "the check returned bool; return a HealthStatus or None"
 
 
 async def test_a_check_has_a_time_of_its_own() -> None:
@@ -123,7 +123,7 @@ async def test_a_check_has_a_time_of_its_own() -> None:
         _, said = await server.told()
         assert said["checks"]["endless"]["reason"] == "no answer within 0.02 seconds"
         _, said = await server.told()
-        assert said["checks"]["endless"]["reason"] == "an earlier look at it has not ended"
+        assert said["checks"]["endless"]["reason"] == "an earlier run of the check has not ended"
         assert endless.looks == 1
         release.set()
         assert (await server.told())[0] == 200
@@ -190,7 +190,7 @@ async def test_a_server_that_drains() -> None:
     async with probed(database, tools=[probe]) as server:
         running = asyncio.ensure_future(answer_to(server.port, "probe"))
         await probe.started.wait()
-        server.host.ending.set()
+        server.host.stop_signal.set()
         assert await server.told() == (503, {"status": "failed", "checks": {"serving": {"status": "failed"}}})
         assert (await server.told("/health"))[1]["phase"] == "draining"
         assert (await server.told("/startupz"))[0] == 200

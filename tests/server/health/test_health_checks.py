@@ -44,7 +44,7 @@ async def test_a_finding_holds_for_its_time(steps: list[float | str | None]) -> 
         else:
             if told is None or now - found_at >= CACHE_SECONDS:
                 looks, found_at, told = looks + 1, now, STATES.get(truth, truth)
-            assert (await lookout.finding()).state == told
+            assert (await lookout.result()).state == told
             assert check.looks == looks
 
 

@@ -138,7 +138,7 @@ async def exchange(papers: Papers, http: Mapping[str, Any], client: str | None) 
                 url = f"https://127.0.0.1:{listener.getsockname()[1]}/mcp"
                 return await http_client.post(url, content=DISCOVER, headers=mirrored("server/discover"))
         finally:
-            host.ending.set()
+            host.stop_signal.set()
             await running
 
 

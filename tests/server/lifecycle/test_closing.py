@@ -92,8 +92,8 @@ async def test_a_resource_that_does_not_close_keeps_nothing_open(caplog: pytest.
     container.stuck = providers.Resource(endless)
     await close_resources(await started(container), 0.01)
     assert notes == ["below"]
-    assert "the resource broken does not close" in caplog.text
-    assert "the resource stuck did not close within 0.01 seconds" in caplog.text
+    assert "resource broken could not be closed" in caplog.text
+    assert "resource stuck did not close within 0.01 seconds" in caplog.text
 
 
 async def test_the_server_lets_go_of_everything_though_something_fails(caplog: pytest.LogCaptureFixture) -> None:

@@ -72,7 +72,7 @@ async def test_closed_refuses_calls() -> None:
     outage = Outage("closed")
     assert await outage.take() is GRANTED
     outage.store.mood = AWAY
-    with pytest.raises(Refused, match="cannot be checked for now") as failure:
+    with pytest.raises(Refused, match="cannot be checked now") as failure:
         await outage.take()
     assert failure.value.meta == {"reason": "quota_unavailable", "retryAfterMs": 1000}
 

@@ -86,5 +86,5 @@ async def probed(
         try:
             yield Probed(host, listener.getsockname()[1])
         finally:
-            host.ending.set()
+            host.stop_signal.set()
             await serving
