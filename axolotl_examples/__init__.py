@@ -1,3 +1,3 @@
-"""Systems to copy from; nothing imports them."""
+"""Example systems to copy from. The framework never imports them."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""A server without tools: whoever is given its registry can add some at any time."""
+"""A server without tools: code that has its registry can add tools at any time."""
 
 from typing import Any, Final
 
@@ -8,12 +8,12 @@ from axolotl_core import ToolRegistry
 
 SETTINGS: Final[dict[str, Any]] = {
     "server": {"name": "axolotl-dispatch", "title": "Axolotl dispatch"},
-    "protocol": {"unknown_tool": "method_not_found"},  # -32601, in the newest revision too
+    "protocol": {"unknown_tool": "method_not_found"},  # -32601, also in the newest revision
 }
 
 
 class Container(containers.DeclarativeContainer):
-    """Nothing to call yet."""
+    """An empty registry."""
 
     settings = providers.Object(SETTINGS)
     tool_registry = providers.Singleton(ToolRegistry)

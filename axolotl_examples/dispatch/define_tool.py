@@ -1,4 +1,4 @@
-"""A tool that makes tools."""
+"""A tool that creates tools."""
 
 from pydantic import BaseModel, Field
 
@@ -7,11 +7,11 @@ from axolotl_examples.dispatch.template_tools import TemplateTools
 
 
 class Definition(BaseModel):
-    """A tool to be."""
+    """The definition of a new tool."""
 
-    name: str = Field(description="What the new tool is called.", pattern=r"^[A-Za-z0-9_.-]{1,64}$", examples=["greet"])
+    name: str = Field(description="The name of the new tool.", pattern=r"^[A-Za-z0-9_.-]{1,64}$", examples=["greet"])
     text: str = Field(
-        description="What the new tool answers; each $gap becomes an argument.", examples=["Hello, $name!"]
+        description="The reply of the new tool. Each $placeholder becomes an argument.", examples=["Hello, $name!"]
     )
     description: str = Field("", description="When to call the new tool.", examples=["Greet someone by name."])
 
@@ -21,12 +21,11 @@ class DefineTool(ITool[Definition, str]):
 
     name = "define_tool"
     title = "Define a tool"
-    description = "Make a new tool from a text with gaps. Clients are told that the list of tools has changed."
+    description = "Create a tool from a text template. Clients are notified that the list of tools has changed."
 
     def __init__(self, tools: TemplateTools) -> None:
         self._tools = tools
 
     async def execute(self, arguments: Definition, context: ToolContext) -> str:
-        """Define it, or say why not."""
-        gaps = self._tools.define(arguments.name, arguments.description, arguments.text)
-        return f"Tool {arguments.name} is ready; it takes {', '.join(gaps) or 'no arguments'}."
+        placeholders = self._tools.define(arguments.name, arguments.description, arguments.text)
+        return f"Tool {arguments.name} is ready; it takes {', '.join(placeholders) or 'no arguments'}."

@@ -1,4 +1,4 @@
-"""A tool that takes tools away."""
+"""A tool that removes tools."""
 
 from pydantic import BaseModel, Field
 
@@ -7,9 +7,9 @@ from axolotl_examples.dispatch.template_tools import TemplateTools
 
 
 class Removal(BaseModel):
-    """Which tool is to go."""
+    """The tool to remove."""
 
-    name: str = Field(description="The name of a tool that was defined before.", examples=["greet"])
+    name: str = Field(description="The name of a tool created with define_tool.", examples=["greet"])
 
 
 class RemoveTool(ITool[Removal, str]):
@@ -17,13 +17,12 @@ class RemoveTool(ITool[Removal, str]):
 
     name = "remove_tool"
     title = "Remove a tool"
-    description = "Take away a tool that was defined before."
+    description = "Remove a tool created with define_tool."
     annotations = ToolAnnotations(destructive=True)
 
     def __init__(self, tools: TemplateTools) -> None:
         self._tools = tools
 
     async def execute(self, arguments: Removal, context: ToolContext) -> str:
-        """Remove it, or say why not."""
         self._tools.remove(arguments.name)
-        return f"Tool {arguments.name} is gone."
+        return f"Tool {arguments.name} is removed."

@@ -1,4 +1,4 @@
-"""The same server with two tools, which make and remove others."""
+"""The same server with two tools, which create and remove other tools."""
 
 from dependency_injector import containers, providers
 
@@ -10,7 +10,7 @@ from axolotl_examples.dispatch.template_tools import TemplateTools
 
 
 class Workshop(containers.DeclarativeContainer):
-    """The registry is a service like any other: the server serves it, the tools change it."""
+    """A registry that the server serves and that the two tools change."""
 
     settings = providers.Object(SETTINGS)
     tool_registry = providers.Singleton(ToolRegistry)

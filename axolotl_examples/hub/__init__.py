@@ -1,4 +1,4 @@
-"""A hub: objects with several methods, mounted under a namespace each, called as `namespace.method`."""
+"""A hub of objects, each mounted under a namespace and called as `namespace.method`."""
 
 from axolotl_examples.hub.container import Container
 

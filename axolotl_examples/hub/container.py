@@ -1,4 +1,4 @@
-"""The hub: what is mounted where, and what it needs."""
+"""The container of the hub: mounted activations and their services."""
 
 from dependency_injector import containers, providers
 
@@ -12,7 +12,7 @@ from axolotl_examples.hub.settings import HubSettings
 
 
 class Container(containers.DeclarativeContainer):
-    """Two activations under their namespaces, and the rule that every name has one."""
+    """Two activations in their namespaces, and the rule that every tool name has a namespace."""
 
     settings = providers.Object({"server": {"name": "axolotl-hub", "title": "Axolotl hub"}})
     hub_settings = providers.Singleton(HubSettings)

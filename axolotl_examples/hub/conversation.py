@@ -1,4 +1,4 @@
-"""The activation `conversation`: sessions that remember what was said in them."""
+"""The activation `conversation`: chat sessions with a history."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -13,11 +13,11 @@ from axolotl_examples.hub.turn import Turn
 SessionName = Annotated[
     str, Field(description="The name of the session.", min_length=1, max_length=64, examples=["my-session"])
 ]
-Query = Annotated[str, Field(description="What to say.", min_length=1, examples=["Hello, world!"])]
+Query = Annotated[str, Field(description="The message to send.", min_length=1, examples=["Hello, world!"])]
 
 
 class Conversation:
-    """Talks, remembers and forgets."""
+    """Replies, and stores the history of each session."""
 
     def __init__(self, conversations: IConversations, responder: IResponder) -> None:
         self._conversations = conversations
@@ -25,18 +25,18 @@ class Conversation:
 
     @tool(title="Chat")
     async def chat(self, session_name: SessionName, query: Query) -> AsyncIterator[str]:
-        """Say something in a session and get an answer. The first words begin the session."""
+        """Send a message to a session and get a reply. The first message creates the session."""
         history = await self._conversations.turns(session_name)
         words: list[str] = []
         async for word in self._responder.respond(history, query):
             words.append(word)
             yield word
-        said, answered = Turn(speaker="user", text=query), Turn(speaker="assistant", text="".join(words))
-        await self._conversations.append(session_name, [said, answered])
+        message, reply = Turn(speaker="user", text=query), Turn(speaker="assistant", text="".join(words))
+        await self._conversations.append(session_name, [message, reply])
 
     @tool(title="History", annotations=ToolAnnotations(read_only=True))
     async def history(self, session_name: SessionName) -> list[Turn]:
-        """List what was said in a session, the oldest first."""
+        """List the turns of a session, oldest first."""
         turns = await self._conversations.turns(session_name)
         if not turns:
             raise _not_found(session_name)
@@ -44,7 +44,7 @@ class Conversation:
 
     @tool(title="Forget", annotations=ToolAnnotations(destructive=True))
     async def forget(self, session_name: SessionName) -> str:
-        """Drop a session with all that was said in it."""
+        """Delete a session and its history."""
         count = await self._conversations.forget(session_name)
         if not count:
             raise _not_found(session_name)

@@ -1,4 +1,4 @@
-"""The activation `hub`: what is mounted, as of now."""
+"""The activation `hub`: a directory of the mounted activations."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated
@@ -7,18 +7,18 @@ from pydantic import BaseModel, Field
 
 from axolotl_core import ToolAnnotations, ToolError, ToolRegistry, tool
 
-Namespace = Annotated[str, Field(description="The namespace to look into.", examples=["conversation"])]
+Namespace = Annotated[str, Field(description="The namespace of the activation.", examples=["conversation"])]
 
 
 class Method(BaseModel):
-    """Something an activation can do."""
+    """A method of an activation."""
 
-    name: str = Field(description="The name to call it by.")
+    name: str = Field(description="The full name of the method.")
     description: str = Field(description="What it does.")
 
 
 class Directory:
-    """Reads the registry that is served."""
+    """Lists the contents of the tool registry."""
 
     def __init__(self, registry: ToolRegistry) -> None:
         self._registry = registry
@@ -31,7 +31,7 @@ class Directory:
 
     @tool(title="Methods", annotations=ToolAnnotations(read_only=True))
     async def methods(self, namespace: Namespace) -> AsyncIterator[Method]:
-        """List the methods of an activation, one after the other."""
+        """Stream the methods of an activation."""
         found = [mounted for mounted in self._registry.get_all() if mounted.name.startswith(f"{namespace}.")]
         if not found:
             raise ToolError(f"Activation '{namespace}' not found")

@@ -1,4 +1,4 @@
-"""How an object becomes part of the hub."""
+"""Objects as parts of the hub, and the rule for their tool names."""
 
 from copy import copy
 from typing import Any
@@ -15,9 +15,8 @@ def mount(namespace: str, activation: object) -> tuple[FunctionTool[..., Any], .
 
 
 class NamespacedNames(INameRule):
-    """Demands a namespace, a dot and a method."""
+    """Requires names of the form `namespace.method`."""
 
     def fault_of(self, name: str) -> str | None:
-        """Refuse a name that leads to no activation."""
         namespace, _, method = name.partition(".")
         return None if namespace and method else f"Invalid tool name format: '{name}'"

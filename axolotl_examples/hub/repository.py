@@ -1,4 +1,4 @@
-"""Where conversations are kept: the port, and SQLite behind it."""
+"""Conversation storage: the port, and its SQLite implementation."""
 
 import asyncio
 import sqlite3
@@ -20,44 +20,41 @@ _SCHEMA: Final = """
 
 
 class IConversations(Protocol):
-    """Keeps what was said, by the name of its session."""
+    """Stores the turns of each session."""
 
     async def turns(self, session: str) -> list[Turn]:
-        """Give what was said, the oldest first; nothing where there is no such session."""
+        """Return the turns of a session, oldest first. An unknown session has no turns."""
         ...
 
     async def append(self, session: str, turns: Sequence[Turn]) -> None:
-        """Keep what was said last, all of it or nothing."""
+        """Add turns to a session: either all of them or, on failure, none."""
         ...
 
     async def forget(self, session: str) -> int:
-        """Drop a session and answer how many turns it had."""
+        """Delete a session and return the number of its turns."""
         ...
 
 
 class SqliteConversations(IConversations):
-    """Keeps conversations in SQLite, whose calls block: a thread of its own makes them, one after the other."""
+    """Stores conversations in SQLite. A dedicated thread makes the calls, because they block."""
 
     def __init__(self, connection: sqlite3.Connection, thread: Executor) -> None:
         self._connection = connection
         self._thread = thread
 
     async def turns(self, session: str) -> list[Turn]:
-        """Read a session."""
         return await self._transact(_select, session)
 
     async def append(self, session: str, turns: Sequence[Turn]) -> None:
-        """Write to a session."""
         await self._transact(_insert, session, turns)
 
     async def forget(self, session: str) -> int:
-        """Delete a session."""
         return await self._transact(_delete, session)
 
     async def _transact(
         self, work: Callable[Concatenate[sqlite3.Connection, P], R], *args: P.args, **kwargs: P.kwargs
     ) -> R:
-        """Do some work in the thread, in a transaction that its failure takes back."""
+        """Run `work` in the thread, in a transaction that is rolled back if it fails."""
 
         def transaction() -> R:
             with self._connection as connection:
@@ -67,7 +64,7 @@ class SqliteConversations(IConversations):
 
 
 async def open_conversations(path: str) -> AsyncIterator[SqliteConversations]:
-    """Open the database before the first call and close it after the last."""
+    """Open the database at startup and close it at shutdown."""
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="conversations") as thread:
         connection = await loop.run_in_executor(thread, sqlite3.connect, path)

@@ -1,4 +1,4 @@
-"""Who answers: the port that a language model would stand behind, and an answer that needs none."""
+"""The port for a language model that replies, and an implementation without a model."""
 
 import asyncio
 import re
@@ -9,20 +9,19 @@ from axolotl_examples.hub.turn import Turn
 
 
 class IResponder(Protocol):
-    """Answers piece by piece."""
+    """Streams replies."""
 
     def respond(self, history: Sequence[Turn], query: str) -> AsyncIterator[str]:
-        """Yield the words of an answer, each with the space behind it."""
+        """Yield the words of a reply, each with the space that follows it."""
         ...
 
 
 class CourteousResponder(IResponder):
-    """Greets, and from then on repeats what it heard; always the same words for the same question."""
+    """Greets first and then repeats each query. The same input always gives the same reply."""
 
     async def respond(self, history: Sequence[Turn], query: str) -> AsyncIterator[str]:
-        """Say it word by word."""
         asked = 1 + sum(turn.speaker == "user" for turn in history)
         answer = f"Question {asked} was: {query}" if history else "Hello! How can I help?"
         for word in re.findall(r"\S+\s*", answer):
-            await asyncio.sleep(0)  # where a model would think
+            await asyncio.sleep(0)  # stands for the time that a model needs
             yield word

@@ -1,12 +1,12 @@
-"""What an operator can set, in the environment."""
+"""The settings of the hub, read from environment variables."""
 
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 
 class HubSettings(BaseSettings):
-    """The settings of the hub itself; those of the server are Axolotl's."""
+    """The settings of the hub itself. The settings of the server belong to Axolotl."""
 
     model_config = SettingsConfigDict(env_prefix="HUB_", frozen=True)
 
     database: str = ":memory:"
-    """The file that keeps the conversations, `HUB_DATABASE` in the environment; in memory they end with the server."""
+    """The database file, set with `HUB_DATABASE`. By default conversations are kept in memory only."""

@@ -1,4 +1,4 @@
-"""What is said in a conversation."""
+"""A turn of a conversation."""
 
 from typing import Literal
 
@@ -6,9 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Turn(BaseModel):
-    """Something that one side said."""
+    """One message in a conversation."""
 
     model_config = ConfigDict(frozen=True)
 
-    speaker: Literal["user", "assistant"] = Field(description="Who said it.")
-    text: str = Field(description="What was said.")
+    speaker: Literal["user", "assistant"] = Field(description="The author of the message.")
+    text: str = Field(description="The text of the message.")

@@ -1,4 +1,4 @@
-"""What a search has found so far."""
+"""The matches that a search has found so far."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -7,7 +7,7 @@ from axolotl_examples.keyword_search.models import FileMatches, LineMatch
 
 
 class Findings:
-    """Collects matches up to a limit, and learns whether there are more."""
+    """Collects matches up to a limit, and records whether there are more."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -16,7 +16,7 @@ class Findings:
         self.truncated = False
 
     def add(self, path: str, matches: Iterator[LineMatch]) -> None:
-        """Take the matches of a file, as many as there is room for."""
+        """Add the matches of a file until the limit is reached."""
         room = self._limit - self.match_count
         taken = list(islice(matches, room + 1))
         self.truncated = len(taken) > room

@@ -1,4 +1,4 @@
-"""Finding the keyword: a cheap look at the bytes of a file, then a thorough one at its lines."""
+"""A keyword matcher: a fast check of a file's bytes, then an exact search in its lines."""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ class KeywordMatcher:
         self._width = max_line_characters
 
     def may_occur_in(self, data: bytes) -> bool:
-        """Tell quickly whether the lines are worth a look; most files end here."""
+        """Return quickly whether the keyword may occur. This rules out most files."""
         if not self._folds:
             return self._needle in data
         if self._needle.isascii():
@@ -25,7 +25,7 @@ class KeywordMatcher:
         return self._expression.search(data.decode("utf-8", "replace")) is not None
 
     def matches(self, data: bytes) -> Iterator[LineMatch]:
-        """Give the lines that contain the keyword, from top to bottom."""
+        """Yield the lines that contain the keyword, from top to bottom."""
         lines = data.decode("utf-8", "replace").removesuffix("\n").split("\n")
         for index, line in enumerate(lines):
             if found := self._expression.search(line):
@@ -38,7 +38,7 @@ class KeywordMatcher:
                 )
 
     def _cut(self, line: str, begin: int = 0, end: int = 0) -> str:
-        """Shorten a line that is too long to what is around its part from `begin` to `end`."""
+        """Shorten a long line to the text around its part from `begin` to `end`."""
         line = line.removesuffix("\r")
         if len(line) <= self._width:
             return line
@@ -48,7 +48,7 @@ class KeywordMatcher:
 
 
 def _expression(query: KeywordQuery) -> re.Pattern[str]:
-    # Letters beyond ASCII that fold to ASCII ones (the Kelvin sign is a "k") would be missed in the bytes.
+    # The check of the bytes misses non-ASCII letters that fold to ASCII, such as the Kelvin sign (folds to "k").
     flags = "" if query.case_sensitive else "ai" if query.keyword.isascii() else "i"
     keyword = f"(?{flags}:{re.escape(query.keyword)})"
     return re.compile(rf"(?<!\w){keyword}(?!\w)" if query.whole_word else keyword)

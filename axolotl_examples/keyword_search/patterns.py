@@ -1,4 +1,4 @@
-"""Patterns as in .gitignore: pathspec translates them, and they are asked from the top of a tree downwards."""
+"""Patterns in .gitignore syntax, translated to regular expressions by pathspec."""
 
 import re
 from collections.abc import Iterable
@@ -6,13 +6,13 @@ from typing import Final, NamedTuple
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-_MAX_LEAPS: Final = 2
+_MAX_DOUBLE_STARS: Final = 2
 _ANY: Final = "[^/]"
 _STARS: Final = re.compile(r"(?:\[\^/\]\*)+")
 
 
 class PatternRule(NamedTuple):
-    """One pattern; `selects` is false where it begins with an exclamation mark."""
+    """One pattern. `selects` is false if the pattern begins with an exclamation mark."""
 
     expression: re.Pattern[str]
     selects: bool
@@ -20,25 +20,25 @@ class PatternRule(NamedTuple):
 
 
 class PatternRules:
-    """Patterns of which the last one that matches decides."""
+    """A list of patterns, of which the last matching one decides."""
 
     def __init__(self, rules: Iterable[PatternRule]) -> None:
         self._for_directories = tuple(rules)[::-1]
         self._for_files = tuple(rule for rule in self._for_directories if not rule.directories_only)
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
-        """Tell whether the path itself is selected; None if no pattern says anything.
+        """Return whether the path itself is selected, or None if no pattern matches.
 
-        What lies above it is not considered: who walks downwards has asked for that before, as git does.
+        Parent directories are not considered, because a top-down walk has already checked them, as git does.
         """
         for expression, selects, _ in self._for_directories if is_directory else self._for_files:
             match = expression.match(path)
-            if match is not None and match.lastindex is None:  # pathspec's only group marks a match that lies above
+            if match is not None and match.lastindex is None:  # pathspec's only group matches for parent directories
                 return selects
         return None
 
     def covers(self, path: str) -> bool:
-        """Tell whether a file is selected, be it by itself or by a directory above it."""
+        """Return whether a file is selected, either by itself or through a parent directory."""
         for expression, selects, directories_only in self._for_directories:
             match = expression.match(path)
             if match is not None and (match.lastindex is not None or not directories_only):
@@ -47,23 +47,26 @@ class PatternRules:
 
 
 def parse_pattern(line: str) -> PatternRule | None:
-    """Compile a line of a .gitignore file; None if it is empty, a comment or invalid, or has `**` too often."""
+    """Compile a line of a .gitignore file, or return None for blank lines, comments and unsupported patterns.
+
+    A pattern with more than two `**` is unsupported.
+    """
     line = line.rstrip("\r\n")
     bare = line.rstrip("/")
     try:
         source, selects = GitIgnoreSpecPattern.pattern_to_regex(bare or line)
-        if source is None or selects is None or line.count("**") > _MAX_LEAPS:
+        if source is None or selects is None or line.count("**") > _MAX_DOUBLE_STARS:
             return None
-        return PatternRule(re.compile(_linear(source), re.DOTALL), selects, directories_only=bare != line)
+        return PatternRule(re.compile(_without_backtracking(source), re.DOTALL), selects, directories_only=bare != line)
     except (ValueError, re.error):
         return None
 
 
-def _linear(source: str) -> str:
-    """Make all stars of a path segment but its last one take the first place that fits, for good.
+def _without_backtracking(source: str) -> str:
+    """Make every star of a path segment except the last one atomic and lazy, which matches the same names.
 
-    That finds the same names. But a name of 255 letters and a pattern such as `*a*a*a*a*b`, both of which may come
-    from a stranger's repository, no longer keep the interpreter busy for hours.
+    Otherwise an untrusted repository could keep the interpreter busy for hours, with a pattern such as `*a*a*a*a*b`
+    and a file name of 255 letters.
     """
     head, *pieces = _STARS.split(source)
     last = len(pieces) - 1

@@ -1,4 +1,4 @@
-"""Reading a file whole, unless it is one that should not be read."""
+"""A reader of text files."""
 
 import os
 import stat
@@ -11,17 +11,13 @@ _EXAMINED_BYTES: Final = 8192
 
 
 class FileReader:
-    """Reads text files up to a size."""
+    """Reads text files up to a maximum size."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
 
     def read(self, directory: Directory, name: str) -> bytes | SkipReason:
-        """Give what is in a file of the directory, or why it is not read.
-
-        Raises:
-            OSError: if it cannot be read.
-        """
+        """Return the content of a file in the directory, or the reason why it is skipped."""
         descriptor = directory.open_file(name)
         try:
             status = os.fstat(descriptor)
@@ -32,12 +28,12 @@ class FileReader:
             data = _read(descriptor, status.st_size)
         finally:
             os.close(descriptor)
-        # What git and grep call binary too: text has no zero bytes.
+        # Like git and grep, treat a file with zero bytes as binary.
         return SkipReason.BINARY if data.find(b"\0", 0, _EXAMINED_BYTES) >= 0 else data
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    """Read all of it; the second read is for file systems that give less than they are asked for."""
+    """Read all bytes. Some file systems return fewer bytes than requested, so one read is not enough."""
     data = os.read(descriptor, size)
     while len(data) < size and (more := os.read(descriptor, size - len(data))):
         data += more

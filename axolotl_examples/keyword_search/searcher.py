@@ -1,15 +1,15 @@
-"""The search itself: walk, read, look, until enough is found."""
+"""The search: walks the trees, reads the files and collects matches up to the limit."""
 
 from collections.abc import Sequence
 from contextlib import closing
 
 from axolotl_core import ToolContext
-from axolotl_examples.keyword_search.fence import SearchRoot
+from axolotl_examples.keyword_search.allowed_roots import SearchRoot
 from axolotl_examples.keyword_search.findings import Findings
-from axolotl_examples.keyword_search.ignoring import IgnoreFiles
+from axolotl_examples.keyword_search.ignore_rules import IgnoreFiles
 from axolotl_examples.keyword_search.matcher import KeywordMatcher
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
-from axolotl_examples.keyword_search.pulse import Pulse
+from axolotl_examples.keyword_search.progress import Progress
 from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.selection import Selection
 from axolotl_examples.keyword_search.settings import SearchSettings
@@ -18,7 +18,7 @@ from axolotl_examples.keyword_search.walk import FoundFile, TreeWalk
 
 
 class KeywordSearcher:
-    """Searches trees, one file after the other; it blocks, so it belongs into a worker thread."""
+    """Searches directory trees file by file. It blocks, so it must run in a worker thread."""
 
     def __init__(self, settings: SearchSettings, reader: FileReader) -> None:
         self._settings = settings
@@ -26,11 +26,9 @@ class KeywordSearcher:
         self._ignore_files = IgnoreFiles(reader)
 
     def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: ToolContext) -> SearchReport:
-        """Find the keyword; what cannot be read is part of the report.
+        """Find the keyword. Paths that cannot be read are listed in the report.
 
-        Raises:
-            ToolError: if a pattern of the query is none.
-            ToolCancelled: if the call was cancelled.
+        Raises `ToolError` if a pattern is invalid, and `ToolCancelled` if the call was cancelled.
         """
         tally, findings = Tally(), Findings(query.max_results)
         matcher = KeywordMatcher(query, self._settings.max_line_characters)
@@ -56,12 +54,12 @@ class KeywordSearcher:
             Selection(query.include, query.exclude),
             self._ignore_files if query.respect_ignore_files else None,
             tally,
-            Pulse(context, self._settings.progress_seconds),
+            Progress(context, self._settings.progress_seconds),
             self._settings.max_depth,
         )
 
     def _read(self, file: FoundFile, tally: Tally) -> bytes | None:
-        """Read a file, or note why it is not read."""
+        """Read a file, or count it as skipped and return None."""
         try:
             data = self._reader.read(file.directory, file.name)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""Which files a caller wants to be searched."""
+"""The files selected by the patterns of a query."""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,24 +7,20 @@ from axolotl_examples.keyword_search.patterns import PatternRule, PatternRules, 
 
 
 class Selection:
-    """The patterns of one search; paths are relative to its root."""
+    """The include and exclude patterns of a query. Paths are relative to the search root."""
 
     def __init__(self, include: Iterable[str], exclude: Iterable[str]) -> None:
-        """Compile the patterns.
-
-        Raises:
-            ToolError: if one is no pattern.
-        """
+        """Compile the patterns. Raises `ToolError` if one of them is invalid."""
         self._included = tuple(_parsed(include))
         self._include = PatternRules(self._included)
         self._exclude = PatternRules(_parsed(exclude))
 
-    def leaves_out(self, path: str, is_directory: bool) -> bool:
-        """Tell whether a path is excluded; nothing below an excluded directory is asked for."""
+    def excludes(self, path: str, is_directory: bool) -> bool:
+        """Return whether a path is excluded. Excluded directories are not entered."""
         return bool(self._exclude.verdict(path, is_directory))
 
-    def wants(self, path: str) -> bool:
-        """Tell whether a file that is not excluded is to be searched."""
+    def includes(self, path: str) -> bool:
+        """Return whether a file that is not excluded should be searched."""
         return not self._included or self._include.covers(path)
 
 
@@ -33,7 +29,7 @@ def _parsed(patterns: Iterable[str]) -> Iterator[PatternRule]:
         rule = parse_pattern(pattern)
         if rule is None:
             raise ToolError(
-                f"{pattern!r} is no pattern that can be used; write it as in .gitignore, "
-                "such as '*.py' or 'src/**/*.ts', with '**' twice at most."
+                f"{pattern!r} is not a valid pattern; use .gitignore syntax, "
+                "for example '*.py' or 'src/**/*.ts', with at most two '**'."
             )
         yield rule

@@ -1,4 +1,4 @@
-"""What a search counts besides its matches."""
+"""Counts of searched, skipped and unreadable files."""
 
 from collections import Counter
 from enum import StrEnum
@@ -10,7 +10,7 @@ _LISTED_PATHS: Final = 20
 
 
 class SkipReason(StrEnum):
-    """Why something was passed over; the names of the fields of `SkippedFiles`."""
+    """Reasons for skipping a path: the field names of `SkippedFiles`."""
 
     BINARY = "binary"
     TOO_LARGE = "too_large"
@@ -21,7 +21,7 @@ class SkipReason(StrEnum):
 
 
 class Tally:
-    """Counts what was passed over, and keeps the first paths that could not be read."""
+    """Counts skipped paths, and lists the first ones that could not be read."""
 
     def __init__(self) -> None:
         self._skipped: Counter[str] = Counter()
@@ -30,15 +30,12 @@ class Tally:
 
     @property
     def skipped(self) -> SkippedFiles:
-        """How much was passed over."""
         return SkippedFiles.model_validate(self._skipped)
 
     def skip(self, reason: SkipReason) -> None:
-        """Note that something was passed over."""
         self._skipped[reason.value] += 1
 
     def fail(self, path: str, error: OSError) -> None:
-        """Note that a path could not be read."""
         self.skip(SkipReason.UNREADABLE)
         if len(self.unreadable) < _LISTED_PATHS:
             self.unreadable.append(UnreadablePath(path=path, reason=error.strerror or str(error)))

@@ -1,7 +1,7 @@
-"""The tool: it admits the paths, lets the search run, and hands over what was found."""
+"""The keyword search tool."""
 
 from axolotl_core import ITool, ToolAnnotations, ToolContext
-from axolotl_examples.keyword_search.fence import Fence
+from axolotl_examples.keyword_search.allowed_roots import AllowedRoots
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
 from axolotl_examples.keyword_search.searcher import KeywordSearcher
 
@@ -14,15 +14,14 @@ class KeywordSearch(ITool[KeywordQuery, SearchReport]):
     description = "Search for keyword occurrences across directory trees."
     annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
 
-    execution = "thread"  # reading waits for the disk, and the event loop must not
+    execution = "thread"  # file access must not block the event loop
     suspends = False
     timeout_seconds = 60.0
     max_concurrency = 4
 
-    def __init__(self, fence: Fence, searcher: KeywordSearcher) -> None:
-        self._fence = fence
+    def __init__(self, allowed_roots: AllowedRoots, searcher: KeywordSearcher) -> None:
+        self._allowed_roots = allowed_roots
         self._searcher = searcher
 
     async def execute(self, arguments: KeywordQuery, context: ToolContext) -> SearchReport:
-        """Search, in the worker thread that this runs in."""
-        return self._searcher.search(arguments, self._fence.admit(arguments.root_paths), context)
+        return self._searcher.search(arguments, self._allowed_roots.resolve(arguments.root_paths), context)

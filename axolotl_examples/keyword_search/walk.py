@@ -1,20 +1,20 @@
-"""Walking down a tree, to the files that should be searched."""
+"""A walk through directory trees that finds the files to search."""
 
 import errno
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from axolotl_examples.keyword_search.allowed_roots import SearchRoot
 from axolotl_examples.keyword_search.directory import Directory
-from axolotl_examples.keyword_search.fence import SearchRoot
-from axolotl_examples.keyword_search.ignoring import IgnoreFiles, IgnoreRules
-from axolotl_examples.keyword_search.pulse import Pulse
+from axolotl_examples.keyword_search.ignore_rules import IgnoreFiles, IgnoreRules
+from axolotl_examples.keyword_search.progress import Progress
 from axolotl_examples.keyword_search.selection import Selection
 from axolotl_examples.keyword_search.tally import SkipReason, Tally
 
 
 class FoundFile(NamedTuple):
-    """A file to search; its directory stays open until the walk goes on."""
+    """A file to search. Its directory stays open until the walk continues."""
 
     directory: Directory
     name: str
@@ -23,7 +23,7 @@ class FoundFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """An open directory, the path to it from the allowed directory, and what is ignored in it."""
+    """An open directory, its path from the allowed directory, and its ignore rules."""
 
     directory: Directory
     path: str
@@ -31,22 +31,21 @@ class _Branch:
 
 
 class TreeWalk:
-    """Walks through trees, depth first and in the order of the names; links are not followed."""
+    """Walks directory trees depth-first, sorted by name, without following links."""
 
     def __init__(
-        self, selection: Selection, ignore_files: IgnoreFiles | None, tally: Tally, pulse: Pulse, max_depth: int
+        self, selection: Selection, ignore_files: IgnoreFiles | None, tally: Tally, progress: Progress, max_depth: int
     ) -> None:
         self._selection = selection
         self._ignore_files = ignore_files
         self._tally = tally
-        self._pulse = pulse
+        self._progress = progress
         self._max_depth = max_depth
 
     def files(self, roots: Sequence[SearchRoot]) -> Generator[FoundFile, None, None]:
-        """Find the files; close the iterator, or it keeps directories open.
+        """Yield the files to search. Close the iterator, because it keeps directories open.
 
-        Raises:
-            ToolCancelled: if the call was cancelled.
+        Raises `ToolCancelled` if the call was cancelled.
         """
         for root in roots:
             try:
@@ -56,7 +55,7 @@ class TreeWalk:
                 self._tally.fail(root.given, error)
 
     def _descend(self, root: SearchRoot, branch: _Branch, parts: Sequence[str]) -> Generator[FoundFile, None, None]:
-        """Go down from the allowed directory to the root, step by step: a path could have become a link by now."""
+        """Go from the allowed directory to the root step by step, because a part may have become a link."""
         if not parts:
             yield from self._below(root, branch)
             return
@@ -65,28 +64,28 @@ class TreeWalk:
         except NotADirectoryError:
             if len(parts) > 1:
                 raise
-            self._pulse.beat()
+            self._progress.advance()
             yield FoundFile(branch.directory, parts[0], root.given)
             return
         with child:
             yield from self._descend(root, self._branch(child, f"{branch.path}{parts[0]}/", branch.rules), parts[1:])
 
     def _below(self, root: SearchRoot, branch: _Branch) -> Generator[FoundFile, None, None]:
-        """Find what is in a directory and in those below it."""
+        """Yield the files in a directory and its subdirectories."""
         for entry in branch.directory.entries():
-            self._pulse.beat()
+            self._progress.advance()
             name, is_directory = entry.name, entry.is_dir(follow_symlinks=False)
             path = branch.path + name
             below_root = path[root.path_length :]
             if branch.rules is not None and branch.rules.ignores(path, is_directory):
                 self._tally.skip(SkipReason.IGNORED)
-            elif self._selection.leaves_out(below_root, is_directory):
+            elif self._selection.excludes(below_root, is_directory):
                 continue
             elif is_directory:
                 yield from self._enter(root, branch, name)
             elif not entry.is_file(follow_symlinks=False):
                 self._tally.skip(SkipReason.LINK if entry.is_symlink() else SkipReason.SPECIAL)
-            elif self._selection.wants(below_root):
+            elif self._selection.includes(below_root):
                 yield FoundFile(branch.directory, name, root.label + below_root)
 
     def _enter(self, root: SearchRoot, branch: _Branch, name: str) -> Generator[FoundFile, None, None]:

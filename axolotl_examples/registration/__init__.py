@@ -1,4 +1,4 @@
-"""Tools registered one by one, in a range, by a scan and through the container; every call leaves a line in a log."""
+"""Every way to register tools: singly, as a range, by a scan, and through the container."""
 
 from axolotl_examples.registration.container import Container
 

@@ -1,4 +1,4 @@
-"""A log of calls: a layer around every tool writes it, a port takes it."""
+"""A call log: a layer around every tool, and the port that it writes to."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ from axolotl_core import FeatureSpec, ILayer, Invoke, ToolCall, ToolError
 
 @dataclass(frozen=True, slots=True)
 class LoggedCall:
-    """One call: which tool, for whom, how it ended and how long it took."""
+    """A finished call."""
 
     tool: str
     principal: str
@@ -19,33 +19,31 @@ class LoggedCall:
 
 
 class ICallLog(Protocol):
-    """Keeps what happened."""
+    """Stores finished calls."""
 
     def write(self, call: LoggedCall) -> None:
-        """Take note of a call that has ended."""
+        """Store a finished call."""
         ...
 
 
 class LoggingCallLog(ICallLog):
-    """Writes a line for each call to a logger."""
+    """Writes one line per call to a logger."""
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
 
     def write(self, call: LoggedCall) -> None:
-        """Log the call."""
         milliseconds = 1000 * call.seconds
         self._logger.info("%s by %s: %s after %.1f ms", call.tool, call.principal, call.outcome, milliseconds)
 
 
 class CallLogLayer(ILayer):
-    """Notes every call that reaches its tool; what was refused before, for wrong arguments or a limit, did not."""
+    """Logs every call that reaches its tool. Calls rejected earlier, for example by a limit, are not logged."""
 
     def __init__(self, log: ICallLog) -> None:
         self._log = log
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put a stopwatch around the tool."""
 
         async def logged(call: ToolCall) -> Any:
             begin = time.perf_counter()

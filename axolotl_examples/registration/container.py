@@ -1,4 +1,4 @@
-"""The composition root: every tool is registered here, once, when the server starts."""
+"""The container, in which every tool is registered when the server starts."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from axolotl_examples.registration.lookup import FindTool, ToolNames
 
 
 def build_registry(echo: Echo, scanned: Iterable[ITool[Any, Any]]) -> ToolRegistry:
-    """Fill a registry: one tool by hand, the others at once."""
+    """Create a registry: register one tool, then all scanned tools together."""
     registry = ToolRegistry()
     registry.register(echo)
     registry.register_range(scanned)
@@ -22,7 +22,7 @@ def build_registry(echo: Echo, scanned: Iterable[ITool[Any, Any]]) -> ToolRegist
 
 
 class Container(containers.DeclarativeContainer):
-    """The registry that is served, two tools that read it, and a layer around them all."""
+    """The tool registry, two tools that read it, and a layer around all tools."""
 
     settings = providers.Object({"server": {"name": "axolotl-registration", "title": "工具注册与调用"}})
 

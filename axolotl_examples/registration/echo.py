@@ -1,4 +1,4 @@
-"""The first tool of every server. Its schema is made from its input model: what stands there is on the wire."""
+"""A tool class whose schema is generated from its input model."""
 
 from pydantic import BaseModel, Field
 
@@ -10,11 +10,10 @@ class EchoInput(BaseModel):
 
 
 class Echo(ITool[EchoInput, str]):
-    """Gives a text back."""
+    """Returns a text."""
 
     name = "echo"
     description = "回显输入文本"
 
     async def execute(self, arguments: EchoInput, context: ToolContext) -> str:
-        """Give the text back."""
         return arguments.text

@@ -1,4 +1,4 @@
-"""Tools about the tools: they are given the registry that is being served, and see every change of it."""
+"""Tools that read the server's tool registry and see every change to it."""
 
 from pydantic import BaseModel, Field
 
@@ -16,7 +16,7 @@ class FoundTool(BaseModel):
 
 
 class FindTool(ITool[ToolName, FoundTool]):
-    """Finds a tool by its name in any case."""
+    """Finds a tool by its name, ignoring case."""
 
     name = "find_tool"
     description = "按名称查询工具"
@@ -25,7 +25,6 @@ class FindTool(ITool[ToolName, FoundTool]):
         self._registry = registry
 
     async def execute(self, arguments: ToolName, context: ToolContext) -> FoundTool:
-        """Look the tool up."""
         tool = self._registry.try_get(arguments.name)
         if tool is None:
             raise ToolError(f"没有名为 {arguments.name} 的工具")
@@ -35,7 +34,7 @@ class FindTool(ITool[ToolName, FoundTool]):
 
 
 class ToolNames(ITool[NoArguments, list[str]]):
-    """Names every tool."""
+    """Lists the names of all tools in the order of registration."""
 
     name = "tool_names"
     description = "列出所有已注册工具的名称"
@@ -44,5 +43,4 @@ class ToolNames(ITool[NoArguments, list[str]]):
         self._registry = registry
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> list[str]:
-        """List the names in the order of registration."""
         return [tool.name for tool in self._registry.get_all()]

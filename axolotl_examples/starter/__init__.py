@@ -1,4 +1,4 @@
-"""A first set of tools, served where no other is named."""
+"""The starter tools, which are served when no target is given."""
 
 from axolotl_examples.starter.container import Container
 

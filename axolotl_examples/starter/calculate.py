@@ -1,4 +1,4 @@
-"""A tool with a typed input, a typed output, and an error that a model can act on."""
+"""A tool with typed input and output, and errors that a model can act on."""
 
 import math
 import operator
@@ -11,7 +11,7 @@ from axolotl_core import ITool, ToolAnnotations, ToolContext, ToolError
 
 
 class Operation(StrEnum):
-    """How two numbers are combined."""
+    """An arithmetic operation on two numbers."""
 
     ADD = "add"
     SUBTRACT = "subtract"
@@ -21,21 +21,21 @@ class Operation(StrEnum):
 
 
 class Calculation(BaseModel):
-    """Two numbers and what to do with them."""
+    """Two numbers and an operation."""
 
     left: float = Field(description="The first number.", examples=[6])
-    operation: Operation = Field(description="What to do with the two numbers.", examples=["multiply"])
+    operation: Operation = Field(description="The operation to perform.", examples=["multiply"])
     right: float = Field(description="The second number.", examples=[7])
 
 
 class Outcome(BaseModel):
-    """What came out."""
+    """The result of a calculation."""
 
     result: float = Field(description="The result of the calculation.")
 
 
 class Calculate(ITool[Calculation, Outcome]):
-    """Combines two numbers."""
+    """Performs an arithmetic operation on two numbers."""
 
     name = "calculate"
     title = "Calculate"
@@ -43,7 +43,6 @@ class Calculate(ITool[Calculation, Outcome]):
     annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
 
     async def execute(self, arguments: Calculation, context: ToolContext) -> Outcome:
-        """Calculate, or say why there is no result."""
         try:
             result = _OPERATIONS[arguments.operation](arguments.left, arguments.right)
         except ZeroDivisionError:

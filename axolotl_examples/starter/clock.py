@@ -1,20 +1,20 @@
-"""What time it is, as a service: a test brings its own."""
+"""A clock service, which tests can replace."""
 
 from datetime import UTC, datetime
 from typing import Protocol
 
 
 class IClock(Protocol):
-    """Tells the time."""
+    """A source of the current time."""
 
     def now(self) -> datetime:
-        """Give the present moment, with its time zone."""
+        """Return the current time with its time zone."""
         ...
 
 
 class SystemClock(IClock):
-    """Tells the time of the machine."""
+    """The clock of this machine."""
 
     def now(self) -> datetime:
-        """Give the present moment in UTC."""
+        """Return the current time in UTC."""
         return datetime.now(UTC)

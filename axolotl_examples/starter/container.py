@@ -1,4 +1,4 @@
-"""The starter set: which tools there are, and what each of them needs."""
+"""The container of the starter tools and their services."""
 
 from dependency_injector import containers, providers
 
@@ -11,15 +11,15 @@ from axolotl_examples.starter.text_statistics import TextStatistics
 
 
 class Container(containers.DeclarativeContainer):
-    """Four small tools with the services they use, and two systems that are tool sets of their own."""
+    """Four small tools with their services, and two subcontainers with more tools."""
 
     settings = providers.Object(
         {
             "server": {
                 "name": "axolotl-starter",
                 "title": "Axolotl starter set",
-                "instructions": "Small tools to try a client with; keyword_search looks through the files of the "
-                "working directory, and get_sources knows three vetted sources for a topic.",
+                "instructions": "Small tools for trying out a client. keyword_search searches the files in the "
+                "working directory; get_sources returns three vetted sources for a topic.",
             }
         }
     )

@@ -1,24 +1,23 @@
-"""A tool that gives back what it got."""
+"""A tool that returns its argument."""
 
 from pydantic import BaseModel, Field
 
 from axolotl_core import ITool, ToolAnnotations, ToolContext
 
 
-class Words(BaseModel):
-    """What to give back."""
+class EchoInput(BaseModel):
+    """The text to return."""
 
-    text: str = Field(description="The text to give back.", examples=["hello"])
+    text: str = Field(description="The text to return.", examples=["hello"])
 
 
-class Echo(ITool[Words, str]):
-    """Shows that a call arrives and its answer returns."""
+class Echo(ITool[EchoInput, str]):
+    """Returns a text unchanged."""
 
     name = "echo"
     title = "Echo"
-    description = "Give a text back unchanged, to see that the connection works."
+    description = "Return a text unchanged, to check that the connection works."
     annotations = ToolAnnotations(read_only=True, idempotent=True, open_world=False)
 
-    async def execute(self, arguments: Words, context: ToolContext) -> str:
-        """Give the text back."""
+    async def execute(self, arguments: EchoInput, context: ToolContext) -> str:
         return arguments.text

@@ -1,1 +1,1 @@
-"""More tools for text. Nobody lists them: a scan finds every tool class and every `@tool` function in here."""
+"""Text tools that a scan finds: every tool class and every `@tool` function in this package."""

@@ -1,4 +1,4 @@
-"""A tool that takes its time: it has limits of its own, and a service that can be exchanged in a test."""
+"""A slow tool with its own limits and a service that tests replace."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ class DelayedEchoInput(BaseModel):
 
 
 class DelayedEcho(ITool[DelayedEchoInput, str]):
-    """Gives a text back after a while; a call that is cancelled or late ends at once."""
+    """Returns a text after a delay. A cancelled or timed-out call ends immediately."""
 
     name = "delayed_echo"
     description = "延时回显输入文本"
@@ -24,6 +24,5 @@ class DelayedEcho(ITool[DelayedEchoInput, str]):
         self._pause = pause
 
     async def execute(self, arguments: DelayedEchoInput, context: ToolContext) -> str:
-        """Wait, then give the text back."""
         await self._pause(arguments.seconds)
         return arguments.text

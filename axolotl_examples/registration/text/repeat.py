@@ -1,4 +1,4 @@
-"""A tool with a rich input: limits and a default become part of its schema, and are checked before it runs."""
+"""A tool whose constraints and defaults are part of its schema and checked before it runs."""
 
 from pydantic import BaseModel, Field
 
@@ -12,11 +12,10 @@ class RepeatInput(BaseModel):
 
 
 class Repeat(ITool[RepeatInput, str]):
-    """Says the same again and again."""
+    """Repeats a text."""
 
     name = "repeat"
     description = "重复输入文本"
 
     async def execute(self, arguments: RepeatInput, context: ToolContext) -> str:
-        """Repeat the text."""
         return arguments.separator.join([arguments.text] * arguments.times)

@@ -1,4 +1,4 @@
-"""A tool from a function: its schema comes from the signature, its descriptions from the docstring."""
+"""A tool made from a function: schema from the signature, descriptions from the docstring."""
 
 from axolotl_core import tool
 

@@ -1,4 +1,4 @@
-"""Tools that create tools."""
+"""Tools that create and remove tools."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -30,7 +30,7 @@ async def test_define(client: InProcessClient) -> None:
     assert (await client.call("greet", {"title": "Countess", "name": "Ada"})).text == "Hello, Countess Ada! Ada?"
 
 
-async def test_define_without_gaps(client: InProcessClient) -> None:
+async def test_define_without_placeholders(client: InProcessClient) -> None:
     """A text without placeholders becomes a tool without arguments."""
     answer = await client.call("define_tool", {"name": "price", "text": "It costs $$5."})
     assert answer.text == "Tool price is ready; it takes no arguments."
@@ -41,13 +41,13 @@ async def test_define_without_gaps(client: InProcessClient) -> None:
 @pytest.mark.parametrize(
     ("definition", "reason"),
     [
-        pytest.param({"name": "DEFINE_tool", "text": "x"}, "There is a tool 'DEFINE_tool' already", id="taken"),
-        pytest.param({"name": "price", "text": "5 $"}, "Each $ must begin a gap", id="stray-sign"),
+        pytest.param({"name": "DEFINE_tool", "text": "x"}, "A tool 'DEFINE_tool' already exists", id="taken"),
+        pytest.param({"name": "price", "text": "5 $"}, "Each $ must begin a placeholder", id="stray-sign"),
         pytest.param({"name": "two words", "text": "x"}, "Invalid arguments: name: String should match", id="name"),
     ],
 )
 async def test_refused_definition(client: InProcessClient, definition: Any, reason: str) -> None:
-    """An invalid definition is an error for the model and changes nothing."""
+    """An invalid definition is reported to the model and changes nothing."""
     answer = await client.call("define_tool", definition)
     assert answer.is_error
     assert answer.text.startswith(reason)
@@ -57,7 +57,7 @@ async def test_refused_definition(client: InProcessClient, definition: Any, reas
 async def test_remove(client: InProcessClient) -> None:
     """A defined tool can be removed and defined again."""
     await client.call("define_tool", {"name": "greet", "text": "Hello!"})
-    assert (await client.call("remove_tool", {"name": "Greet"})).text == "Tool Greet is gone."
+    assert (await client.call("remove_tool", {"name": "Greet"})).text == "Tool Greet is removed."
     with pytest.raises(RemoteError, match="Tool not found: greet"):
         await client.call("greet")
     await client.call("define_tool", {"name": "greet", "text": "Hi!"})
@@ -68,5 +68,5 @@ async def test_remove(client: InProcessClient) -> None:
 async def test_refused_removal(client: InProcessClient, name: str) -> None:
     """Only defined tools can be removed."""
     answer = await client.call("remove_tool", {"name": name})
-    assert (answer.is_error, answer.text) == (True, f"No tool {name!r} was defined here.")
+    assert (answer.is_error, answer.text) == (True, f"No tool {name!r} has been defined.")
     assert await names(client) == ["define_tool", "remove_tool"]

@@ -93,7 +93,7 @@ async def test_buffering_items(revision: Revision) -> None:
         reply = await client.call("hub.methods", {"namespace": "hub"})
     assert text_of(reply) == (
         '[{"name":"hub.activations","description":"List the namespaces of the hub."},'
-        '{"name":"hub.methods","description":"List the methods of an activation, one after the other."}]'
+        '{"name":"hub.methods","description":"Stream the methods of an activation."}]'
     )
 
 

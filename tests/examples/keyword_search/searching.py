@@ -7,7 +7,7 @@ from typing import Any
 
 from axolotl_core import ToolContext
 from axolotl_examples.keyword_search import Container
-from axolotl_examples.keyword_search.fence import Fence
+from axolotl_examples.keyword_search.allowed_roots import AllowedRoots
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
 from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.searcher import KeywordSearcher
@@ -38,7 +38,7 @@ def search_directly(root: Path, context: ToolContext | None = None, **query: Any
     settings = SearchSettings(allowed_roots=(root,), progress_seconds=0)
     question = KeywordQuery(**{"keyword": "key", "root_paths": ["."], **query})
     searcher = KeywordSearcher(settings, FileReader(settings.max_file_bytes))
-    return searcher.search(question, Fence([root]).admit(question.root_paths), context or ToolContext())
+    return searcher.search(question, AllowedRoots([root]).resolve(question.root_paths), context or ToolContext())
 
 
 class Searching:

@@ -48,8 +48,8 @@ async def test_patterns_below_a_root(searching: Searching) -> None:
 @pytest.mark.parametrize("pattern", ["[", "[z-a]", "a\\", "!", "/", "# note", "**/a/**/b/**/c"])
 @pytest.mark.parametrize("field", ["include", "exclude"])
 async def test_invalid_patterns(searching: Searching, field: str, pattern: str) -> None:
-    """An invalid pattern is an error for the model, which quotes it."""
-    assert f"{pattern!r} is no pattern" in await searching.refusal(**{field: ["*.py", pattern]})
+    """An invalid pattern is named in the error message."""
+    assert f"{pattern!r} is not a valid pattern" in await searching.refusal(**{field: ["*.py", pattern]})
 
 
 async def test_ignore_files(searching: Searching) -> None:

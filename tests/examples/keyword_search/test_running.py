@@ -14,8 +14,8 @@ from axolotl_core import CancelReason, ToolCancelled, ToolContext
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode, notification
+from axolotl_examples.keyword_search.allowed_roots import SearchRoot
 from axolotl_examples.keyword_search.directory import Directory
-from axolotl_examples.keyword_search.fence import SearchRoot
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
 from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.searcher import KeywordSearcher

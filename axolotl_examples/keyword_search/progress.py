@@ -1,12 +1,12 @@
-"""The pulse of a search: between two steps it looks whether to go on, and tells how far it is."""
+"""Progress reports and the check for cancellation, between the steps of a search."""
 
 import time
 
 from axolotl_core import ToolContext
 
 
-class Pulse:
-    """Counts steps; it stops a search that nobody waits for, and reports progress now and then."""
+class Progress:
+    """Counts steps, stops a cancelled search, and reports progress at intervals."""
 
     def __init__(self, context: ToolContext, interval_seconds: float) -> None:
         self._context = context
@@ -14,12 +14,8 @@ class Pulse:
         self._due = time.monotonic() + interval_seconds
         self._steps = 0
 
-    def beat(self) -> None:
-        """Take a step.
-
-        Raises:
-            ToolCancelled: if the call was cancelled.
-        """
+    def advance(self) -> None:
+        """Count a step. Raises `ToolCancelled` if the call was cancelled."""
         self._context.raise_if_cancelled()
         self._steps += 1
         now = time.monotonic()

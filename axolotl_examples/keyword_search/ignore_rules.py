@@ -1,4 +1,4 @@
-"""What .gitignore files say, nested ones included."""
+"""The rules of .gitignore files, including nested ones."""
 
 from axolotl_examples.keyword_search.directory import Directory
 from axolotl_examples.keyword_search.patterns import PatternRules, parse_pattern
@@ -6,17 +6,17 @@ from axolotl_examples.keyword_search.reader import FileReader
 
 
 class IgnoreRules:
-    """The rules that hold in a directory: those of its own .gitignore file, then those of the files above it."""
+    """The rules that apply in a directory: those of its own .gitignore file, then those of its parents."""
 
     def __init__(self, levels: tuple[tuple[int, PatternRules], ...] = ()) -> None:
         self._levels = levels
 
     def below(self, directory_path: str, patterns: PatternRules) -> "IgnoreRules":
-        """Give the rules that hold in a directory that has patterns of its own."""
+        """Return the rules of a subdirectory that has its own patterns."""
         return IgnoreRules(((len(directory_path), patterns), *self._levels))
 
     def ignores(self, path: str, is_directory: bool) -> bool:
-        """Tell whether a path of the tree is ignored; the nearest file that says something decides."""
+        """Return whether a path is ignored. The nearest .gitignore file with a matching pattern decides."""
         if path == ".git" or path.endswith("/.git"):
             return True
         for base_length, patterns in self._levels:
@@ -27,13 +27,13 @@ class IgnoreRules:
 
 
 class IgnoreFiles:
-    """Reads the .gitignore files of the directories on the way."""
+    """Reads .gitignore files."""
 
     def __init__(self, reader: FileReader) -> None:
         self._reader = reader
 
     def rules_in(self, directory: Directory, path: str, above: IgnoreRules) -> IgnoreRules:
-        """Give the rules that hold in a directory; a file that is missing or cannot be read says nothing."""
+        """Return the rules of a directory. A .gitignore file that cannot be read adds no rules."""
         try:
             data = self._reader.read(directory, ".gitignore")
         except OSError:

@@ -57,7 +57,7 @@ async def test_paths_that_lead_out(searching: Searching, root: Path, secret: Pat
     (root / "in").symlink_to("inside")
     (root / "inside/out").symlink_to("../out")
     refusal = await searching.refusal(root_paths=["inside", path])
-    assert refusal == f"{path!r} is outside of what may be searched; choose a path within: {root}"
+    assert refusal == f"{path!r} is outside the searchable directories; choose a path within: {root}"
 
 
 async def test_paths_that_stay_inside(searching: Searching, root: Path) -> None:
@@ -114,22 +114,22 @@ async def test_wrong_settings(monkeypatch: pytest.MonkeyPatch, said: str) -> Non
             pass
 
 
-@pytest.fixture(params=["anchored", "by path"])
-def anchoring(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Open directories relative to each other, or with the fallback for other systems."""
-    if request.param == "by path":
-        monkeypatch.setattr(Directory, "open", functools.partial(Directory.open, anchored=False))
+@pytest.fixture(params=["descriptor", "path"])
+def directory_access(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Open directories by descriptor, and by path as on systems without descriptor support."""
+    if request.param == "path":
+        monkeypatch.setattr(Directory, "open", functools.partial(Directory.open, use_descriptor=False))
 
 
-@pytest.mark.usefixtures("anchoring")
+@pytest.mark.usefixtures("directory_access")
 def test_a_tree(root: Path) -> None:
-    """Both ways to open directories give the same results."""
+    """Both ways to open directories find the same files."""
     plant(root, {"a/b/c.txt": "key", "a/d.txt": "key", "a/.gitignore": "d.txt"})
     assert [found.file for found in search_directly(root, root_paths=["a"]).files] == ["a/b/c.txt"]
     assert [found.file for found in search_directly(root, root_paths=["a/b/c.txt"]).files] == ["a/b/c.txt"]
 
 
-@pytest.mark.usefixtures("anchoring")
+@pytest.mark.usefixtures("directory_access")
 def test_a_directory_that_becomes_a_link(root: Path, secret: Path) -> None:
     """A directory that is replaced by a link after it was listed is reported and not searched."""
     plant(root, {"a.txt": "", "b/c.txt": ""})
@@ -143,7 +143,7 @@ def test_a_directory_that_becomes_a_link(root: Path, secret: Path) -> None:
     assert (report.match_count, [broken.path for broken in report.unreadable]) == (0, ["b"])
 
 
-@pytest.mark.usefixtures("anchoring")
+@pytest.mark.usefixtures("directory_access")
 def test_a_file_that_becomes_a_link(root: Path, secret: Path) -> None:
     """A file that is replaced by a link after it was listed is reported and not read."""
     plant(root, {"a.txt": "", "b.txt": ""})
