@@ -1,4 +1,4 @@
-"""Three good sources for a topic, from a registry that its curator signs."""
+"""Three good sources for a topic, from a signed registry."""
 
 from axolotl_examples.three_good_sources.container import Container
 

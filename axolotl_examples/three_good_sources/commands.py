@@ -1,4 +1,4 @@
-"""The command line of curators and of those who trust them."""
+"""Commands for curators and users of a registry: verify, sign, keygen."""
 
 import sys
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ _UNUSABLE: Final = 2
 
 app = typer.Typer(
     name=f"python -m {__package__}",
-    help="Verify the registry of three good sources, or sign one of your own.",
+    help="Verify the registry of sources, or sign your own registry.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
 
 RegistryPath = Annotated[
-    Path | None, typer.Argument(metavar="FILE", help="The registry; the one that is served where it is left out.")
+    Path | None, typer.Argument(metavar="FILE", help="The registry. Defaults to the registry that is served.")
 ]
 
 
@@ -32,23 +32,23 @@ RegistryPath = Annotated[
 def verify(
     file: RegistryPath = None,
     key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The public key to trust instead of the one in the package.")
+        Path | None, typer.Option(metavar="FILE", help="The trusted public key. Defaults to the key in the package.")
     ] = None,
 ) -> None:
-    """Verify a registry as the server does before it serves it.
+    """Verify a registry, as the server does at startup.
 
-    The exit code is 1 if it is not what the trusted curator signed, 2 if it cannot be used for another reason.
+    The exit code is 1 if the registry is not signed by the trusted curator, and 2 if it is invalid for another reason.
     """
-    for line in _portrait(load_registry(_configuration(file, key))):
+    for line in _summary(load_registry(_configuration(file, key))):
         typer.echo(line)
 
 
 @app.command()
 def sign(
-    key: Annotated[Path, typer.Option(metavar="FILE", help="Your private key, as keygen makes it.")],
+    key: Annotated[Path, typer.Option(metavar="FILE", help="Your private key, created with keygen.")],
     file: RegistryPath = None,
 ) -> None:
-    """Sign a registry: write its signature beside it."""
+    """Sign a registry. The signature is written next to it."""
     path = _configuration(file).registry_file
     public_key = sign_registry(path, key)
     typer.echo(f"{signature_file(path).name}: written, for {public_key}")
@@ -56,16 +56,16 @@ def sign(
 
 @app.command()
 def keygen(
-    key: Annotated[Path, typer.Option(metavar="FILE", help="Where the private key is written.")] = Path("curator.key"),
+    key: Annotated[Path, typer.Option(metavar="FILE", help="The file for the private key.")] = Path("curator.key"),
 ) -> None:
-    """Make a key pair; the public key is written beside the private one."""
+    """Create a key pair. The public key is written next to the private key."""
     public_key = make_key_pair(key)
-    typer.echo(f"{key.name}: the private key; keep it to yourself, and out of version control")
+    typer.echo(f"{key.name}: the private key; keep it secret, and out of version control")
     typer.echo(f"{public_key_file(key).name}: the public key, {public_key}")
 
 
 def main() -> None:
-    """Run the command that the process was started with."""
+    """Run the command line."""
     try:
         app()
     except ConfigurationError as error:
@@ -75,14 +75,13 @@ def main() -> None:
 
 
 def _configuration(file: Path | None, key: Path | None = None) -> Configuration:
-    """Put what the command line says over what the server would use."""
-    said = {"registry_file": file, "public_key_file": key}
+    options = {"registry_file": file, "public_key_file": key}
     return Configuration.from_environment().model_copy(
-        update={name: path for name, path in said.items() if path is not None}
+        update={name: path for name, path in options.items() if path is not None}
     )
 
 
-def _portrait(file: RegistryFile) -> Iterator[str]:
+def _summary(file: RegistryFile) -> Iterator[str]:
     registry = file.registry
     if file.seal is None:
         yield f"{file.name}: not signed yet"

@@ -1,4 +1,4 @@
-"""What an operator can set: THREE_GOOD_SOURCES_THRESHOLD and its like, read once from the environment."""
+"""The settings of this system, read from environment variables."""
 
 import os
 from collections.abc import Mapping
@@ -15,36 +15,35 @@ _PACKAGE: Final = Path(__file__).parent
 
 
 class Configuration(BaseModel):
-    """Which registry is served, whose signature is trusted, and how close a match must be."""
+    """Settings, each read from a variable such as `THREE_GOOD_SOURCES_THRESHOLD`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     registry_file: Path = _PACKAGE / "registry.json"
     public_key_file: Path | None = _PACKAGE / "curator.pub"
-    """The trusted key; None (an empty value) serves a registry that is not signed yet."""
+    """The trusted key. With None (an empty value), an unsigned registry is served."""
     threshold: float = Field(0.4, ge=0, le=1)
-    """The score below which there is no match, where a call does not say otherwise."""
+    """The minimum score of a match, unless a call sets its own."""
     keyword_weight: float = Field(0.25, ge=0, le=1)
-    """The share of a score that keywords make; patterns make the rest."""
+    """The share of keywords in a score. The rest comes from patterns."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Configuration":
         """Read the variables that begin with THREE_GOOD_SOURCES_.
 
-        Raises:
-            ConfigurationError: if a value is wrong, or a name unknown.
+        Raises `ConfigurationError` if a value is invalid or a name is unknown.
         """
-        said = {
+        values = {
             name.removeprefix(_PREFIX).lower(): value or None
             for name, value in environment.items()
             if name.startswith(_PREFIX)
         }
         try:
-            return cls.model_validate(said)
+            return cls.model_validate(values)
         except ValidationError as error:
-            raise ConfigurationError(*map(_named, findings_of(error))) from None
+            raise ConfigurationError(*map(_with_variable_name, findings_of(error))) from None
 
 
-def _named(finding: str) -> str:
+def _with_variable_name(finding: str) -> str:
     place, _, problem = finding.partition(": ")
     return f"{_PREFIX}{place.upper()}: {problem}"

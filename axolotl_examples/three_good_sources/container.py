@@ -1,4 +1,4 @@
-"""The composition: which tools there are, and what each of them needs."""
+"""The container of the tools and their services."""
 
 from dependency_injector import containers, providers
 
@@ -9,14 +9,14 @@ from axolotl_examples.three_good_sources.tools import GetEndorsements, GetProven
 
 
 class Container(containers.DeclarativeContainer):
-    """Four tools over a registry that is verified before anything is served."""
+    """Four tools for a registry that is verified before the server starts."""
 
     settings = providers.Object(
         {
             "server": {
                 "name": "three-good-sources",
                 "title": "Three good sources",
-                "instructions": "Ask get_sources before you search the web: it knows three vetted sources for a topic.",
+                "instructions": "Call get_sources before a web search: it returns three vetted sources for a topic.",
             }
         }
     )

@@ -1,4 +1,4 @@
-"""The kinds of text a registry is made of, each checked where it is read."""
+"""Field types of a registry, with their validators."""
 
 import re
 from typing import Annotated, Final
@@ -21,7 +21,7 @@ def _wrong(expectation: str) -> PydanticCustomError:
 
 def _line(text: str) -> str:
     if not text or text != text.strip() or not text.isprintable():
-        raise _wrong("must be one line of text, without spaces at its ends")
+        raise _wrong("must be one line of text, without leading or trailing spaces")
     if _MARKDOWN.search(text):
         raise _wrong("must be plain text, without Markdown")
     return text
@@ -49,7 +49,7 @@ def _https_url(text: str) -> str:
     try:
         url = urlsplit(text)
         clean = text.isascii() and text.isprintable() and " " not in text and url.port is None
-    except ValueError:  # a port that is no number, a broken IPv6 address
+    except ValueError:  # an invalid port or IPv6 address
         clean = False
     if not clean or url.scheme != "https" or "." not in url.netloc or "@" in url.netloc:
         raise _wrong("must be an https URL with a public host, without port and credentials")

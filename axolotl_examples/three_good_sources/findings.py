@@ -1,4 +1,4 @@
-"""What is wrong with a file or a setting, each finding with its place."""
+"""Validation errors as findings, each with its location."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 
 def findings_of(error: ValidationError) -> Iterator[str]:
-    """Rewrite pydantic's findings as `categories[3].sources[1].url: what is wrong`."""
+    """Format Pydantic's errors, for example as `categories[3].sources[1].url: required, but missing`."""
     for finding in error.errors(include_url=False, include_input=False, include_context=False):
         yield f"{_place(finding['loc'])}: {_problem(finding)}"
 

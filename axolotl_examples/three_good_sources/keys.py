@@ -1,4 +1,4 @@
-"""Ed25519 keys and signatures in the form people exchange them."""
+"""Ed25519 keys and signatures, and their text formats."""
 
 import base64
 import binascii
@@ -27,11 +27,7 @@ class Signature:
 
     @classmethod
     def parse(cls, text: str) -> "Signature":
-        """Read a signature.
-
-        Raises:
-            ValueError: if the text is none; there is one text for each signature, and no other is taken.
-        """
+        """Parse a signature. Raises `ValueError` unless the text is its canonical form."""
         try:
             raw = base64.b64decode(text, validate=True)
         except (binascii.Error, ValueError):
@@ -47,22 +43,18 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """An Ed25519 public key, written in z-base-32 as PKARR does."""
+    """An Ed25519 public key, written in z-base-32 as in PKARR."""
 
     raw: bytes
 
     @classmethod
     def of(cls, private_key: Ed25519PrivateKey) -> "PublicKey":
-        """Give the public half of a key pair."""
+        """Return the public key of a private key."""
         return cls(private_key.public_key().public_bytes_raw())
 
     @classmethod
     def parse(cls, text: str) -> "PublicKey":
-        """Read a key.
-
-        Raises:
-            ValueError: if the text is none; there is one text for each key, and no other is taken.
-        """
+        """Parse a key. Raises `ValueError` unless the text is its canonical form."""
         raw = _from_z_base32(text) if _IN_Z.issuperset(text) else b""
         key = cls(raw)
         if len(raw) != _KEY_BYTES or str(key) != text:
@@ -70,7 +62,7 @@ class PublicKey:
         return key
 
     def accepts(self, content: bytes, signature: Signature) -> bool:
-        """Tell whether the owner of this key signed the content."""
+        """Return whether the signature of the content was made with this key pair."""
         try:
             Ed25519PublicKey.from_public_bytes(self.raw).verify(signature.raw, content)
         except InvalidSignature:

@@ -1,4 +1,4 @@
-"""From files to a registry that can be trusted."""
+"""Registry files, verified and validated."""
 
 import hashlib
 import json
@@ -17,12 +17,12 @@ from axolotl_examples.three_good_sources.rules import faults_of
 
 
 class UntrustedRegistry(ConfigurationError):
-    """The registry is not what the trusted curator signed."""
+    """The registry is not signed by the trusted curator, or was changed afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """Who signed a registry, and the signature."""
+    """The signature of a registry and the key that verifies it."""
 
     public_key: PublicKey
     signature: Signature
@@ -30,7 +30,7 @@ class Seal:
 
 @dataclass(frozen=True, slots=True)
 class RegistryFile:
-    """A registry, the digest of its file, and the seal on it if there is one."""
+    """A registry, the digest of its file, and its seal if it is signed."""
 
     name: str
     registry: Registry
@@ -39,15 +39,14 @@ class RegistryFile:
 
 
 def load_registry(configuration: Configuration) -> RegistryFile:
-    """Read the registry; nothing in it is looked at before its signature is verified.
+    """Read the registry. Its content is not parsed before its signature is verified.
 
-    Raises:
-        UntrustedRegistry: if its signature is missing, or not that of the trusted curator.
-        ConfigurationError: if a file cannot be read or the registry breaks a rule, with all findings.
+    Raises `UntrustedRegistry` if the signature is missing or invalid, and `ConfigurationError` with all findings if a
+    file cannot be read or the registry is invalid.
     """
     path, key_file = configuration.registry_file, configuration.public_key_file
     content = read_file(path)
-    seal = None if key_file is None else _verified(path, content, read_public_key(key_file))
+    seal = None if key_file is None else _verify(path, content, read_public_key(key_file))
     registry = parse_registry(path.name, content)
     if registry.curator.pubkey != (seal and str(seal.public_key)):
         raise UntrustedRegistry(f"{path.name}: curator.pubkey: is not the key that this registry is verified with")
@@ -55,14 +54,10 @@ def load_registry(configuration: Configuration) -> RegistryFile:
 
 
 def parse_registry(name: str, content: bytes) -> Registry:
-    """Check everything that a registry must keep to.
-
-    Raises:
-        ConfigurationError: with all findings, as `registry.json: categories[3].sources[1].url: what is wrong`.
-    """
+    """Parse and validate a registry. Raises `ConfigurationError` with all findings."""
     try:
         text = content.decode()
-        json.loads(text, object_pairs_hook=_without_repetition)
+        json.loads(text, object_pairs_hook=_reject_duplicates)
         registry = Registry.model_validate_json(text)
     except ValidationError as error:
         raise ConfigurationError(*(f"{name}: {finding}" for finding in findings_of(error))) from None
@@ -79,11 +74,7 @@ def parse_registry(name: str, content: bytes) -> Registry:
 
 
 def read_public_key(path: Path) -> PublicKey:
-    """Read the key that a registry is verified with.
-
-    Raises:
-        ConfigurationError: if the file cannot be read, or holds no key.
-    """
+    """Read a public key. Raises `ConfigurationError` if the file is unreadable or does not contain a key."""
     try:
         return PublicKey.parse(_text(read_file(path)))
     except ValueError as error:
@@ -91,11 +82,7 @@ def read_public_key(path: Path) -> PublicKey:
 
 
 def read_file(path: Path) -> bytes:
-    """Read a file.
-
-    Raises:
-        ConfigurationError: if it cannot be read.
-    """
+    """Read a file. Raises `ConfigurationError` if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -103,11 +90,11 @@ def read_file(path: Path) -> bytes:
 
 
 def signature_file(path: Path) -> Path:
-    """Name the file beside a registry that holds its signature."""
+    """Return the path of a registry's signature, which is next to the registry."""
     return path.with_name(f"{path.name}.sig")
 
 
-def _verified(path: Path, content: bytes, trusted: PublicKey) -> Seal:
+def _verify(path: Path, content: bytes, trusted: PublicKey) -> Seal:
     beside = signature_file(path)
     if not beside.exists():
         raise UntrustedRegistry(f"{path.name}: is not signed: there is no {beside.name} beside it")
@@ -127,10 +114,10 @@ def _text(content: bytes) -> str:
     return content.decode("ascii", "replace").strip()
 
 
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         repeated = next(name for name in names if names.count(name) > 1)
-        raise LookupError(f"{repeated!r} stands twice in one object")
+        raise LookupError(f"{repeated!r} occurs twice in one object")
     return members

@@ -1,4 +1,4 @@
-"""Which category a question is about."""
+"""A matcher that finds the category of a query."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from axolotl_examples.three_good_sources.words import STOP_WORDS, words_of
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A category, and how well it fits: 0 to 1."""
+    """A category and its score, from 0 to 1."""
 
     category: Category
     score: float
 
 
 class MatchError(Exception):
-    """No category fits a query."""
+    """No category matches a query."""
 
 
 class EmptyQuery(MatchError):
@@ -26,11 +26,11 @@ class EmptyQuery(MatchError):
 
 
 class QueryAllStopWords(MatchError):
-    """The query has no words but those that people ask with."""
+    """The query consists of stop words only."""
 
 
 class BelowThreshold(MatchError):
-    """Even the closest category is not close enough."""
+    """The score of the closest category is below the threshold."""
 
     def __init__(self, closest: Match) -> None:
         super().__init__(f"{closest.category.slug}: {closest.score:.2f}")
@@ -38,13 +38,12 @@ class BelowThreshold(MatchError):
 
 
 class IMatcher(Protocol):
-    """Finds the category that a query is about."""
+    """Finds the category of a query."""
 
     def match(self, query: str, threshold: float) -> Match:
-        """Give the closest category.
+        """Return the closest category.
 
-        Raises:
-            MatchError: if there is nothing to look for, or nothing scores as high as the threshold.
+        Raises `MatchError` if the query has no searchable words or no category reaches the threshold.
         """
         ...
 
@@ -52,19 +51,21 @@ class IMatcher(Protocol):
 class FuzzyMatcher(IMatcher):
     """Compares the words of a query with each category's query patterns and keywords.
 
-    A category scores what its closest pattern has in common with the query, blended with how well a keyword is hit.
-    Words that the patterns of several categories share, such as "learn", weigh less than those of a single one.
+    The score of a category combines the overlap with its closest pattern and the best keyword match. Words that occur
+    in the patterns of several categories, such as "learn", have less weight.
     """
 
     def __init__(self, registry: Registry, keyword_weight: float) -> None:
         self._profiles = tuple(map(_Profile.of, registry.by_slug))
-        self._spread = Counter(word for profile in self._profiles for word in profile.pattern_words)
-        self._known = tuple(self._spread.keys() | {word for profile in self._profiles for word in profile.keywords})
+        self._categories_by_word = Counter(word for profile in self._profiles for word in profile.pattern_words)
+        self._known = tuple(
+            self._categories_by_word.keys() | {word for profile in self._profiles for word in profile.keywords}
+        )
         self._keyword_weight = keyword_weight
 
     def match(self, query: str, threshold: float) -> Match:
-        """Give the closest category; of several with one score, the first in the order of slugs."""
-        reading = Reading.of(_wanted(query), self._known)
+        """Return the closest category, or the first by slug if several have the same score."""
+        reading = Reading.of(_searchable_words(query), self._known)
         matches = (Match(profile.category, self._score(reading, profile)) for profile in self._profiles)
         closest = max(matches, key=lambda match: match.score)
         if closest.score == 0 or closest.score < threshold:
@@ -76,12 +77,12 @@ class FuzzyMatcher(IMatcher):
         return similarity + self._keyword_weight * (reading.hit(profile.keywords) - similarity)
 
     def _weight(self, word: str) -> float:
-        return 1 / (self._spread[word] or 1)
+        return 1 / (self._categories_by_word[word] or 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Profile:
-    """A category as words."""
+    """The words of a category."""
 
     category: Category
     patterns: tuple[frozenset[str], ...]
@@ -97,7 +98,7 @@ class _Profile:
         return frozenset().union(*self.patterns)
 
 
-def _wanted(query: str) -> frozenset[str]:
+def _searchable_words(query: str) -> frozenset[str]:
     words = words_of(query)
     if not words:
         raise EmptyQuery

@@ -1,4 +1,4 @@
-"""A query, read with the words that a registry knows; typing errors are forgiven."""
+"""Query words compared with the words of the registry, tolerating typing errors."""
 
 from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
-_SAME_WORD: Final = 0.82
-"""One wrong letter in six still makes the same word; a word of five letters or less must be right."""
+_MIN_SIMILARITY: Final = 0.82
+"""Allows one wrong letter in six. Words of up to five letters must match exactly."""
 
 
 class Likeness(NamedTuple):
-    """A word of the query, a known word that it may stand for, and how much they are alike: up to 1."""
+    """A word of the query, a similar known word, and their similarity, up to 1."""
 
     asked: str
     known: str
@@ -22,22 +22,22 @@ class Likeness(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The words of a query, and everything they may stand for."""
+    """The words of a query, and the known words that are similar to them."""
 
     words: Set[str]
     likenesses: tuple[Likeness, ...]
 
     @classmethod
     def of(cls, words: Set[str], known: Collection[str]) -> "Reading":
-        """Compare every word of a query with every known one."""
+        """Compare every word of a query with every known word."""
         return cls(words, tuple(likeness for word in words for likeness in _likenesses(word, known)))
 
     def hit(self, keywords: Set[str]) -> float:
-        """Tell how well the query hits one of the keywords, 0 to 1."""
+        """Return how well the query matches its best keyword, from 0 to 1."""
         return max((likeness.degree for likeness in self.likenesses if likeness.known in keywords), default=0.0)
 
     def overlap(self, pattern: Set[str], weight: Callable[[str], float]) -> float:
-        """Give the share of the weight of both that the query and the pattern have in common, 0 to 1."""
+        """Return the weighted share of words that the query and the pattern have in common, from 0 to 1."""
         asked: dict[str, float] = {}
         known: dict[str, float] = {}
         for likeness in self.likenesses:
@@ -51,5 +51,5 @@ class Reading:
 
 
 def _likenesses(word: str, known: Collection[str]) -> list[Likeness]:
-    found = process.extract(word, known, scorer=OSA.normalized_similarity, score_cutoff=_SAME_WORD, limit=None)
+    found = process.extract(word, known, scorer=OSA.normalized_similarity, score_cutoff=_MIN_SIMILARITY, limit=None)
     return [Likeness(word, other, degree) for other, degree, _ in found]

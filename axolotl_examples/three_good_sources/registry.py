@@ -1,4 +1,4 @@
-"""The registry: categories of a topic each, and three sources in every one of them."""
+"""The models of a registry: categories, each with three sources."""
 
 from datetime import date
 from enum import StrEnum
@@ -13,7 +13,7 @@ class _Part(BaseModel):
 
 
 class SourceType(StrEnum):
-    """What a reader finds at a source."""
+    """The kind of material at a source."""
 
     BOOK = "book"
     COURSE = "course"
@@ -25,7 +25,7 @@ class SourceType(StrEnum):
 
 
 class Source(_Part):
-    """A place to learn from, and why it was chosen."""
+    """A recommended source and the reason for it."""
 
     rank: int
     name: Line
@@ -35,7 +35,7 @@ class Source(_Part):
 
 
 class Category(_Part):
-    """A topic: how people ask for it, and where they should look."""
+    """A topic with its query patterns, keywords and sources."""
 
     slug: Slug
     name: Line
@@ -51,7 +51,7 @@ class Category(_Part):
 
 
 class Curator(_Part):
-    """Who chose the sources; without a key, the registry is not signed yet."""
+    """The person who chose the sources. Without a key, the registry is unsigned."""
 
     name: Line
     pubkey: PublicKeyText | None
@@ -66,7 +66,7 @@ class Endorsement(_Part):
 
 
 class Registry(_Part):
-    """Everything a curator publishes."""
+    """The whole registry."""
 
     version: Version
     updated: date
@@ -76,5 +76,5 @@ class Registry(_Part):
 
     @property
     def by_slug(self) -> tuple[Category, ...]:
-        """The categories in the order of their slugs."""
+        """The categories, sorted by slug."""
         return tuple(sorted(self.categories, key=lambda category: category.slug))

@@ -1,4 +1,4 @@
-"""The rules of a registry that no single field can check."""
+"""Validation rules of a registry that involve several fields."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,7 +10,7 @@ _SOURCES: Final = 3
 
 
 def faults_of(registry: Registry) -> Iterator[str]:
-    """Find what is wrong, each finding with its place."""
+    """Yield the violated rules, each with its location."""
     yield from _repeated_slugs(registry)
     for index, category in enumerate(registry.categories):
         for fault in (*_source_faults(category), *_pattern_faults(category)):
@@ -22,7 +22,7 @@ def _repeated_slugs(registry: Registry) -> Iterator[str]:
     for index, category in enumerate(registry.categories):
         taken = first.setdefault(category.slug, index)
         if taken != index:
-            yield f"categories[{index}].slug: {category.slug} is the slug of categories[{taken}] already"
+            yield f"categories[{index}].slug: {category.slug} is already the slug of categories[{taken}]"
 
 
 def _source_faults(category: Category) -> Iterator[str]:
@@ -31,16 +31,16 @@ def _source_faults(category: Category) -> Iterator[str]:
     seen: set[str] = set()
     for index, source in enumerate(category.sources):
         if source.rank != index + 1:
-            yield f"sources[{index}].rank: must be {index + 1}, because sources stand in the order of their rank"
+            yield f"sources[{index}].rank: must be {index + 1}, because sources are listed in the order of their ranks"
         if source.url in seen:
-            yield f"sources[{index}].url: stands in this category already"
+            yield f"sources[{index}].url: already occurs in this category"
         seen.add(source.url)
 
 
 def _pattern_faults(category: Category) -> Iterator[str]:
     for index, keyword in enumerate(category.keywords):
         if keyword in STOP_WORDS:
-            yield f"keywords[{index}]: {keyword} is a stop word, which is never looked for"
+            yield f"keywords[{index}]: {keyword} is a stop word, which is never matched"
     for index, pattern in enumerate(category.query_patterns):
         if words_of(pattern).isdisjoint(category.keywords):
-            yield f"query_patterns[{index}]: has none of the category's keywords"
+            yield f"query_patterns[{index}]: contains none of the keywords of the category"

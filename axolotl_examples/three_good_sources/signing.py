@@ -1,4 +1,4 @@
-"""What a curator does: make a key pair, and sign a registry with it."""
+"""Key pairs and signatures for curators."""
 
 import os
 from pathlib import Path
@@ -17,14 +17,13 @@ from axolotl_examples.three_good_sources.loading import parse_registry, read_fil
 
 
 def make_key_pair(path: Path) -> PublicKey:
-    """Write a new private key that only its owner may read, and the public key beside it.
+    """Write a new private key, readable only by its owner, and the public key next to it.
 
-    Raises:
-        ConfigurationError: if one of the files is there already, or cannot be written.
+    Raises `ConfigurationError` if one of the files exists or cannot be written.
     """
     public_file = public_key_file(path)
     if path.exists() or public_file.exists():
-        raise ConfigurationError(f"{path.name} or {public_file.name} is there already, and a key is not overwritten")
+        raise ConfigurationError(f"{path.name} or {public_file.name} already exists; keys are never overwritten")
     private_key = Ed25519PrivateKey.generate()
     public_key = PublicKey.of(private_key)
     pem = private_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -34,10 +33,9 @@ def make_key_pair(path: Path) -> PublicKey:
 
 
 def sign_registry(path: Path, key: Path) -> PublicKey:
-    """Write the signature of a registry beside it; one that breaks a rule is not signed.
+    """Write the signature of a registry next to it.
 
-    Raises:
-        ConfigurationError: if the key or the registry is not usable, or the registry names another key.
+    Raises `ConfigurationError` if the key or the registry is invalid, or if the registry names another key.
     """
     private_key, content = _read_private_key(key), read_file(path)
     public_key = PublicKey.of(private_key)
@@ -48,14 +46,14 @@ def sign_registry(path: Path, key: Path) -> PublicKey:
 
 
 def public_key_file(private: Path) -> Path:
-    """Name the file beside a private key that holds the public one."""
+    """Return the path of the public key, which is next to the private key."""
     return private.with_name(f"{private.name}.pub")
 
 
 def _read_private_key(path: Path) -> Ed25519PrivateKey:
     try:
         key = load_pem_private_key(read_file(path), password=None)
-    except (ValueError, TypeError):  # no PEM, or one that needs a password
+    except (ValueError, TypeError):  # not PEM, or protected by a password
         key = None
     if not isinstance(key, Ed25519PrivateKey):
         raise ConfigurationError(f"{path.name}: must be an Ed25519 private key in PEM, without a password")

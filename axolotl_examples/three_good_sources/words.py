@@ -1,4 +1,4 @@
-"""The words of a text, as the matcher compares them."""
+"""The normalized words of a text, and stop words."""
 
 import re
 import unicodedata
@@ -16,12 +16,12 @@ STOP_WORDS: Final = frozenset({
     "us", "want", "was", "we", "were", "what", "when", "where", "which", "who", "why", "will", "with", "would", "you",
     "your",
 })
-"""Words that people ask with, whatever they ask for."""
+"""Common words that say nothing about the topic of a query."""
 # fmt: on
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Cut a text into words, without case and accents."""
+    """Split a text into words, ignoring case and accents."""
     decomposed = unicodedata.normalize("NFKD", text)
     plain = "".join(character for character in decomposed if not unicodedata.combining(character))
     return frozenset(_WORD.findall(plain.casefold()))

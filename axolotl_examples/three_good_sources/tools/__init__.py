@@ -1,4 +1,4 @@
-"""The four tools, a module each."""
+"""The four tools, one per module."""
 
 from axolotl_examples.three_good_sources.tools.get_endorsements import GetEndorsements
 from axolotl_examples.three_good_sources.tools.get_provenance import GetProvenance

@@ -1,4 +1,4 @@
-"""A tool that shows who vouches for the curator."""
+"""A tool that lists the endorsements of the registry."""
 
 from typing import Final
 
@@ -27,7 +27,6 @@ class GetEndorsements(ITool[NoArguments, str]):
         self._registry = registry
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
-        """List who vouches for the registry, or say that nobody does yet."""
         endorsements = self._registry.endorsements
         entries = "\n".join(map(_entry, endorsements)) or _NONE_YET
         return f"Endorsements: {len(endorsements)}\n\n{entries}"

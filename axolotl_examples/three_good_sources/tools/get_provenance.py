@@ -1,4 +1,4 @@
-"""A tool that says whom to trust, and how to make sure."""
+"""A tool that names the curator and explains how to verify the registry."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ _COMMAND: Final = f"python -m {__package__.rpartition('.')[0]} verify"
 
 
 class GetProvenance(ITool[NoArguments, str]):
-    """Names the curator and shows what vouches for the registry."""
+    """Returns the curator and the signature of the registry."""
 
     name = "get_provenance"
     title = "Get provenance"
@@ -24,7 +24,6 @@ class GetProvenance(ITool[NoArguments, str]):
         self._file = registry_file
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
-        """Show who curates the registry, and the seal on it."""
         registry = self._file.registry
         identity = (
             f"Curator: {registry.curator.name}\n"
@@ -51,8 +50,8 @@ class GetProvenance(ITool[NoArguments, str]):
 
     def _unsigned(self) -> str:
         return (
-            f"This registry is curated by {self._file.registry.curator.name}. It is not signed yet, so that nothing\n"
-            "proves who wrote it.\n"
+            f"This registry is curated by {self._file.registry.curator.name}. It is not signed yet, so its\n"
+            "author cannot be verified.\n"
             "\n"
             f"File: {self._file.name}\n"
             f"Digest: {self._file.digest}"

@@ -1,4 +1,4 @@
-"""A tool that finds, or tells the model why it found nothing."""
+"""A tool that finds sources, or explains to the model why there is no match."""
 
 from pydantic import BaseModel, Field
 
@@ -14,7 +14,7 @@ from axolotl_examples.three_good_sources.registry import Category, Registry, Sou
 
 
 class Question(BaseModel):
-    """What sources are wanted."""
+    """A query for sources."""
 
     query: str = Field(
         max_length=300,
@@ -36,7 +36,7 @@ class Question(BaseModel):
 
 
 class GetSources(ITool[Question, str]):
-    """Finds the category that a question is about."""
+    """Finds the category of a query and returns its sources."""
 
     name = "get_sources"
     title = "Get sources"
@@ -54,7 +54,6 @@ class GetSources(ITool[Question, str]):
         self._default_threshold = default_threshold
 
     async def execute(self, arguments: Question, context: ToolContext) -> str:
-        """Show the sources of the closest category."""
         threshold = self._default_threshold if arguments.threshold is None else arguments.threshold
         try:
             match = self._matcher.match(arguments.query, threshold)

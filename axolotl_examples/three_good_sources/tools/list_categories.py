@@ -1,11 +1,11 @@
-"""A tool that shows what there is to ask for."""
+"""A tool that lists the categories of the registry."""
 
 from axolotl_core import ITool, NoArguments, ToolAnnotations, ToolContext
 from axolotl_examples.three_good_sources.registry import Category, Registry
 
 
 class ListCategories(ITool[NoArguments, str]):
-    """Lists every category of the registry."""
+    """Lists all categories, sorted by slug."""
 
     name = "list_categories"
     title = "List categories"
@@ -20,7 +20,6 @@ class ListCategories(ITool[NoArguments, str]):
         self._registry = registry
 
     async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
-        """List the categories in the order of their slugs."""
         categories = self._registry.by_slug
         return "\n".join([f"Categories ({len(categories)}):", "", *map(_entry, categories)])
 

@@ -91,7 +91,7 @@ def test_keys_are_not_overwritten(cli: CommandLine, tmp_path: Path, taken: str) 
     """An existing key is not overwritten, and no partial key pair is left over."""
     (tmp_path / taken).write_text("precious", encoding="ascii")
     ended = cli("keygen", "--key", tmp_path / "my.key")
-    assert ended == Ended(2, "", "Error: my.key or my.key.pub is there already, and a key is not overwritten\n")
+    assert ended == Ended(2, "", "Error: my.key or my.key.pub already exists; keys are never overwritten\n")
     assert [file.name for file in tmp_path.iterdir()] == [taken]
     assert (tmp_path / taken).read_text(encoding="ascii") == "precious"
 

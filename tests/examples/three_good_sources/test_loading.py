@@ -43,21 +43,21 @@ BAD = [
     ("version", "one", "must be three numbers, such as 1.0.0"),
     ("updated", "yesterday", "Input should be a valid date"),
     ("curator.name", 5, "Input should be a valid string"),
-    ("curator.name", "Ada\nLovelace", "must be one line of text, without spaces at its ends"),
+    ("curator.name", "Ada\nLovelace", "must be one line of text, without leading or trailing spaces"),
     ("curator.pubkey", "mine", "must be a PKARR public key: 52 characters of z-base-32"),
     ("endorsements", None, "Input should be a valid array"),
     ("categories", [], "Tuple should have at least 1 item"),
-    ("categories[1].slug", "tea-brewing", "tea-brewing is the slug of categories[0] already"),
+    ("categories[1].slug", "tea-brewing", "tea-brewing is already the slug of categories[0]"),
     ("categories[0].slug", "Tea Brewing", "must be lower-case words joined by hyphens"),
     ("categories[0].name", "", "must be one line of text"),
     ("categories[0].name", " Tea", "must be one line of text"),
     ("categories[0].description", "See [this](https://example.org)", "must be plain text, without Markdown"),
     ("categories[0].sources[0].why", "**Best**", "must be plain text, without Markdown"),
     ("categories[0].query_patterns", [], "Tuple should have at least 1 item"),
-    ("categories[0].query_patterns[0]", "hot drinks", "has none of the category's keywords"),
+    ("categories[0].query_patterns[0]", "hot drinks", "contains none of the keywords of the category"),
     ("categories[0].keywords", [], "Tuple should have at least 1 item"),
     ("categories[0].keywords[0]", "green tea", "must be one lower-case word"),
-    ("categories[0].keywords[0]", "the", "the is a stop word, which is never looked for"),
+    ("categories[0].keywords[0]", "the", "the is a stop word, which is never matched"),
     ("categories[1].sources", [], "must be exactly three, but there are 0"),
     ("categories[1].sources", [source(1, "milk"), source(2, "milk")], "must be exactly three, but there are 2"),
     (
@@ -65,11 +65,11 @@ BAD = [
         [source(rank, "milk") for rank in (1, 2, 3, 4)],
         "must be exactly three, but there are 4",
     ),
-    ("categories[0].sources[1].rank", 1, "must be 2, because sources stand in the order of their rank"),
+    ("categories[0].sources[1].rank", 1, "must be 2, because sources are listed in the order of their ranks"),
     ("categories[0].sources[2].rank", 0, "must be 3, because"),
     ("categories[0].sources[0].rank", "1", "Input should be a valid integer"),
     ("categories[0].sources[0].rank", True, "Input should be a valid integer"),
-    ("categories[0].sources[1].url", "https://example.org/tea/1", "stands in this category already"),
+    ("categories[0].sources[1].url", "https://example.org/tea/1", "already occurs in this category"),
     ("categories[1].sources[1].url", "http://example.org/", HTTPS),
     ("categories[0].sources[0].type", "rumour", "Input should be 'book', 'course'"),
 ]
@@ -98,7 +98,7 @@ BAD_FILES = [
     pytest.param(b"[]", "registry.json: the document: Input should be an object", id="array"),
     pytest.param(b'"\xff"', "registry.json: must be UTF-8", id="encoding"),
     pytest.param(
-        b'{"version": "1", "version": "2"}', "registry.json: 'version' stands twice in one object", id="twice"
+        b'{"version": "1", "version": "2"}', "registry.json: 'version' occurs twice in one object", id="twice"
     ),
     pytest.param(b"[" * 100_000, "registry.json: maximum recursion depth exceeded", id="depth"),
 ]
@@ -143,7 +143,7 @@ def test_all_findings_at_once(desk: Desk) -> None:
     with pytest.raises(ConfigurationError) as refused:
         parse_registry("registry.json", desk.registry.read_bytes())
     assert refused.value.findings == (
-        "registry.json: categories[2].slug: tea-brewing is the slug of categories[0] already",
+        "registry.json: categories[2].slug: tea-brewing is already the slug of categories[0]",
         "registry.json: categories[3].sources: must be exactly three, but there are 2",
     )
 
