@@ -1,4 +1,4 @@
-"""A person says yes before a tool runs, or it does not run."""
+"""The approval of a person before a tool runs."""
 
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from axolotl_server.layers.approval_question import Redact
 
 ApprovalDemand: TypeAlias = Literal["declared", "destructive", "not_read_only"]
-"""Which tools need approval: those that say so, also those that say they are destructive, also all that do not say they
-are read-only."""
+"""The tools that need approval: those that declare it, also all that declare to be destructive, or also all that do not
+declare to be read-only."""
 
 
 class ApprovalLayer(ILayer):
-    """Asks the user before each run of a tool that needs it; whatever is no plain yes ends the call.
+    """Asks the user before each run of a tool that needs approval; every answer except a clear yes ends the call.
 
-    The question is asked by the server, through the client, and only an answer that came after it counts. Nothing that
-    a model can write into a call has a part in it.
+    The server asks through the client, and only an answer to that question counts. Nothing in the arguments of a call
+    can replace it.
     """
 
     def __init__(
@@ -29,17 +29,12 @@ class ApprovalLayer(ILayer):
         required_for: ApprovalDemand = "declared",
         tools: Sequence[str] = (),
     ) -> None:
-        """Say how to write arguments without secrets, and which tools need approval besides those that say so."""
+        """Take a function that hides sensitive arguments, and the tools that need approval without declaring it."""
         self._redactor = redactor
         self._required_for: ApprovalDemand = required_for
         self._patterns = [pattern.casefold() for pattern in tools]
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put the question before a tool that needs it; all others are left alone.
-
-        Raises:
-            ConfigurationError: if the tool wants an argument shown that it does not have.
-        """
         if not isinstance(spec, ToolSpec) or (rule := self._rule_for(spec)) is None:
             return call_next
         from axolotl_server.layers.approval_question import (
@@ -47,10 +42,10 @@ class ApprovalLayer(ILayer):
             message_writer,  # few tools need it
         )
 
-        tell = message_writer(spec, rule, self._redactor(spec))
+        write_message = message_writer(spec, rule, self._redactor(spec))
 
         async def approved(call: ToolCall) -> Any:
-            await approve(call, tell(call.raw))
+            await approve(call, write_message(call.raw))
             return await call_next(call)
 
         return approved
@@ -59,13 +54,13 @@ class ApprovalLayer(ILayer):
         rule = spec.tool.requires_approval
         if isinstance(rule, Approval):
             return rule
-        return Approval() if rule or self._is_demanded(spec) else None
+        return Approval() if rule or self._is_required(spec) else None
 
-    def _is_demanded(self, spec: ToolSpec) -> bool:
-        said = spec.tool.annotations
-        if self._required_for == "destructive" and said.destructive is True:
+    def _is_required(self, spec: ToolSpec) -> bool:
+        annotations = spec.tool.annotations
+        if self._required_for == "destructive" and annotations.destructive is True:
             return True
-        if self._required_for == "not_read_only" and said.read_only is not True:
+        if self._required_for == "not_read_only" and annotations.read_only is not True:
             return True
         name = spec.name.casefold()
         return any(fnmatchcase(name, pattern) for pattern in self._patterns)

@@ -1,4 +1,4 @@
-"""The question whether a call may run, and what the answers mean."""
+"""The question whether a call may run, and the meaning of the answers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -15,26 +15,24 @@ from axolotl_core.protocol.wire import decode_exactly
 from axolotl_core.questions.question import form_question, read_form
 
 Redact: TypeAlias = Callable[[bytes], msgspec.Raw | None]
-"""Writes arguments without what is sensitive; None where there is nothing that may be shown."""
-Tell: TypeAlias = Callable[[bytes], str]
-"""Makes the message of a call from its raw arguments; the same arguments make the same message."""
+"""Hides sensitive arguments; None if nothing may be shown."""
+WriteMessage: TypeAlias = Callable[[bytes], str]
+"""Makes the message for the raw arguments of a call; equal arguments make equal messages."""
 
-_LONGEST_VALUE: Final = 400
-_MOST_LINES: Final = 40
+_MAX_VALUE_CHARACTERS: Final = 400
+_MAX_LINES: Final = 40
 _HIDDEN: Final = "(hidden)"
 
 _read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-def message_writer(spec: ToolSpec, rule: Approval, redact: Redact | None) -> Tell:
-    """Compile what asks for the approval of a tool's calls.
+def message_writer(spec: ToolSpec, rule: Approval, redact: Redact | None) -> WriteMessage:
+    """Compile the function that writes the question for calls of a tool.
 
-    The arguments are the model's words and may want to deceive: each is shown as JSON on a line of its own, with every
-    character that cannot be seen spelled out, and a long one is cut.
-
-    Raises:
-        ConfigurationError: if the rule names an argument that the tool does not have.
+    The arguments come from the model and may try to deceive the user. So each is shown as JSON on a line of its own,
+    invisible characters are escaped, and long values are cut. A rule that names an argument which the tool does not
+    have raises ConfigurationError.
     """
     properties: Mapping[str, Any] = spec.input_schema.get("properties", {})
     unknown = [name for name in rule.arguments or () if name not in properties]
@@ -49,7 +47,7 @@ def message_writer(spec: ToolSpec, rule: Approval, redact: Redact | None) -> Tel
     places = {name: (place, name) for place, name in enumerate(order)}
     secret = {name for name, schema in properties.items() if isinstance(schema, Mapping) and schema.get("writeOnly")}
 
-    def tell(raw: bytes) -> str:
+    def write_message(raw: bytes) -> str:
         shown = raw if redact is None else redact(raw)
         if shown is None:
             return f"{opening}\nTool: {named}\nwith arguments that cannot be shown ({len(raw)} bytes)"
@@ -59,26 +57,26 @@ def message_writer(spec: ToolSpec, rule: Approval, redact: Redact | None) -> Tel
         values = {name: visible[name] for name in visible if name not in secret} if isinstance(visible, dict) else {}
         return "\n".join([opening, f"Tool: {named}", *_lines(names, values)])
 
-    return tell
+    return write_message
 
 
 def _lines(names: Sequence[str], values: Mapping[str, Any]) -> Iterator[str]:
-    for name in names[:_MOST_LINES]:
-        yield f"{_visible(name)[:_LONGEST_VALUE]}: {_value(values[name]) if name in values else _HIDDEN}"
-    if len(names) > _MOST_LINES:
-        yield f"and {len(names) - _MOST_LINES} more arguments"
+    for name in names[:_MAX_LINES]:
+        yield f"{_visible(name)[:_MAX_VALUE_CHARACTERS]}: {_value(values[name]) if name in values else _HIDDEN}"
+    if len(names) > _MAX_LINES:
+        yield f"and {len(names) - _MAX_LINES} more arguments"
 
 
 def _value(value: Any) -> str:
     text = _visible(_encode(value).decode())
-    if len(text) <= _LONGEST_VALUE:
+    if len(text) <= _MAX_VALUE_CHARACTERS:
         return text
-    half = _LONGEST_VALUE // 2
+    half = _MAX_VALUE_CHARACTERS // 2
     return f"{text[:half]} … {text[-half:]} ({len(text)} characters)"
 
 
 def _visible(text: str) -> str:
-    """Spell out what has no form of its own on a screen, or changes that of what stands beside it."""
+    """Escape characters that are invisible, or that change how their neighbors are shown."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(one if one.isprintable() else f"\\u{ord(one):04x}" for one in text)
@@ -87,23 +85,19 @@ def _visible(text: str) -> str:
 _KEY: Final = "axolotl/approval"
 _ANSWERS: Final = {
     "decline": "The user did not approve this call",
-    "cancel": "The user did not answer whether this call is approved",
-    "refuse": "The client refused to ask the user whether this call is approved",
+    "cancel": "The user did not answer the request for approval",
+    "refuse": "The client refused to ask the user for approval",
 }
 
 
 class ApprovalForm(BaseModel):
-    """What the user fills in."""
+    """The form that the user fills in."""
 
     approve: bool = Field(title="Approve", description="Whether this call may run.")
 
 
 async def approve(call: ToolCall, message: str) -> None:
-    """Ask the user.
-
-    Raises:
-        NotApproved: for every answer but a plain yes, and if there is none.
-    """
+    """Ask the user, and raise NotApproved unless the answer is a clear yes."""
     question = msgspec.structs.replace(form_question(ApprovalForm, message), must_be_asked=True)
     try:
         answer = await call.caller.ask(call, question, partial(read_form, ApprovalForm), _KEY)
@@ -123,5 +117,5 @@ def _not_approved(why: str) -> NotApproved:
 
 def _cannot_ask(why: str) -> CannotAskForApproval:
     return CannotAskForApproval(
-        f"This needs the approval of the user, and did not run: {why}", meta={"reason": "approval_unavailable"}
+        f"This call needs the approval of the user and did not run: {why}", meta={"reason": "approval_unavailable"}
     )

@@ -1,4 +1,4 @@
-"""Every call leaves one record, however it ends, and the caller is answered when that is kept."""
+"""The records of calls: one per call when it ends, and one when a destructive tool starts."""
 
 from collections.abc import Awaitable, Callable, Collection
 from time import perf_counter
@@ -20,10 +20,11 @@ Describe: TypeAlias = Callable[[ToolCall, str, AuditEvent, Ending | None, float 
 """Makes a record of a call, its ID and an event; the ending and the duration are None when the call starts."""
 
 
-class _Entry:
-    """One call that runs, until its end is recorded.
+class _OpenCall:
+    """A call that runs, until its end is recorded.
 
-    The call leads here, so that this must not lead to the call for ever: what goes in circles costs a collection.
+    The call refers to this object, which drops its reference to the call at the end: a reference cycle would need the
+    garbage collector.
     """
 
     __slots__ = ("_began", "_call", "_describe", "_id", "_running", "_trail", "waiting")
@@ -34,7 +35,7 @@ class _Entry:
         call_id: str,
         describe: Describe,
         trail: "AuditTrail",
-        running: "dict[ToolCall, _Entry]",
+        running: "dict[ToolCall, _OpenCall]",
     ) -> None:
         self._began = perf_counter()
         self._call: ToolCall | None = call
@@ -50,16 +51,16 @@ class _Entry:
         return self._trail.write(self._describe(call, self._id, "start", None, None))
 
     def end(self, ending: Ending) -> Awaitable[None] | None:
-        """Record the end, unless that was done when the call was abandoned."""
+        """Record the end, unless it was recorded when the call was abandoned."""
         call = self._call
         return None if call is None else self._trail.write(self._ended(call, ending))
 
     def end_at_once(self, call: ToolCall, ending: Ending) -> None:
-        """Record the end of a call that can wait for nothing any more."""
+        """Record the end of a call without waiting for the sink."""
         self._trail.write_at_once(self._ended(call, ending))
 
     def abandon(self) -> None:
-        """Record that the caller is answered although the code goes on."""
+        """Record that the caller is answered although the code is still running."""
         call = self._call
         if call is not None:
             reason = call.cancel_reason
@@ -68,7 +69,7 @@ class _Entry:
             self._trail.flush()
 
     async def close(self, call: ToolCall, error: BaseException) -> None:
-        """Record the end of a call that raised something; only a question is held back if that cannot be kept."""
+        """Record the end of a call that raised an exception; if that fails, only a question is held back."""
         stop = call.cancel_reason
         ending = ending_of(error) if stop is None else ending_of_stop(stop)
         if isinstance(error, GeneratorExit):
@@ -76,17 +77,17 @@ class _Entry:
                 self.end_at_once(call, ending)
             return
         try:
-            keeping = self.end(ending)
-            if keeping is not None:
-                await self.kept(keeping)
+            writing = self.end(ending)
+            if writing is not None:
+                await self.written(writing)
         except ToolError:
             if ending.outcome == "input_required":
                 raise
 
-    async def kept(self, keeping: Awaitable[None]) -> None:
-        """Wait until the end is kept."""
+    async def written(self, writing: Awaitable[None]) -> None:
+        """Wait until the record of the end is written."""
         self.waiting = True
-        await keeping
+        await writing
         self.waiting = False
 
     def _ended(self, call: ToolCall, ending: Ending) -> AuditRecord:
@@ -109,10 +110,9 @@ class AuditLayer(ILayer):
         self._describer = describer
         self._new_id = new_id
         self._kinds = frozenset(kinds)
-        self._running: dict[ToolCall, _Entry] = {}
+        self._running: dict[ToolCall, _OpenCall] = {}
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Record the calls of features of the kinds that are wanted."""
         if not self.concerns(spec):
             return call_next
         trail, running, new_id, describe = self._trail, self._running, self._new_id, self._describer(spec)
@@ -122,17 +122,17 @@ class AuditLayer(ILayer):
             if admitting is not None:
                 await admitting
             reference = call.reference = new_id()
-            entry = _Entry(call, reference, describe, trail, running)
-            call.when_abandoned(entry.abandon)
+            open_call = _OpenCall(call, reference, describe, trail, running)
+            call.when_abandoned(open_call.abandon)
             try:
                 output = await call_next(call)
             except BaseException as error:
-                await entry.close(call, error)
+                await open_call.close(call, error)
                 raise
             stop = call.cancel_reason
-            keeping = entry.end(DONE if stop is None else ending_of_stop(stop))
-            if keeping is not None:
-                await entry.kept(keeping)
+            writing = open_call.end(DONE if stop is None else ending_of_stop(stop))
+            if writing is not None:
+                await open_call.written(writing)
             return output
 
         return recorded
@@ -142,9 +142,9 @@ class AuditLayer(ILayer):
         return spec.kind in self._kinds
 
     def started(self, call: ToolCall) -> Awaitable[None] | None:
-        """Record that the code of a call is about to run, where its end will be recorded too."""
-        entry = self._running.get(call.first if isinstance(call, SharedCall) else call)
-        return None if entry is None else entry.start(call)
+        """Record that the code of a call is about to run, if its end will be recorded too."""
+        open_call = self._running.get(call.first if isinstance(call, SharedCall) else call)
+        return None if open_call is None else open_call.start(call)
 
 
 class IntentLayer(ILayer):
@@ -157,15 +157,14 @@ class IntentLayer(ILayer):
         self._records = records
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Leave alone what says that it destroys nothing, and what is not recorded."""
         if not (_may_destroy(spec) and self._records.concerns(spec)):
             return call_next
         records = self._records
 
         async def announced(call: ToolCall) -> Any:
-            keeping = records.started(call)
-            if keeping is not None:
-                await keeping
+            writing = records.started(call)
+            if writing is not None:
+                await writing
             return await call_next(call)
 
         return announced

@@ -1,4 +1,4 @@
-"""Leaving an upstream alone that fails: calls of a tool are refused for a while instead of waiting for it."""
+"""Circuit breakers around tools: calls are refused for a while when the upstream of a tool fails."""
 
 import asyncio
 import logging
@@ -19,10 +19,10 @@ _log = logging.getLogger("axolotl")
 
 
 class BreakerLayer(ILayer):
-    """Gives each tool that wants one a circuit breaker.
+    """Puts a circuit breaker around each tool that asks for one.
 
-    Exceptions count as failures, and so do deadlines that passed. A `ToolError` is an answer of the tool and does not.
-    What was cancelled, refused or ended by a question says nothing about the upstream.
+    Exceptions and timeouts count as failures. A `ToolError` does not, because it is an answer of the tool. Calls that
+    were cancelled, refused or ended by a question do not count, because they say nothing about the upstream.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
@@ -31,58 +31,57 @@ class BreakerLayer(ILayer):
 
     @property
     def circuits(self) -> "Mapping[str, CircuitBreaker]":
-        """The breakers by the names of their tools."""
+        """The circuit breakers, by the names of their tools."""
         return self._circuits
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put a breaker around a tool that wants one; all others are left alone."""
         rule = spec.tool.breaker if isinstance(spec, ToolSpec) else None
         if rule is None:
             return call_next
-        from axolotl_server.layers.circuit import CircuitBreaker  # few tools want one
+        from axolotl_server.layers.circuit import CircuitBreaker  # few tools have one
 
         circuit = self._circuits[spec.name] = CircuitBreaker(rule, self._clock)
 
         async def guarded(call: ToolCall) -> Any:
-            era = circuit.enter()
-            if era is None:
+            epoch = circuit.enter()
+            if epoch is None:
                 raise _refusal(spec.name, circuit.wait_seconds)
-            visit = _Visit(circuit, era, spec.name)
-            call.when_abandoned(lambda: visit.end(_stopped(call)))
+            open_call = _OpenCall(circuit, epoch, spec.name)
+            call.when_abandoned(lambda: open_call.end(_stopped(call)))
             try:
                 output = await call_next(call)
             except BaseException as error:
-                visit.end(_failed(error, call))
+                open_call.end(_failed(error, call))
                 raise
-            visit.end(_stopped(call) if call.cancelled else False)
+            open_call.end(_stopped(call) if call.cancelled else False)
             return output
 
         return guarded
 
 
-class _Visit:
-    """One call inside of a breaker, which it leaves once: when it ends, or when its caller is answered before."""
+class _OpenCall:
+    """A call inside of a circuit breaker; it leaves once, when it ends or is abandoned."""
 
-    __slots__ = ("_circuit", "_era", "_name")
+    __slots__ = ("_circuit", "_epoch", "_name")
 
-    def __init__(self, circuit: "CircuitBreaker", era: int, name: str) -> None:
+    def __init__(self, circuit: "CircuitBreaker", epoch: int, name: str) -> None:
         self._circuit: CircuitBreaker | None = circuit
-        self._era = era
+        self._epoch = epoch
         self._name = name
 
     def end(self, failed: bool | None) -> None:
         circuit, self._circuit = self._circuit, None
         if circuit is None:
             return
-        match circuit.leave(self._era, failed):
+        match circuit.leave(self._epoch, failed):
             case "open":
-                _log.warning("%s fails too often: its calls are refused for %.3g s", self._name, circuit.wait_seconds)
+                _log.warning("%s failed too often: its calls are refused for %.3g s", self._name, circuit.wait_seconds)
             case "closed":
-                _log.warning("%s works again", self._name)
+                _log.warning("%s has recovered", self._name)
 
 
 def _failed(error: BaseException, call: ToolCall) -> bool | None:
-    """Tell what an end says about the upstream; None where it says nothing."""
+    """Tell whether a call counts as a failure; None if it does not count."""
     if call.cancelled:
         return _stopped(call)
     if isinstance(error, Refused | ProtocolError) or needs_input(error):
@@ -98,6 +97,6 @@ def _stopped(call: ToolCall) -> bool | None:
 
 
 def _refusal(name: str, seconds: float) -> Overloaded:
-    refusal = Overloaded(f"{name} is not called for now, because what it depends on fails; try again later", seconds)
+    refusal = Overloaded(f"{name} is not available, because its upstream fails; try again later", seconds)
     refusal.meta = {**(refusal.meta or {}), "reason": "circuit_open"}
     return refusal

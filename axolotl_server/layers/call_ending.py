@@ -1,4 +1,4 @@
-"""How each call ended, told once to whoever counts it, and before the caller is answered."""
+"""The endings of calls, their report to observers, and the current call."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -28,11 +28,11 @@ from axolotl_core.questions.question import needs_input
 if TYPE_CHECKING:
     from axolotl_server.messages.connection import IObserver
 
-_LONGEST_WORD: Final = 200
+_MAX_LENGTH: Final = 200
 
 
 class Ending(NamedTuple):
-    """The outcome of a call with its reason, and the rule that decided it."""
+    """The outcome of a call, its reason, and the rule that decided it."""
 
     outcome: Outcome
     reason: str | None = None
@@ -54,15 +54,15 @@ _OUTCOMES: Final[Mapping[type[ToolError], Outcome]] = {
 
 
 def ending_of_stop(reason: CancelReason) -> Ending:
-    """Tell the end of a call that was stopped, whatever its code made of it."""
+    """Give the ending of a call that was stopped, whatever its code returned or raised."""
     return Ending("timeout" if reason is CancelReason.TIMEOUT else "cancelled", reason.value)
 
 
 def ending_of(error: BaseException) -> Ending:
-    """Tell the end of a call that was not stopped, by what it raised."""
+    """Give the ending of a call that was not stopped, from the exception that it raised."""
     decision = decision_behind(error)
     if decision is not None:
-        return Ending("denied", decision.reason[:_LONGEST_WORD] or None, decision.rule[:_LONGEST_WORD])
+        return Ending("denied", decision.reason[:_MAX_LENGTH] or None, decision.rule[:_MAX_LENGTH])
     if isinstance(error, ToolError):
         return _ending_of_tool_error(error)
     if isinstance(error, ProtocolError):
@@ -72,33 +72,32 @@ def ending_of(error: BaseException) -> Ending:
     if needs_input(error):
         return Ending("input_required")
     kind = type(error)
-    return Ending("failed", f"{kind.__module__}.{kind.__qualname__}"[:_LONGEST_WORD])
+    return Ending("failed", f"{kind.__module__}.{kind.__qualname__}"[:_MAX_LENGTH])
 
 
 def _ending_of_tool_error(error: ToolError) -> Ending:
     known = next((kind for kind in type(error).__mro__ if kind in _OUTCOMES), None)
     outcome: Outcome = "error" if known is None else _OUTCOMES[known]
     meta = error.meta or {}
-    reason = _word(meta, "reason")
+    reason = _short_text(meta, "reason")
     if reason is None and isinstance(error, Declined):
         reason = error.action
-    return Ending(outcome, reason, _word(meta, "rule"))
+    return Ending(outcome, reason, _short_text(meta, "rule"))
 
 
-def _word(meta: Mapping[str, Any], key: str) -> str | None:
+def _short_text(meta: Mapping[str, Any], key: str) -> str | None:
     said = meta.get(key)
-    return said[:_LONGEST_WORD] if isinstance(said, str) else None
+    return said[:_MAX_LENGTH] if isinstance(said, str) else None
 
 
 CURRENT_CALL: Final[ContextVar[ToolCall | None]] = ContextVar("axolotl_call", default=None)
-"""The innermost call that runs here, in worker threads too."""
+"""The innermost call that runs here, in tool threads too."""
 
 
 class CurrentCallLayer(ILayer):
-    """Makes every call known to what it calls."""
+    """Makes each call known to the code that runs for it."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Note the call while it runs."""
 
         async def known(call: ToolCall) -> Any:
             before = CURRENT_CALL.get()
@@ -106,7 +105,7 @@ class CurrentCallLayer(ILayer):
             try:
                 return await call_next(call)
             finally:
-                # By its value, not by a token: code that is thrown away ends in a context that knows no token.
+                # The old value is set again without its token, because discarded code ends in another context.
                 CURRENT_CALL.set(before)
 
         return known

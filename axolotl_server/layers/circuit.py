@@ -1,4 +1,4 @@
-"""A circuit breaker: what it knows of the calls so far, and what it lets through."""
+"""The circuit breaker: the state of one upstream, and the decision which calls may run."""
 
 from collections.abc import Callable
 from time import monotonic
@@ -7,11 +7,11 @@ from typing import Final
 from axolotl_core.policies.tool_rules import Breaker, BreakerState
 
 _SLICES: Final = 10
-"""In how many parts the window is counted; the oldest is dropped as a whole."""
+"""The number of parts of the window; the oldest part is dropped as a whole."""
 
 
 class _Window:
-    """How many calls failed, and how many did not, in the time just past."""
+    """The number of failed and of other calls in the recent past."""
 
     def __init__(self, seconds: float) -> None:
         self._slice_seconds = seconds / _SLICES
@@ -34,10 +34,10 @@ class _Window:
 
 
 class CircuitBreaker:
-    """Closed until too many calls failed, then open for a while, then half open: one call may try.
+    """Closed until too many calls fail, then open for a while, then half open: one call may run to test the upstream.
 
-    What a call tells counts only in the state that it began in: one that began before the breaker opened says nothing
-    about the upstream now.
+    A call counts only in the epoch in which it began: one that began before the breaker opened says nothing about the
+    upstream now.
     """
 
     def __init__(self, rule: Breaker, clock: Callable[[], float] = monotonic) -> None:
@@ -46,35 +46,35 @@ class CircuitBreaker:
         self._window = _Window(rule.window_seconds)
         self._open_until: float | None = None
         self._probing = False
-        self._era = 0
+        self._epoch = 0
         self.opened = 0
         """How often it has opened."""
 
     @property
     def state(self) -> BreakerState:
-        """Whether calls run, are refused, or one may try."""
+        """Whether calls run, are refused, or one may run as a test."""
         if self._open_until is None:
             return "closed"
         return "open" if self._clock() < self._open_until else "half_open"
 
     @property
     def wait_seconds(self) -> float:
-        """How long a refused call should wait before it is made again."""
+        """How long the caller of a refused call should wait."""
         left = 0.0 if self._open_until is None else self._open_until - self._clock()
-        # While a call tries, nobody knows how long it takes.
+        # It is not known how long the test takes.
         return left if left > 0 else min(1.0, self._rule.open_seconds)
 
     def enter(self) -> int | None:
-        """Let a call in, which then has to `leave` with what it is given here; None refuses it."""
+        """Admit a call and give it the epoch to `leave` with, or None if it is refused."""
         state = self.state
         if state == "open" or (state == "half_open" and self._probing):
             return None
         self._probing = state == "half_open"
-        return self._era
+        return self._epoch
 
-    def leave(self, era: int, failed: bool | None) -> BreakerState | None:
-        """Count a call; None says that it told nothing about the upstream. Answers to which state this led, if any."""
-        if era != self._era:
+    def leave(self, epoch: int, failed: bool | None) -> BreakerState | None:
+        """Count a call, unless `failed` is None, and give the new state if it has changed."""
+        if epoch != self._epoch:
             return None
         if self._open_until is not None:
             self._probing = False
@@ -90,13 +90,13 @@ class CircuitBreaker:
         return self._open() if too_many else None
 
     def _open(self) -> BreakerState:
-        self._era += 1
+        self._epoch += 1
         self.opened += 1
         self._open_until = self._clock() + self._rule.open_seconds
         return "open"
 
     def _close(self) -> BreakerState:
-        self._era += 1
+        self._epoch += 1
         self._open_until = None
         self._window = _Window(self._rule.window_seconds)
         return "closed"

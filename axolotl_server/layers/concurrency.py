@@ -1,4 +1,4 @@
-"""How many calls run at once: of a tool, of a tool set, of the whole server."""
+"""Limits on how many calls run at once: of a tool, of a tool set, of the whole server."""
 
 import asyncio
 from collections import deque
@@ -15,9 +15,9 @@ _LEAST_RETRY_SECONDS: Final = 0.1
 
 
 class Bulkhead:
-    """Lets so many calls run at once; so many more wait their turn for a while, and the others are refused at once.
+    """Limits how many calls run at once; some more wait in a queue for a while, and all others are refused.
 
-    A place is free again when the code of a call has really ended, which for a thread may be long after the call.
+    A slot is free again when the code of its call has ended, which for a thread may be long after the call.
     """
 
     def __init__(self, what: str, limit: int, queue_limit: int, queue_seconds: float) -> None:
@@ -35,15 +35,11 @@ class Bulkhead:
 
     @property
     def waiting(self) -> int:
-        """How many calls wait."""
+        """The number of calls that wait."""
         return len(self._waiting)
 
     async def wait(self) -> None:
-        """Wait for a place, which then is taken.
-
-        Raises:
-            Overloaded: if too many wait already, or the wait took too long.
-        """
+        """Wait for a slot and take it, or raise Overloaded if the queue is full or the wait takes too long."""
         if len(self._waiting) >= self._queue_limit:
             raise self._refusal()
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -58,14 +54,14 @@ class Bulkhead:
             raise
 
     def leave(self, call: ToolCall) -> None:
-        """Give a place back when the code of the call has ended."""
+        """Give a slot back when the code of the call has ended."""
         if call.lingers is None:
             self._release()
         else:
             call.lingers(self._release)
 
     def _release(self) -> None:
-        """Hand the place to whoever has waited longest."""
+        """Give the slot to the call that has waited longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -74,7 +70,7 @@ class Bulkhead:
         self.running -= 1
 
     def _give_up(self, turn: "asyncio.Future[None]") -> None:
-        """Take a waiting call out; one that was given a place in the same moment gives it back."""
+        """Remove a waiting call; if it was given a slot at the same moment, give the slot back."""
         if turn.done() and not turn.cancelled():
             self._release()
         elif turn in self._waiting:
@@ -82,24 +78,23 @@ class Bulkhead:
 
     def _refusal(self) -> Overloaded:
         retry = max(_LEAST_RETRY_SECONDS, self._queue_seconds)
-        return Overloaded(f"{self._what} is busy, it runs {self._limit} at once; try again", retry)
+        return Overloaded(f"{self._what} is busy: it runs at most {self._limit} at once; try again", retry)
 
 
 class ConcurrencyLayer(ILayer):
-    """Takes a place for each call in every bulkhead that concerns its tool.
+    """Takes a slot for each call in every bulkhead that applies to its tool.
 
-    The tool's own place comes first, then that of its set, then the server's: a call that waits for a busy tool holds
-    no place that others could use.
+    The tool's own slot comes first, then that of its set, then the server's: a call that waits for a busy tool holds no
+    slot that others could use.
     """
 
     def __init__(self, server: Bulkhead | None = None, toolsets: Mapping[str, Bulkhead] | None = None) -> None:
         self._server = server
         self._toolsets = toolsets or {}
         self.bulkheads: WeakSet[Bulkhead] = WeakSet()
-        """Those that stand around something now, to be counted."""
+        """The bulkheads in use, for the metrics."""
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put the bulkheads around the tool; one without limits is left alone."""
         limits, own = spec.limits, None
         if limits.max_concurrency is not None:
             own = Bulkhead(spec.name, limits.max_concurrency, limits.queue_limit, limits.queue_timeout_seconds)

@@ -41,8 +41,8 @@ class _Pause:
 class DeadlineLane(dict[ToolCall, float]):
     """The calls that have the same timeout, with the time at which each is due, the oldest first.
 
-    A dict, so that adding and removing a call costs no function call. Whoever adds a call arms a lane that is not
-    armed. Whoever removes a call that is not in the lane forgets it: it has a timer of its own, or is paused.
+    It is a dict, so that adding and removing a call costs no function call. After adding a call, arm the lane if it is
+    not armed. After removing a call that was not in the lane, forget it: it has a timer of its own, or is paused.
     """
 
     __slots__ = ("_pauses", "_timers", "armed", "seconds")

@@ -1,4 +1,4 @@
-"""How much a caller may use: rates and quotas."""
+"""Rate limits and quotas around features."""
 
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
@@ -13,13 +13,13 @@ from axolotl_core.protocol.identity import Principal
 
 MakeKey: TypeAlias = Callable[[Principal], str]
 
-_LONGEST_PART: Final = 64
+_MAX_PART_CHARACTERS: Final = 64
 
 
 def key_maker(rule: QuotaRule, charge: Charge, spec: FeatureSpec) -> MakeKey:
-    """Compile what makes the key of a call of one feature.
+    """Compile the function that makes the key of a call of one feature.
 
-    No two of what a rule counts apart have the same key, whatever is in their names; and no key is long.
+    Different counters never share a key, whatever characters the names contain, and every key is short.
     """
     head = f"{rule.name}:{charge.scale}:"
     if "tool" in rule.per:
@@ -40,16 +40,16 @@ def _issuer(principal: Principal) -> str:
 
 
 def _part(text: str | None) -> str:
-    """Write a part of a key so that nothing else reads the same: its length says where it ends."""
+    """Write a part of a key with its length, so that no other sequence of parts reads the same."""
     if text is None:
         return "-"
-    if len(text) <= _LONGEST_PART:
+    if len(text) <= _MAX_PART_CHARACTERS:
         return f"{len(text)}:{text}"
     return f"#{blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
 class QuotaLayer(ILayer):
-    """Takes the cost of each call from every rule that concerns it, or refuses the call and takes nothing."""
+    """Charges the cost of each call to every rule that applies to it, or refuses the call and charges nothing."""
 
     def __init__(self, store: IQuotaStore, rules: Sequence[QuotaRule]) -> None:
         self._store = store
@@ -58,21 +58,16 @@ class QuotaLayer(ILayer):
 
     @property
     def idle(self) -> tuple[QuotaRule, ...]:
-        """The rules that concern nothing that was ever served, perhaps for a misspelt name."""
+        """The rules that apply to no feature that was ever served, perhaps because of a misspelled name."""
         return tuple(self._idle.values())
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Find the rules that concern a feature; one without, or that costs nothing, is left alone.
-
-        Raises:
-            ConfigurationError: if its cost is none, or more than a rule ever allows.
-        """
         rules = [rule for rule in self._rules.values() if rule.concerns(spec)]
         for rule in rules:
             self._idle.pop(rule.name, None)
         cost = spec.feature.cost
         if not (isfinite(cost) and cost >= 0):
-            raise ConfigurationError(f"{spec.kind.title()} {spec.name!r} has the cost {cost}: use a number from 0")
+            raise ConfigurationError(f"{spec.kind.title()} {spec.name!r} has the cost {cost}: use 0 or more")
         if not rules or not cost:
             return call_next
         charges = [rule.charge(spec) for rule in rules]
@@ -99,7 +94,7 @@ class QuotaLayer(ILayer):
 
 
 def _in_words(milliseconds: int) -> str:
-    """Round a time up to what a reader can use."""
+    """Round a time up for people."""
     seconds = ceil(milliseconds / 1000)
     if seconds < 2:
         return "a second"

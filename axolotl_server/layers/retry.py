@@ -1,4 +1,4 @@
-"""Running the code of a tool again when what it raised may pass."""
+"""Retries of tools whose failures may be temporary."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ _log = logging.getLogger("axolotl")
 
 
 class RetryLayer(ILayer):
-    """Tries again after a pause of random length, as often as the tool says and as long as the call's time lasts.
+    """Retries a tool after a random pause, as often as the tool says and while the call has time left.
 
-    A pause that would end after the deadline is not begun: the caller gets the last error instead of a timeout.
+    A pause that would end after the deadline is not started, so the caller gets the last error instead of a timeout.
     """
 
     def __init__(
@@ -28,7 +28,6 @@ class RetryLayer(ILayer):
         self._sleep = sleep
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Put the attempts around a tool that wants them; all others are left alone."""
         rule = spec.tool.retry if isinstance(spec, ToolSpec) else None
         if rule is None:
             return call_next
@@ -48,7 +47,7 @@ class RetryLayer(ILayer):
         return retried
 
     def _pause(self, rule: Retry, attempt: int, call: ToolCall, error: Exception) -> float | None:
-        """Draw the pause before the next attempt; None if there is to be none."""
+        """Draw the pause before the next attempt; None if there is none."""
         if call.cancelled or not rule.covers(error):
             return None
         pause = self._draw(0.0, rule.longest_pause(attempt))

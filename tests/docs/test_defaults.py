@@ -52,7 +52,7 @@ FIGURES: Final = {
     ],
     "docs/operate/limits.md": [
         f"every {outage_log._SILENT_SECONDS:g} seconds",
-        f"longer than {quota._LONGEST_PART} characters",
+        f"longer than {quota._MAX_PART_CHARACTERS} characters",
     ],
     "docs/operate/observability.md": [
         f"{metrics._MAX_SERIES:,} label combinations",

@@ -1,4 +1,4 @@
-"""Work that is not done twice: a second call joins the running one, or gets the stored result."""
+"""The layer that runs a tool once per key: a second call joins the running one, or gets its stored result."""
 
 from collections.abc import Callable
 from functools import partial
@@ -38,23 +38,18 @@ class IdempotencyLayer(ILayer):
         self._on_store_failure: Literal["open", "closed"] = on_store_failure
         self._store_timeout_seconds = store_timeout_seconds
         self._poll_seconds = poll_seconds
-        self._keeping: ResultPolicy | None = None
+        self._policy: ResultPolicy | None = None
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        """Compile what a tool that asks for it needs; all others are left alone.
-
-        Raises:
-            ConfigurationError: if the tool names an argument that it does not have.
-        """
         if not isinstance(spec, ToolSpec) or spec.tool.idempotency is None:
             return call_next
         from axolotl_server.layers.idempotency.work_once import WorkOnce  # few tools ask for it
 
-        if self._keeping is None:
-            self._keeping = self._make_keeping()
-        return WorkOnce(spec, call_next, spec.tool.idempotency, self._keeping).invoke
+        if self._policy is None:
+            self._policy = self._make_policy()
+        return WorkOnce(spec, call_next, spec.tool.idempotency, self._policy).invoke
 
-    def _make_keeping(self) -> "ResultPolicy":
+    def _make_policy(self) -> "ResultPolicy":
         from axolotl_server.layers.idempotency.stored_results import ResultClaim
         from axolotl_server.layers.idempotency.work_once import ResultPolicy
 

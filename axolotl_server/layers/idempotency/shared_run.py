@@ -15,119 +15,112 @@ AnswerT = TypeVar("AnswerT")
 
 
 class SharedCall(ToolCall, eq=False, kw_only=True):
-    """The call of a run that others may join: its cancellation and its deadline are those of the run."""
+    """The call of a shared run, with a cancellation and a deadline of its own."""
 
     first: ToolCall
-    """The call that the run was begun for."""
+    """The call that started the run."""
 
 
 class SharedCaller:
-    """All that wait for a run: each of them hears of progress and log messages, and one of them is asked.
+    """The callers that wait for a shared run: all get progress and log messages, and one is asked questions.
 
-    That one is who has waited longest. Its clock stands still while it is asked, as if the run were its own.
+    That one is the caller that has waited longest. Its clock is paused while it is asked, as if the run were its own.
     """
 
-    def __init__(self, first: ToolCall, asked_something: Callable[[], None]) -> None:
+    def __init__(self, first: ToolCall, on_answer: Callable[[], None]) -> None:
         self.waiting: dict[ToolCall, None] = {}
         self.asked: ToolCall | None = None
-        """Whom the latest question went to."""
+        """The call that the latest question went to."""
         self._first = first
-        self._asked_something = asked_something
-        self._open: list[ToolCall] = []
+        self._on_answer = on_answer
+        self._being_asked: list[ToolCall] = []
 
     @property
     def client(self) -> Implementation | None:
-        """What the client that began says it is."""
+        """The client of the call that started the run."""
         return self._first.client
 
     @property
     def trace(self) -> TraceContext | None:
-        """The trace that the run began in."""
+        """The trace of the call that started the run."""
         return self._first.trace
 
     def is_asked(self, call: ToolCall) -> bool:
-        """Tell whether a caller was asked something and has not answered yet."""
-        return call in self._open
+        """Tell whether a caller was asked and has not answered yet."""
+        return call in self._being_asked
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        """Tell everyone who asked for it."""
         for call in tuple(self.waiting):
             call.caller.report_progress(progress, total, message)
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
-        """Tell everyone who wants messages of this level."""
         for call in tuple(self.waiting):
             call.caller.log(level, data, logger)
 
     def declares(self, capability: Mapping[str, Any]) -> bool:
-        """Tell whether the one who would be asked can be."""
-        return self._speaker.caller.declares(capability)
+        return self._asked_call.caller.declares(capability)
 
     def extension(self, identifier: str) -> Mapping[str, Any] | None:
-        """Give the settings that the one who would be asked has of an extension."""
-        return self._speaker.caller.extension(identifier)
+        return self._asked_call.caller.extension(identifier)
 
     async def ask(
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Ask who has waited longest."""
-        speaker = self.asked = self._speaker
-        self._open.append(speaker)
+        asked = self.asked = self._asked_call
+        self._being_asked.append(asked)
         try:
-            return await speaker.caller.ask(speaker, question, read, key)
+            return await asked.caller.ask(asked, question, read, key)
         finally:
-            self._open.remove(speaker)
-            self._asked_something()
+            self._being_asked.remove(asked)
+            self._on_answer()
 
     def url_completed(self, reference: str) -> None:
-        """Tell the one who was asked."""
-        self._speaker.caller.url_completed(reference)
+        self._asked_call.caller.url_completed(reference)
 
     def hang_up(self) -> None:
-        """Free the connections of everyone who can come back."""
         for call in tuple(self.waiting):
             call.caller.hang_up()
 
     @property
-    def _speaker(self) -> ToolCall:
+    def _asked_call(self) -> ToolCall:
         return next(iter(tuple(self.waiting)), self._first)
 
 
 class SharedOutcome(NamedTuple):
-    """What came of a run."""
+    """The outcome of a shared run."""
 
     output: Any = None
     error: BaseException | None = None
     only_for: ToolCall | None = None
-    """The one call that it concerns; None where all who waited share it."""
+    """The only call that the outcome is for; None if it is for all that waited."""
 
-    def give(self) -> Any:
-        """Give the output, or raise what the run raised."""
+    def unwrap(self) -> Any:
+        """Give the output, or raise the exception of the run."""
         if self.error is not None:
             raise self.error
         return self.output
 
 
 class SharedRun:
-    """Work in a task of its own, so that it outlives the call that began it while another one waits.
+    """A run in a task of its own, so that it can outlive the call that started it while other calls wait.
 
-    Each call waits on its own: its deadline and its cancellation end its wait and nothing else. When the last one has
-    left, the work is stopped for the reason that this one left for. So it is when a call leaves that was asked
-    something, because then nobody answers; those who still wait begin anew.
+    The deadline or the cancellation of a call ends only its own wait. When the last call has left, the run is stopped
+    for the reason that this call left for. The run is also stopped when a call leaves that was asked a question: nobody
+    else can answer it, and the calls that still wait start again.
     """
 
     def __init__(
-        self, first: ToolCall, digest: str, on_gone: Callable[[], object], close_scope: Callable[[ToolCall], object]
+        self, first: ToolCall, digest: str, on_freed: Callable[[], object], close_scope: Callable[[ToolCall], object]
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._caller = SharedCaller(first, self._time_anew)
+        self._caller = SharedCaller(first, self._update_deadline)
         self._ended: asyncio.Future[SharedOutcome] = self._loop.create_future()
-        self._gone: asyncio.Future[None] = self._loop.create_future()
-        self._on_gone = on_gone
+        self._freed: asyncio.Future[None] = self._loop.create_future()
+        self._on_freed = on_freed
         self._close_scope = close_scope
-        self._settled = False
+        self._code_ended = False
         self.digest = digest
-        """Of the arguments that are no part of the key."""
+        """The digest of the arguments that are not part of the key."""
         self.call = SharedCall(
             first.request_id,
             self._caller,
@@ -144,59 +137,59 @@ class SharedRun:
 
     @property
     def stopped(self) -> bool:
-        """Whether the work was told to end."""
+        """Whether the run was stopped."""
         return self.call.cancelled
 
     @property
-    def nobody(self) -> ToolCall:
-        """A call that nobody waits with, for an outcome that concerns no one."""
+    def no_call(self) -> ToolCall:
+        """A call that never waits, for an outcome that is for no call."""
         return self.call
 
     @property
     def asked(self) -> ToolCall:
-        """Whom the latest question went to, else the call that began."""
+        """The call that the latest question went to, or the call that started the run."""
         return self._caller.asked or self.call.first
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run; the key of the run is free when the work has come to its very end."""
+        """Start the run; its key becomes free when the work has ended completely."""
         task = self._loop.create_task(work)
         self.call.task = task
         task.add_done_callback(self._close)
 
-    def settle(self) -> None:
-        """Say that the code has ended: what is left to do, such as to store the result, is not stopped any more."""
-        self._settled = True
+    def mark_code_ended(self) -> None:
+        """Note that the code has ended; the remaining work, such as storing the result, is not stopped."""
+        self._code_ended = True
 
     def end(self, outcome: SharedOutcome) -> None:
-        """Tell everyone what came of it, and finalise what was made for it."""
+        """Give the outcome to all waiting calls, and close the scope of the run."""
         if not self._ended.done():
             self._ended.set_result(outcome)
             self.call.failure = outcome.error
-            self._wind_up()
+            self._end_scope()
 
     async def outcome_for(self, call: ToolCall) -> SharedOutcome | None:
-        """Wait for what comes of it; None if that is not for this call, which then has to look again.
+        """Wait for the outcome; None if it is not for this call, which then has to try again.
 
-        A run that has ended cannot be joined: only what is stored of it counts for those who come late.
+        A run that has ended cannot be joined; later calls get only its stored result.
         """
         if not self._ended.done():
-            outcome = await self._waited(call)
+            outcome = await self._wait(call)
             if outcome.only_for is None or outcome.only_for is call:
                 call.queued_seconds += self.call.queued_seconds
                 return outcome
-        await asyncio.shield(self._gone)
+        await asyncio.shield(self._freed)
         return None
 
     async def code_ended(self) -> None:
-        """Wait until code that went on after the run, as in a thread, has ended too."""
+        """Wait until code that outlives the run, for example in a thread, has ended too."""
         if self.call.lingers is not None:
             ended = asyncio.Event()
             self.call.lingers(ended.set)
             await ended.wait()
 
-    async def _waited(self, call: ToolCall) -> SharedOutcome:
+    async def _wait(self, call: ToolCall) -> SharedOutcome:
         self._caller.waiting[call] = None
-        self._time_anew()
+        self._update_deadline()
         try:
             return await asyncio.shield(self._ended)
         except asyncio.CancelledError:
@@ -207,11 +200,11 @@ class SharedRun:
 
     async def _leave(self, call: ToolCall) -> None:
         del self._caller.waiting[call]
-        if self._settled or (self._caller.waiting and not self._caller.is_asked(call)):
-            self._time_anew()
+        if self._code_ended or (self._caller.waiting and not self._caller.is_asked(call)):
+            self._update_deadline()
             return
         self.call.stop(call.cancel_reason or CancelReason.DISCONNECT)
-        # From here on the code is this call's own: if it does not end, this call is the one that was abandoned.
+        # From here on the run belongs to this call alone: if its code does not end, this call is abandoned.
         if call.abandoned:
             self._abandon()
         else:
@@ -221,9 +214,9 @@ class SharedRun:
 
     def _abandon(self) -> None:
         self.call.abandon()
-        self._wind_up()
+        self._end_scope()
 
-    def _wind_up(self) -> None:
+    def _end_scope(self) -> None:
         if self.call.scope is not None:
             self._close_scope(self.call)
 
@@ -231,12 +224,12 @@ class SharedRun:
         for call in tuple(self._caller.waiting):
             if call.extend is not None:
                 call.extend(call)
-        self._time_anew()
+        self._update_deadline()
 
-    def _time_anew(self) -> None:
-        """Let the run have as much time as who waits longest."""
+    def _update_deadline(self) -> None:
+        """Give the run as much time as the waiting call with the latest deadline has."""
         if asyncio._get_running_loop() is not self._loop:
-            self._loop.call_soon_threadsafe(self._time_anew)
+            self._loop.call_soon_threadsafe(self._update_deadline)
             return
         deadlines = [call.deadline for call in self._caller.waiting]
         if deadlines:
@@ -244,10 +237,10 @@ class SharedRun:
             self.call.deadline = max(ends) if len(ends) == len(deadlines) else None
 
     def _close(self, task: "asyncio.Task[None]") -> None:
-        """Let the next one begin; a task that was cancelled before its first step has said nothing yet."""
-        self.end(SharedOutcome(error=asyncio.CancelledError(), only_for=self.nobody))
-        self._on_gone()
-        if not self._gone.done():
-            self._gone.set_result(None)
+        """Free the key; a task that was cancelled before its first step has not ended the run yet."""
+        self.end(SharedOutcome(error=asyncio.CancelledError(), only_for=self.no_call))
+        self._on_freed()
+        if not self._freed.done():
+            self._freed.set_result(None)
         if not task.cancelled() and task.exception() is not None:
             self._loop.call_exception_handler({"message": "a shared run failed", "exception": task.exception()})

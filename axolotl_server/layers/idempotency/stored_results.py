@@ -1,7 +1,7 @@
-"""What came of a call as bytes that a store can keep, and back.
+"""Stored results: the claim on a key, and the bytes of a record.
 
-An output is stored as what its caller is told, not as the object that the tool gave: whatever can be sent can be
-stored, it comes back the same, and nobody can change it meanwhile.
+A record holds an output as it is sent, not the object that the tool returned. So everything that can be sent can be
+stored, it is the same when it is read, and nobody can change it in between.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ OnStoreFailure: TypeAlias = Literal["open", "closed"]
 _log = logging.getLogger("axolotl")
 
 _RETRY_SECONDS: Final = 1.0
-_SLOWEST_POLL: Final = 10
-"""How many times as long as the first the longest pause between two looks is."""
+_MAX_POLL_FACTOR: Final = 10
+"""The longest pause between two polls, as a multiple of the first one."""
 
 
 class ResultClaim:
-    """One attempt to have work done once: take the key, hold it while the work goes on, keep what came of it."""
+    """One attempt to do work once: claims the key, holds it while the work is done, and stores the result."""
 
     def __init__(
         self,
@@ -69,15 +69,14 @@ class ResultClaim:
         self._timeout_seconds = timeout_seconds
         self._poll_seconds = poll_seconds
         self._held = False
-        """Whether there may be something to release."""
+        """Whether there may be a claim to release."""
         self._renewing: asyncio.Task[None] | None = None
 
     async def take(self, given_up: Callable[[], bool]) -> bytes | None:
-        """Wait until there is a result, or until the key is ours, which gives None.
+        """Wait for a stored result, or for the claim on the key, which gives None.
 
-        Raises:
-            Overloaded: if the store is away and nothing may run without it.
-            asyncio.CancelledError: if all have given up; a client of a store may swallow a cancellation.
+        It raises Overloaded if the store is unavailable and calls must not run without it, and CancelledError if all
+        callers have given up: the client library of a store may swallow a cancellation.
         """
         pause = self._poll_seconds
         while True:
@@ -87,15 +86,15 @@ class ResultClaim:
             if found != "theirs":
                 return found
             await asyncio.sleep(pause)
-            pause = min(2 * pause, _SLOWEST_POLL * self._poll_seconds)
+            pause = min(2 * pause, _MAX_POLL_FACTOR * self._poll_seconds)
 
     async def _found(self) -> bytes | Literal["theirs"] | None:
-        """Look once; None where the key is ours, or where the store is away and it does not matter."""
+        """Look once; None if the key is ours, or if the store is unavailable and calls may run without it."""
         self._held = True
         try:
-            found = await self._asked(self._store.claim(self._key, self._holder))
+            found = await self._within_timeout(self._store.claim(self._key, self._holder))
         except ResultStoreError as error:
-            self._do_without(error)
+            self._handle_outage(error)
             return None
         if found == "mine":
             self._hold()
@@ -104,32 +103,32 @@ class ResultClaim:
         return found
 
     async def keep(self, record: bytes, seconds: float) -> None:
-        """Store what came of the work; it was done whether this succeeds or not, so a failure is only logged."""
+        """Store a result; a failure is only logged, because the work is done anyway."""
         if not self._held:
             return
-        self._held = False  # if it fails the claim is left to expire: the later the work can be done again, the better
+        self._held = False  # after a failure the claim stays until it expires, which delays a second run
         try:
-            kept = await self._asked(self._store.keep(self._key, self._holder, record, seconds))
+            stored = await self._within_timeout(self._store.keep(self._key, self._holder, record, seconds))
         except ResultStoreError as error:
-            _log.error("a result that must not be made twice could not be stored: %s", error)
+            _log.error("a result could not be stored, so its work may be done again: %s", error)
             return
-        if not kept:
-            _log.error("a claim was lost while its work was done: the work may have been done twice")
+        if not stored:
+            _log.error("a claim expired before its work was done: another replica may have done the same work")
 
     async def release(self) -> None:
-        """Let go of the key, unless a result is stored under it."""
+        """Give up the claim, unless a result is stored."""
         if self._renewing is not None:
             self._renewing.cancel()
         if self._held:
             self._held = False
-            with contextlib.suppress(ResultStoreError):  # it expires by itself
-                await self._asked(self._store.release(self._key, self._holder))
+            with contextlib.suppress(ResultStoreError):  # the claim expires anyway
+                await self._within_timeout(self._store.release(self._key, self._holder))
 
-    def _do_without(self, error: ResultStoreError) -> None:
+    def _handle_outage(self, error: ResultStoreError) -> None:
         self._outages.failed(str(error))
         if self._on_store_failure == "closed":
             refusal = Overloaded(
-                "It cannot be made sure for now that this is done only once; try again", _RETRY_SECONDS
+                "It cannot be guaranteed right now that this runs once; try again", _RETRY_SECONDS
             )
             refusal.meta = {**(refusal.meta or {}), "reason": "results_unavailable"}
             raise refusal
@@ -142,16 +141,16 @@ class ResultClaim:
     async def _renew(self, seconds: float) -> None:
         while True:
             await asyncio.sleep(seconds)
-            with contextlib.suppress(ResultStoreError):  # the next one may succeed in time
-                if not await self._asked(self._store.renew(self._key, self._holder)):
-                    _log.error("a claim was lost while its work goes on: another replica may do it again")
+            with contextlib.suppress(ResultStoreError):  # the next attempt may succeed in time
+                if not await self._within_timeout(self._store.renew(self._key, self._holder)):
+                    _log.error("a claim expired while its work is running: another replica may do the same work")
                     return
 
-    async def _asked(self, answering: Awaitable[ValueT]) -> ValueT:
-        """Wait for the store, but not for long; whatever it raises means that it is away."""
+    async def _within_timeout(self, answer: Awaitable[ValueT]) -> ValueT:
+        """Wait for the store for a limited time; every exception means that it is unavailable."""
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                return await answering
+                return await answer
         except ResultStoreError:
             raise
         except TimeoutError:
@@ -161,7 +160,7 @@ class ResultClaim:
 
 
 WriteOutput: TypeAlias = Callable[[Any, str], bytes]
-"""Makes a record of an output and the digest of the arguments beside the key; raises what sending it would raise."""
+"""Makes a record of an output and the digest of the other arguments; raises whatever sending the output would raise."""
 
 
 class _Structured(msgspec.Struct, tag="structured", array_like=True):
@@ -185,12 +184,12 @@ class _TooLarge(msgspec.Struct, tag="too_large", array_like=True):
 
 
 class _Record(msgspec.Struct, array_like=True):
-    others: str
-    told: _Structured | _Whole | _Failure | _TooLarge
+    other_arguments: str
+    outcome: _Structured | _Whole | _Failure | _TooLarge
 
 
 class _Embedded(msgspec.Struct, tag_field="type", tag="resource"):
-    """An embedded resource, whose form only its own fields tell."""
+    """An embedded resource; only its fields tell text from binary data."""
 
     resource: msgspec.Raw
     annotations: Annotations | None = None
@@ -213,56 +212,54 @@ _read: Final = msgspec.msgpack.Decoder(_Record).decode
 
 
 def output_writer(spec: ToolSpec) -> WriteOutput:
-    """Compile what makes records of a tool's outputs."""
+    """Compile the function that makes records of a tool's outputs."""
     if not is_structured(spec.tool.output_model):
-        return lambda output, others: _write(_Record(others, _whole(_result_of(output))))
+        return lambda output, other_arguments: _write(_Record(other_arguments, _whole(_result_of(output))))
     adapter, declared = spec.tool.output_adapter, spec.tool.output_model
     check, to_json = adapter.validator.validate_python, adapter.serializer.to_json
 
-    def write(output: Any, others: str) -> bytes:
+    def write(output: Any, other_arguments: str) -> bytes:
         if isinstance(output, ToolResult) and type(output) is not declared:
-            return _write(_Record(others, _whole(output)))
+            return _write(_Record(other_arguments, _whole(output)))
         checked = output if type(output) is declared else check(output)
-        return _write(_Record(others, _Structured(to_json(checked, by_alias=True))))
+        return _write(_Record(other_arguments, _Structured(to_json(checked, by_alias=True))))
 
     return write
 
 
-def write_failure(error: ToolError, others: str) -> bytes:
-    """Make a record of what a tool raised."""
-    return _write(_Record(others, _Failure(error.message, None if error.meta is None else encode(error.meta))))
+def write_failure(error: ToolError, other_arguments: str) -> bytes:
+    """Make a record of a tool's failure."""
+    return _write(_Record(other_arguments, _Failure(error.message, None if error.meta is None else encode(error.meta))))
 
 
-def too_large(size: int, others: str) -> bytes:
-    """Make the record of work that was done but whose result is not kept."""
-    return _write(_Record(others, _TooLarge(size)))
+def too_large(size: int, other_arguments: str) -> bytes:
+    """Make a record of work whose result is too large to be stored."""
+    return _write(_Record(other_arguments, _TooLarge(size)))
 
 
-def read_record(record: bytes, others: str) -> ToolResult:
-    """Give the result that is in a record, marked as one that was given before.
+def read_record(record: bytes, other_arguments: str) -> ToolResult:
+    """Give the stored result, marked as replayed.
 
-    Raises:
-        ToolError: if that is what is stored.
-        Refused: if the other arguments differ, or the result was too large to be stored.
-        msgspec.MsgspecError: if it is no record.
+    It raises the stored failure if there is one, Refused if the other arguments differ or the result was too large to
+    store, and msgspec.MsgspecError if the bytes are not a record.
     """
-    kept = _read(record)
-    if kept.others != others:
+    stored = _read(record)
+    if stored.other_arguments != other_arguments:
         raise Refused(
-            "A call with the same key, but other arguments, was made before; use another key for another call",
+            "A call with the same key but different arguments was made before; use another key",
             meta={"reason": "key_reused"},
         )
-    match kept.told:
+    match stored.outcome:
         case _Structured(body):
             return ToolResult((TextContent(body.decode()),), from_json(body), meta={"replayed": True})
         case _Whole(content, structured, is_error, meta):
             value = UNSET if structured is None else from_json(structured)
-            return ToolResult(_blocks(content), value, is_error, _marked(meta))
+            return ToolResult(_blocks(content), value, is_error, _mark_replayed(meta))
         case _Failure(message, meta):
-            raise ToolError(message, meta=_marked(meta))
+            raise ToolError(message, meta=_mark_replayed(meta))
         case _TooLarge(size):
             raise Refused(
-                f"This was done before; its result has {size} bytes, too many to be stored",
+                f"This call was made before; its result of {size} bytes was too large to be stored",
                 meta={"reason": "replay_too_large", "replayed": True},
             )
 
@@ -271,7 +268,7 @@ def _blocks(content: bytes) -> tuple[ContentBlock, ...]:
     return tuple(stored.block() if isinstance(stored, _Embedded) else stored for stored in _read_blocks(content))
 
 
-def _marked(meta: bytes | None) -> Mapping[str, Any]:
+def _mark_replayed(meta: bytes | None) -> Mapping[str, Any]:
     return {**({} if meta is None else msgspec.json.decode(meta)), "replayed": True}
 
 
@@ -282,7 +279,7 @@ def _whole(result: ToolResult) -> _Whole:
 
 
 def _result_of(output: Any) -> ToolResult:
-    """Give the whole result of an output without a declared form, as it is sent."""
+    """Give the whole result of an output that has no schema, as it is sent."""
     if isinstance(output, ToolResult):
         return output
     if isinstance(output, str):

@@ -1,4 +1,4 @@
-"""The work of one tool, done once for each key: what runs, who joins it, and what is kept of it."""
+"""The work of one tool, done once per key: the running calls, the calls that join them, the stored results."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -37,47 +37,45 @@ from axolotl_server.layers.idempotency.stored_results import (
 
 _DIGEST_BYTES: Final = 20
 _RECORD_FORMAT: Final = 1
-"""To be raised when the form of stored results changes, so that nobody reads one in another form."""
+"""To be raised when the form of stored results changes, so that records in the old form are not found."""
 _read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NOTHING: Final = (b"null", b'""')
 
 
 class CallKey(NamedTuple):
-    """The key of a call, and the digest of the arguments that are no part of it."""
+    """The key of a call, and the digest of the arguments that are not part of it."""
 
     key: str
-    others: str
+    other_arguments: str
 
 
 _Read: TypeAlias = Callable[[Any, bytes], bytes]
 
-NameCall: TypeAlias = Callable[[ToolCall], CallKey | None]
-"""Gives the key of a call; None where it has none."""
+MakeKey: TypeAlias = Callable[[ToolCall], CallKey | None]
+"""Gives the key of a call; None if it has none."""
 
 
-def call_namer(rule: Idempotency, spec: ToolSpec) -> NameCall:
-    """Compile what names the calls of a tool.
+def key_compiler(rule: Idempotency, spec: ToolSpec) -> MakeKey:
+    """Compile the function that gives the keys of a tool's calls.
 
-    Keys are digests: they are short, and a store learns nothing of arguments and principals from them.
-
-    Raises:
-        ConfigurationError: if the tool has no argument of that name.
+    Keys are digests: they are short and reveal nothing about arguments and principals to a store. A rule that names an
+    argument which the tool does not have raises ConfigurationError.
     """
     names = rule.arguments
     if not names:
         return lambda call: CallKey(_digest(spec.name, call, [canonical_json(call.raw)]), "")
     readers = {name: _reader(spec, name) for name in names}
 
-    def named(call: ToolCall) -> CallKey | None:
+    def key_of(call: ToolCall) -> CallKey | None:
         given = _read_fields(call.raw)
         raw = {name: bytes(given.pop(name, b"null")) for name in names}
         if not set(raw.values()).isdisjoint(_NOTHING):
             return None
         values = [canonical_json(read(call.arguments, raw[name])) for name, read in readers.items()]
-        others = canonical_json(msgspec.json.encode(given)) if rule.same_arguments else b""
-        return CallKey(_digest(spec.name, call, values), blake2b(others, digest_size=_DIGEST_BYTES).hexdigest())
+        rest = canonical_json(msgspec.json.encode(given)) if rule.same_arguments else b""
+        return CallKey(_digest(spec.name, call, values), blake2b(rest, digest_size=_DIGEST_BYTES).hexdigest())
 
-    return named
+    return key_of
 
 
 def _digest(tool: str, call: ToolCall, values: list[bytes]) -> str:
@@ -86,7 +84,7 @@ def _digest(tool: str, call: ToolCall, values: list[bytes]) -> str:
 
 
 def _reader(spec: ToolSpec, name: str) -> _Read:
-    """Find the validated value of an argument, so that two spellings of one value are one key; else take it as sent."""
+    """Compile a reader of the validated value, so that two spellings of a value make one key, or of the raw value."""
     if name not in spec.input_schema.get("properties", {}):
         raise ConfigurationError(
             f"Tool {spec.name!r}: its idempotency names the argument {name!r}, which it does not have"
@@ -106,49 +104,51 @@ def _reader(spec: ToolSpec, name: str) -> _Read:
 
 _log = logging.getLogger("axolotl")
 
-_NOT_OF_THE_TOOL: Final = (Declined, InvalidArguments, Refused, ToolCancelled, ToolTimeout)
-"""Failures that say that the work was not done, or not ended: none of them is ever stored."""
+_NOT_COMPLETED: Final = (Declined, InvalidArguments, Refused, ToolCancelled, ToolTimeout)
+"""Failures which mean that the work was not done, or not completed; they are never stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResultPolicy:
-    """How the results of a server's tools are kept."""
+    """The way in which a server keeps the results of its tools."""
 
     claim: Callable[[str], ResultClaim]
-    """Makes the claim on a key."""
+    """Makes a claim on a key."""
     close_scope: Callable[[ToolCall], object]
-    """Finalises things that were made for a run when it has ended."""
+    """Closes the scope of a run that has ended."""
     max_record_bytes: int
 
 
 class WorkOnce:
-    """The work of one tool."""
+    """Runs the code of one tool once per key."""
 
-    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, keeping: ResultPolicy) -> None:
+    def __init__(self, spec: ToolSpec, call_next: Invoke, rule: Idempotency, policy: ResultPolicy) -> None:
         self._call_next = call_next
         self._rule = rule
-        self._keeping = keeping
-        self._name_call = call_namer(rule, spec)
+        self._policy = policy
+        self._key_of = key_compiler(rule, spec)
         self._write_output = output_writer(spec)
         self._running: dict[str, SharedRun] = {}
 
     async def invoke(self, call: ToolCall) -> Any:
-        """Give what comes, or came, of the work of the call's key."""
-        named = self._name_call(call)
-        if named is None:
+        """Give the output for the key of a call: that of a running call, a stored one, or a new one."""
+        call_key = self._key_of(call)
+        if call_key is None:
             return await self._call_next(call)
         while True:
-            run = self._running.get(named.key) or self._begin(named, call)
-            if run.digest != named.others:
-                raise _reused()
+            run = self._running.get(call_key.key) or self._begin(call_key, call)
+            if run.digest != call_key.other_arguments:
+                raise _key_in_use()
             outcome = await run.outcome_for(call)
             if outcome is not None:
-                return outcome.give()
+                return outcome.unwrap()
 
-    def _begin(self, named: CallKey, call: ToolCall) -> SharedRun:
-        run = SharedRun(call, named.others, partial(self._running.pop, named.key), self._keeping.close_scope)
-        self._running[named.key] = run
-        run.start(self._work(run, self._keeping.claim(named.key)))
+    def _begin(self, call_key: CallKey, call: ToolCall) -> SharedRun:
+        run = SharedRun(
+            call, call_key.other_arguments, partial(self._running.pop, call_key.key), self._policy.close_scope
+        )
+        self._running[call_key.key] = run
+        run.start(self._work(run, self._policy.claim(call_key.key)))
         return run
 
     async def _work(self, run: SharedRun, claim: ResultClaim) -> None:
@@ -165,11 +165,11 @@ class WorkOnce:
         except GeneratorExit:
             raise
         except BaseException as error:
-            run.settle()
+            run.mark_code_ended()
             if self._rule.store_failures and isinstance(error, ToolError) and _is_final(error, run):
                 await self._keep(claim, partial(write_failure, error, run.digest), run)
-            return SharedOutcome(error=error, only_for=_concerned(error, run))
-        run.settle()
+            return SharedOutcome(error=error, only_for=_only_for(error, run))
+        run.mark_code_ended()
         if self._rule.store_failures or not (isinstance(output, ToolResult) and output.is_error):
             await self._keep(claim, partial(self._write_output, output, run.digest), run)
         return SharedOutcome(output)
@@ -177,30 +177,30 @@ class WorkOnce:
     async def _keep(self, claim: ResultClaim, write: Callable[[], bytes], run: SharedRun) -> None:
         try:
             record = write()
-        except Exception as error:  # what cannot be written cannot be sent either, and is told when that is tried
+        except Exception as error:  # sending the result fails for the same reason, and tells the caller
             _log.warning("a result of %s cannot be stored: %s", run.call.spec.name, type(error).__name__)
             return
-        if len(record) > self._keeping.max_record_bytes:
+        if len(record) > self._policy.max_record_bytes:
             record = too_large(len(record), run.digest)
         await claim.keep(record, self._rule.window_seconds)
 
 
 def _is_final(error: ToolError, run: SharedRun) -> bool:
-    """Tell whether a failure is what came of the work: code that was stopped may say anything."""
-    return not run.stopped and not isinstance(error, _NOT_OF_THE_TOOL)
+    """Tell whether a failure is the result of the work; the errors of stopped code are not."""
+    return not run.stopped and not isinstance(error, _NOT_COMPLETED)
 
 
-def _concerned(error: BaseException, run: SharedRun) -> ToolCall | None:
-    """Say for whom a failure is: a question, and a client that cannot be asked, is a matter of one caller alone."""
+def _only_for(error: BaseException, run: SharedRun) -> ToolCall | None:
+    """Give the only call that a failure is for: a question, and a client that cannot be asked, concern one caller."""
     if run.stopped:
-        return run.nobody
+        return run.no_call
     if needs_input(error) or isinstance(error, ProtocolError | CannotAskForApproval):
         return run.asked
     return None
 
 
-def _reused() -> Refused:
+def _key_in_use() -> Refused:
     return Refused(
-        "A call with the same key, but other arguments, is running; use another key for another call",
+        "A call with the same key but different arguments is running; use another key",
         meta={"reason": "key_reused"},
     )

@@ -293,7 +293,7 @@ class TestExtensions:
             pauses.over.set()
             assert {(await client.hear())["id"], (await client.hear())["id"]} == {"first", "second"}
         assert refused["id"] == "third"
-        assert refused["result"]["content"][0]["text"] == "delayed_echo is busy, it runs 2 at once; try again"
+        assert refused["result"]["content"][0]["text"] == "delayed_echo is busy: it runs at most 2 at once; try again"
         assert refused["result"]["_meta"] == {"reason": "overloaded", "retryAfterMs": 1000}
 
 

@@ -80,7 +80,7 @@ async def test_a_full_queue_refuses_at_once() -> None:
         assert not any(outcome.is_error for outcome in await asyncio.gather(*running))
         await client.close()
     assert refused.is_error
-    assert refused.text == "door is busy, it runs 1 at once; try again"
+    assert refused.text == "door is busy: it runs at most 1 at once; try again"
     assert refused.meta["retryAfterMs"] == LONG * 1000
 
 

@@ -215,7 +215,7 @@ async def test_calls_beyond_the_limit_are_refused_at_once() -> None:
         refused = (await busy.ask(call("probe", id=2)))["result"]
         assert refused["isError"] is True
         assert refused["_meta"]["retryAfterMs"] == 1000
-        assert refused["content"][0]["text"] == "probe is busy, it runs 1 at once; try again"
+        assert refused["content"][0]["text"] == "probe is busy: it runs at most 1 at once; try again"
         assert "isError" not in (await busy.ask(call("echo", id=3)))["result"]
         probe.release.set()
         assert json.loads(await transport.receive())["id"] == 1

@@ -185,7 +185,7 @@ async def test_the_code_does_not_run_for_a_refused_call() -> None:
 @pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf")])
 async def test_a_cost_that_is_none(cost: float) -> None:
     """The server does not start with an invalid cost."""
-    with pytest.raises(ConfigurationError, match=r"Tool 'echo' has the cost .*: use a number from 0"):
+    with pytest.raises(ConfigurationError, match=r"Tool 'echo' has the cost .*: use 0 or more"):
         await ServerHost(container_of(named("echo", cost), layers=[layer_of()])).start()
 
 

@@ -139,7 +139,7 @@ def test_failures() -> None:
 @pytest.mark.parametrize("record", [write_failure(ToolError("x"), "a"), too_large(5, "a")])
 def test_other_arguments(record: bytes) -> None:
     """A stored result is used only for equal arguments."""
-    with pytest.raises(Refused, match="other arguments"):
+    with pytest.raises(Refused, match="different arguments"):
         read_record(record, "b")
 
 
