@@ -127,9 +127,7 @@ class ResultClaim:
     def _handle_outage(self, error: ResultStoreError) -> None:
         self._outages.failed(str(error))
         if self._on_store_failure == "closed":
-            refusal = Overloaded(
-                "It cannot be guaranteed right now that this runs once; try again", _RETRY_SECONDS
-            )
+            refusal = Overloaded("It cannot be guaranteed right now that this runs once; try again", _RETRY_SECONDS)
             refusal.meta = {**(refusal.meta or {}), "reason": "results_unavailable"}
             raise refusal
         self._held = False

@@ -145,5 +145,5 @@ def test_other_arguments(record: bytes) -> None:
 
 def test_what_was_too_large() -> None:
     """If a result was too large to be stored, the error says that the call ran."""
-    with pytest.raises(Refused, match="done before"):
+    with pytest.raises(Refused, match="was made before"):
         read_record(too_large(5_000_000, ""), "")
