@@ -61,7 +61,7 @@ class TrialStart:
 
     async def run(self) -> None:
         """Take every step of a start, then look for possible improvements."""
-        with self._collecting("The target fails"):
+        with self._collecting("The target failed to load"):
             container = load_container(self._target.name)
             with self._collecting("A resource of the container failed to start"):
                 await _finish(container.init_resources())
@@ -83,16 +83,16 @@ class TrialStart:
 
     async def _settings(self, container: containers.Container) -> ServerSettings:
         of_container: Any = {}
-        with self._collecting("The role settings fails"):
+        with self._collecting("The role settings failed"):
             of_container = await resolve_settings(container)
-        with self._collecting("The settings fail"):
+        with self._collecting("The settings failed to load"):
             return load_settings(flags=self._target.flags, file=self._target.file, container=of_container)
         return ServerSettings.model_construct()
 
     async def _roles(self, container: containers.Container) -> Roles:
         """Make the features of the selected tool sets; if the selection is invalid, all of them."""
         for toolsets in (self._target.toolsets, ()):
-            with self._collecting("A role of the container fails"):
+            with self._collecting("A role of the container failed"):
                 return await make_roles(container, toolsets)
         return Roles()
 
@@ -113,36 +113,36 @@ class TrialStart:
             *self._compiled_prompts(assembly),
             *self._compiled_resources(assembly),
         ]
-        with self._collecting("The policies fail"):
+        with self._collecting("The policies failed"):
             self._findings += _idle_rules(assembly, specs)
-        with self._collecting("The extensions fail"):
+        with self._collecting("The extensions failed"):
             ExtensionMethods(_valid(roles.extensions, check_extension), assembly.binder, assembly.inflight)
-        with self._collecting("The authentication fails"):
+        with self._collecting("The authentication failed"):
             if settings.auth.is_used or roles.token_verifier is not None:
                 from axolotl_server.authentication.assembly import make_gate
 
                 make_gate(settings.auth, roles.token_verifier)
-        with self._collecting("The setting protocol.state_keys fails"):
+        with self._collecting("The setting protocol.state_keys failed"):
             _ = assembly.sealer
 
     def _compiled_tools(self, assembly: ServerAssembly, settings: ServerSettings) -> Iterator[FeatureSpec]:
         for tool in self.tools:
             if settings.tools.overrides_for(tool.name).enabled:
-                with self._collecting(f"Tool {tool.name!r} fails"):
+                with self._collecting(f"Tool {tool.name!r} failed"):
                     spec = assembly.binder.bind_tool(tool).spec
                     self._findings += advice_about_tool(spec)
                     yield spec
 
     def _compiled_prompts(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for prompt in self.prompts:
-            with self._collecting(f"Prompt {prompt.name!r} fails"):
+            with self._collecting(f"Prompt {prompt.name!r} failed"):
                 spec = assembly.prompts.compile(prompt).spec
                 self._findings += advice_about_prompt(prompt, spec)
                 yield spec
 
     def _compiled_resources(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for resource in self.resources:
-            with self._collecting(f"Resource {resource.name!r} fails"):
+            with self._collecting(f"Resource {resource.name!r} failed"):
                 spec = _compiled(resource, assembly)
                 self._findings += advice_about_resource(resource, spec)
                 yield spec

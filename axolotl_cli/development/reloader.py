@@ -32,7 +32,7 @@ def serve_with_reload(
     start_logging(early.log_level, early.log)
     if not is_loopback(early.http.host):
         raise ConfigurationError(
-            f"axolotl dev serves this machine alone, not {early.http.host!r}: use axolotl serve for others"
+            f"axolotl dev listens on loopback addresses only, not on {early.http.host!r}: use axolotl serve instead"
         )
     directories = project_directories(chosen.name, watched)
     http = {"drain_seconds": _DRAIN_SECONDS, "drain_delay_seconds": 0, **flags.get("http", {})}

@@ -94,7 +94,7 @@ class DevReport(WorkerLog):
         )
 
     def ended(self, worker: WorkerProcess) -> None:
-        _print(f"{_ERROR} The server exited {worker.ending}. Save a file to start it again.")
+        _print(f"{_ERROR} The server {worker.ending}. Save a file to start it again.")
 
     def _print_banner(self, description: Mapping[str, Any], counts: str) -> None:
         url = urlsplit(description["url"])

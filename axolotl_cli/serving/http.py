@@ -41,7 +41,7 @@ def started(host: ServerHost) -> AbstractAsyncContextManager[None]:
 
 
 def drain_seconds(settings: ServerSettings) -> float:
-    """Return how long calls may go on after the server was told to stop."""
+    """Return how long calls may go on after a stop is requested."""
     return settings.http.drain_delay_seconds + settings.http.drain_seconds
 
 

@@ -60,12 +60,12 @@ class WorkerLog:
             _log.info("%d workers serve: %s", len(workers), pids)
 
     def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
-        _log.error("worker %d (process %d) ended %s before it served", worker.number, worker.pid, worker.ending)
+        _log.error("worker %d (process %d) %s before it served", worker.number, worker.pid, worker.ending)
         if is_reload:
-            _log.error("the reload has failed: workers that were not replaced go on serving")
+            _log.error("the reload failed: workers that were not replaced keep serving")
 
     def ended(self, worker: WorkerProcess) -> None:
-        _log.error("worker %d (process %d) ended %s: starting another", worker.number, worker.pid, worker.ending)
+        _log.error("worker %d (process %d) %s: starting another", worker.number, worker.pid, worker.ending)
 
 
 @dataclass(slots=True)
@@ -168,7 +168,7 @@ class Supervisor:
             self._report.serving(workers, time.monotonic() - began, is_reload=is_reload)
 
     async def _start_in_slot(self, slot: _Slot) -> None:
-        """Start workers until one serves, or there is no hope."""
+        """Start workers until one serves, or none can be started."""
         while not self._stopping.is_set():
             await self._wait_unless_interrupted(asyncio.sleep(slot.pause_seconds))
             worker = await self._start()
@@ -363,7 +363,7 @@ def sessions_directory(settings: ServerSettings) -> Iterator[str | None]:
 
 
 def serve_by_workers(chosen: ChosenTarget, target: str | None, env_file: Path | None) -> None:
-    """Serve with as many processes as the settings say, until this one is stopped."""
+    """Serve with `http.workers` processes until this one is stopped."""
     if sys.platform == "win32":
         raise ConfigurationError("Several workers need a system where processes can share a socket: use --workers 1")
     count = chosen.settings.http.workers

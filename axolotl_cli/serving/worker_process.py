@@ -176,10 +176,10 @@ class WorkerProcess:
         """How it ended, in words."""
         code = self.code or 0
         if code >= 0:
-            return f"with exit code {code}"
+            return f"exited with code {code}"
         with suppress(ValueError):
-            return f"by {signal.Signals(-code).name}"
-        return f"by signal {-code}"
+            return f"was killed by {signal.Signals(-code).name}"
+        return f"was killed by signal {-code}"
 
     def ping(self) -> None:
         """Ask for a sign of life from its event loop."""
@@ -197,8 +197,7 @@ class WorkerProcess:
     def stop(self) -> None:
         """Shut down gracefully.
 
-        This is a message and not a signal: whoever stops a server may signal all its processes, and a second signal
-        means to hurry.
+        This is a message and not a signal: an operator may signal all processes, and a second signal means to hurry.
         """
         if self.serves:
             self._channel.send({"type": "stop"})

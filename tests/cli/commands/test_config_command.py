@@ -236,7 +236,7 @@ def test_an_env_file_is_not_exported(processes: Processes, tmp_path: Path) -> No
 def test_secrets_are_never_written(
     words: list[str], is_right: bool, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether no problems or not, no output has a secret, wherever it came from; also with the log at its loudest."""
+    """Whether all is well or not, no output has a secret, wherever it came from; also with the log at its loudest."""
     cli.write("key", f"{CANARY}\n")
     cli.write("axolotl.toml", f"target = '{SAMPLE}'\n[audit]\nkey_file = 'key'\nstderr = true\n")
     cli.write(".env", f"AXOLOTL_PROTOCOL__STATE_KEYS='[\"{CANARY}\"]'\n")

@@ -241,7 +241,7 @@ def test_a_server_that_ends_by_itself(processes: Processes, tmp_path: Path) -> N
     project = Project(processes, tmp_path, text=dying).begin()
     with pytest.raises(httpx2.HTTPError):
         project.call("version")
-    assert "with exit code 7" in project.server.read_until("The server exited")
+    assert "with code 7" in project.server.read_until("The server exited")
     project.save(code("two"))
     assert project.call("version") == "two"
 
@@ -251,7 +251,7 @@ def test_other_hosts_are_refused(cli: CommandLine, host: str) -> None:
     """It serves this machine and nobody else."""
     answer = cli("dev", "--host", host)
     assert answer.code == 2
-    assert "serves this machine alone" in answer.stderr
+    assert "listens on loopback addresses only" in answer.stderr
 
 
 def test_the_extra_is_named(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
