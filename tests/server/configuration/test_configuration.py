@@ -1,4 +1,4 @@
-"""Where settings come from, who is heard first, and what is said about mistakes."""
+"""Sources of settings, their precedence, and errors."""
 
 import os
 from operator import attrgetter
@@ -16,19 +16,19 @@ from axolotl_server.settings.server import ServerSettings
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the settings of the machine out."""
+    """Remove settings of the developer's environment."""
     for name in list(os.environ):
         if name.upper().startswith("AXOLOTL_"):
             monkeypatch.delenv(name)
 
 
 def from_file(**values: Any) -> FileSettings:
-    """Say something in a file."""
+    """Load settings from a file."""
     return FileSettings(path=Path("axolotl.toml"), values=values)
 
 
 def findings_of(**sources: Any) -> list[str]:
-    """Collect what is wrong with settings."""
+    """Collect the problems of settings."""
     with pytest.raises(ConfigurationError) as refused:
         load_settings(**sources)
     return list(refused.value.findings)
@@ -48,7 +48,7 @@ def findings_of(**sources: Any) -> list[str]:
     ],
 )
 def test_the_first_that_speaks_is_heard(speaking: list[str], port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flags beat the environment, which beats the file, which beats the container, which beats the default."""
+    """Flags override the environment, then the file, the container and the defaults."""
     if "environment" in speaking:
         monkeypatch.setenv("AXOLOTL_HTTP__PORT", "3")
     settings = load_settings(
@@ -60,7 +60,7 @@ def test_the_first_that_speaks_is_heard(speaking: list[str], port: int, monkeypa
 
 
 def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A source that sets one key of a section leaves the others to weaker sources."""
+    """Sources are merged key by key."""
     monkeypatch.setenv("AXOLOTL_HTTP__HOST", "from-environment")
     monkeypatch.setenv("AXOLOTL_SERVER__TITLE", "Title")
     settings = load_settings(
@@ -96,27 +96,27 @@ def test_sources_are_merged_key_by_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_environment_is_read(
     variable: str, value: str, place: str, expected: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A variable names section and key; lists and sections may be JSON."""
+    """A variable names section and key; lists and sections can be JSON."""
     monkeypatch.setenv(variable, value)
     assert attrgetter(place)(load_settings()) == expected
 
 
 def test_a_tool_can_be_set_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`AXOLOTL_TOOLS__<NAME>__<KEY>` speaks about one tool."""
+    """`AXOLOTL_TOOLS__<NAME>__<KEY>` sets a key of one tool."""
     monkeypatch.setenv("AXOLOTL_TOOLS__GETUSER__TIMEOUT_SECONDS", "5")
     monkeypatch.setenv("AXOLOTL_TOOLS__GETUSER__ENABLED", "false")
     assert load_settings().tools.overrides_for("getUser") == ToolOverrides(timeout_seconds=5, enabled=False)
 
 
 def test_a_tool_can_be_set_in_a_file() -> None:
-    """`[tools.<name>]` speaks about one tool."""
+    """`[tools.<name>]` sets keys of one tool."""
     settings = load_settings(file=from_file(tools={"getUser": {"max_concurrency": 2}, "name_matching": "exact"}))
     assert settings.tools.overrides_for("getUser") == ToolOverrides(max_concurrency=2)
     assert settings.tools.name_matching == "exact"
 
 
 def test_sources_that_spell_a_tool_differently_mean_the_same_tool(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment knows no case: what it says still beats the file, key by key."""
+    """Tool names in the environment are case-insensitive, and override the file key by key."""
     monkeypatch.setenv("AXOLOTL_TOOLS__GETUSER__TIMEOUT_SECONDS", "5")
     settings = load_settings(
         flags={"tools": {"GetUser": {"coerce_arguments": True}}},
@@ -153,7 +153,7 @@ def test_sources_that_spell_a_tool_differently_mean_the_same_tool(monkeypatch: p
     ],
 )
 def test_an_unknown_key_is_told_with_the_nearest_right_one(values: dict[str, Any], finding: str) -> None:
-    """A misspelt key is never ignored; the text names its place and who said it."""
+    """An unknown key is reported with its location, its source and the nearest valid key."""
     assert findings_of(file=from_file(**values)) == [f"{finding} (axolotl.toml)"]
     assert findings_of(flags=values) == [f"{finding} (argument)"]
     assert findings_of(container=values) == [f"{finding} (container)"]
@@ -178,7 +178,7 @@ def test_an_unknown_key_in_the_environment(variable: str, finding: str, monkeypa
 
 
 def test_all_wrong_values_are_told_at_once() -> None:
-    """Each wrong value is a finding with its place and what is expected."""
+    """All invalid values are reported at once, each with its location and the expected type."""
     findings = findings_of(flags={"http": {"port": "x"}, "limits": {"threads": 0}, "log_level": "loud"})
     assert findings == [
         "Setting http.port: Input should be a valid integer, unable to parse string as an integer (flag --port)",
@@ -188,7 +188,7 @@ def test_all_wrong_values_are_told_at_once() -> None:
 
 
 def test_a_section_that_is_no_table_is_told() -> None:
-    """`http = 5` is a wrong value, not a crash."""
+    """`http = 5` is an invalid value, not a crash."""
     assert findings_of(file=from_file(http=5)) == ["Setting http: must be a table (axolotl.toml)"]
 
 
@@ -201,7 +201,7 @@ def test_a_section_that_is_no_table_is_told() -> None:
     ],
 )
 def test_an_unreadable_variable_is_told(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that cannot be read is a finding that says which form is expected, and nothing of its value."""
+    """An unreadable variable is reported with the expected form, but without its value."""
     monkeypatch.setenv(variable, value)
     (finding,) = findings_of()
     assert finding.startswith(f"{variable} cannot be read: lists and tables are written as JSON")
@@ -210,7 +210,7 @@ def test_an_unreadable_variable_is_told(variable: str, value: str, monkeypatch: 
 
 
 def test_a_wrong_value_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the environment says is checked like everything else."""
+    """Values of the environment are validated like all others."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "eighty")
     assert findings_of()[0].startswith("Setting http.port: Input should be a valid integer")
 
@@ -221,7 +221,7 @@ def write(directory: Path, name: str, text: str) -> None:
 
 
 def test_no_file_says_nothing(tmp_path: Path) -> None:
-    """A directory without settings leaves all to the others."""
+    """A directory without a settings file has no file settings."""
     assert find_file(tmp_path) == FileSettings()
     write(tmp_path, "pyproject.toml", '[tool.other]\nport = 1\n[project]\nname = "x"')
     assert find_file(tmp_path) == FileSettings()
@@ -244,7 +244,7 @@ def test_no_file_says_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_gives_target_toolset_and_settings(name: str, text: str, tmp_path: Path) -> None:
-    """What to serve stands beside the settings and is none of them."""
+    """A file contains the target, tool sets and settings."""
     write(tmp_path, name, text)
     found = find_file(tmp_path)
     assert (found.path, found.target, found.toolset) == (tmp_path / name, "acme:Container", "admin")
@@ -254,7 +254,7 @@ def test_a_file_gives_target_toolset_and_settings(name: str, text: str, tmp_path
 
 
 def test_the_own_file_hides_the_project(tmp_path: Path) -> None:
-    """`axolotl.toml` is read alone where it is."""
+    """If there is an `axolotl.toml`, `pyproject.toml` is not read."""
     write(tmp_path, "axolotl.toml", "[http]\nport = 1")
     write(tmp_path, "pyproject.toml", "[tool.axolotl.http]\nport = 2\nhost = 'x'")
     assert find_file(tmp_path).values == {"http": {"port": 1}}
@@ -273,7 +273,7 @@ def test_the_own_file_hides_the_project(tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_by_name(name: str, content: bytes, text: str, tmp_path: Path) -> None:
-    """A broken file ends the start with its path and what is wrong."""
+    """An invalid file is reported with its path and the problem."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ConfigurationError) as refused:
         find_file(tmp_path)
@@ -282,7 +282,7 @@ def test_a_file_that_cannot_be_used_is_told_by_name(name: str, content: bytes, t
 
 
 def test_loading_changes_no_source() -> None:
-    """What the sources said is theirs."""
+    """Loading does not change its sources."""
     container = {"http": {"port": 1}, "tools": {"Echo": {"enabled": True}}}
     file = from_file(http={"host": "h"}, tools={"Echo": {"enabled": False}})
     load_settings(container=container, file=file, flags={"http": {"path": "/x"}})
@@ -291,7 +291,7 @@ def test_loading_changes_no_source() -> None:
 
 
 def test_loading_reads_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no hidden copy: two servers in one process may have two settings."""
+    """Settings are not cached: two servers in one process can have different ones."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "1")
     first = load_settings()
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "2")

@@ -1,4 +1,4 @@
-"""`.env` files: what is read of them, what is not, and what is said about mistakes."""
+"""`.env` files: syntax and errors."""
 
 import os
 from contextlib import suppress
@@ -43,12 +43,12 @@ def read(directory: Path, text: str) -> EnvFile:
     ],
 )
 def test_forms(tmp_path: Path, line: str, value: str) -> None:
-    """The usual forms are read."""
+    """The usual forms are supported."""
     assert read(tmp_path, line).variables == {"AXOLOTL_X": value}
 
 
 def test_only_ours_are_read(tmp_path: Path) -> None:
-    """What belongs to others stays in the file, also what cannot be read, and nothing reaches the environment."""
+    """Other variables are ignored, even invalid ones, and the process environment is not changed."""
     before = dict(os.environ)
     found = read(tmp_path, "SECRET=x\nbroken line here\n'\nNO_VALUE\nMY_AXOLOTL_X=1\nAXOLOTL_Y=2\naxolotl_z=3\n")
     assert found.variables == {"AXOLOTL_Y": "2", "axolotl_z": "3"}
@@ -56,7 +56,7 @@ def test_only_ours_are_read(tmp_path: Path) -> None:
 
 
 def test_lines(tmp_path: Path) -> None:
-    """Each variable knows its line; empty lines and values of several lines count."""
+    """Each variable has its line number, also after empty lines and multi-line values."""
     text = '# first\n\n\nAXOLOTL_A=1\nOTHER="x\ny"\n\nAXOLOTL_B="2\n3"\nAXOLOTL_C=4'
     assert read(tmp_path, text).lines == {"AXOLOTL_A": 4, "AXOLOTL_B": 8, "AXOLOTL_C": 10}
 
@@ -71,7 +71,7 @@ def test_lines(tmp_path: Path) -> None:
     ],
 )
 def test_a_line_of_ours_that_cannot_be_read(tmp_path: Path, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told by its number, and nothing of it is shown: it may hold a secret."""
+    """An invalid line is reported by its number without its content, which may be a secret."""
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigurationError) as refused:
         read(tmp_path, f"\n{line}\n")
@@ -89,7 +89,7 @@ def test_a_line_of_ours_that_cannot_be_read(tmp_path: Path, line: str, monkeypat
     ],
 )
 def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, text: str) -> None:
-    """A file that somebody named must be one."""
+    """A file that was named explicitly must be readable."""
     path = tmp_path / "prod.env"
     if content is not None:
         path.write_bytes(content)
@@ -100,14 +100,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, text:
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
-    """A mistake in a mount is told."""
+    """A directory is reported."""
     with pytest.raises(ConfigurationError, match=r"it is no regular file|it cannot be read"):
         read_env_file(tmp_path)
 
 
 @given(st.dictionaries(st.from_regex(r"AXOLOTL_[A-Z_]{1,10}", fullmatch=True), PRINTABLE, max_size=5))
 def test_what_is_quoted_is_read_as_it_is(said: dict[str, str]) -> None:
-    """A value in single quotes comes back whole."""
+    """A value in single quotes is read unchanged."""
     with pytest.MonkeyPatch.context() as patch:
         lines = [
             f"{name}='{value.replace(chr(92), chr(92) * 2).replace(chr(39), chr(92) + chr(39))}'\n"
@@ -119,7 +119,7 @@ def test_what_is_quoted_is_read_as_it_is(said: dict[str, str]) -> None:
 
 @given(st.text(max_size=60))
 def test_no_text_breaks_the_reader(text: str) -> None:
-    """Whatever is in a file, it is read or refused."""
+    """Any text is either read or rejected."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("axolotl_server.configuration.environment.read_small", lambda path, limit: text)
         with suppress(ConfigurationError):

@@ -1,4 +1,4 @@
-"""Mistakes are told where they were made: the file with its line, the variable, the flag."""
+"""Origins in error messages: the file with its line, the variable, or the flag."""
 
 import os
 import tomllib
@@ -18,7 +18,7 @@ from axolotl_server.configuration.toml_lines import lines_of
 
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Keep the settings of the machine out, and begin in an empty directory."""
+    """Remove settings of the developer's environment, and use an empty directory."""
     for name in list(os.environ):
         if name.upper().startswith("AXOLOTL_"):
             monkeypatch.delenv(name)
@@ -26,20 +26,20 @@ def _alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def findings_of(**sources: Any) -> list[str]:
-    """Collect what is wrong with settings."""
+    """Collect the problems of settings."""
     with pytest.raises(ConfigurationError) as refused:
         load_settings(**sources)
     return list(refused.value.findings)
 
 
 def findings_in(text: str, name: str = "axolotl.toml") -> list[str]:
-    """Collect what is wrong with a settings file."""
+    """Collect the problems of a settings file."""
     Path(name).write_text(text, encoding="utf-8")
     return findings_of(file=find_file(Path.cwd()))
 
 
 def test_a_wrong_value_of_the_environment_is_not_blamed_on_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is heard is blamed, even where a file says something about the same setting."""
+    """An invalid value is reported for the source that set it, even if a file sets the same key."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "eighty")
     (finding,) = findings_in("[http]\nport = 1\n")
     assert finding.startswith("Setting http.port: Input should be a valid integer")
@@ -90,26 +90,26 @@ WRONG = {
 
 
 def test_lines() -> None:
-    """A mistake in a file is told with its line, also inside of lists and of tables in a line."""
+    """A problem in a file is reported with its line, also in lists and inline tables."""
     assert sorted(findings_in(FILE)) == sorted(
         f"Setting {finding} (axolotl.toml:{line})" for finding, line in WRONG.items()
     )
 
 
 def test_lines_of_a_project() -> None:
-    """The table of a project file has lines like any other, and what others say there is theirs."""
+    """Lines are reported for `pyproject.toml`, and other tables are ignored."""
     (finding,) = findings_in("[tool.other.http]\nport = 0\n[tool.axolotl]\nhttp.port = -1\n", "pyproject.toml")
     assert finding.endswith("(pyproject.toml:4)")
 
 
 def test_a_project_whose_tools_are_no_table() -> None:
-    """A broken project file of somebody else is no settings file."""
+    """An invalid `tool` table in `pyproject.toml` is ignored."""
     Path("pyproject.toml").write_text("tool = 5\n", encoding="utf-8")
     assert find_file(Path.cwd()) == FileSettings()
 
 
 def test_a_mistake_in_what_several_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where values do not fit each other, each is named with its origin."""
+    """If values contradict each other, each is named with its origin."""
     monkeypatch.setenv("AXOLOTL_HTTP__SSE_PATH", "/a")
     assert findings_in('[http]\npath = "/a"\n') == [
         "Setting http: sse_path must lead elsewhere than path "
@@ -118,7 +118,7 @@ def test_a_mistake_in_what_several_said(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_mistake_in_what_flags_say() -> None:
-    """A table that one flag alone speaks about is told by that flag, several by each of their names."""
+    """A problem in a table that flags set names these flags."""
     wrong = {"path": "/a", "sse_path": "/a"}
     assert findings_of(flags={"http": wrong}) == [
         "Setting http: sse_path must lead elsewhere than path (http.path: flag --path; http.sse_path: argument)"
@@ -128,20 +128,20 @@ def test_a_mistake_in_what_flags_say() -> None:
 
 
 def test_what_a_table_lacks_is_told_with_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also an empty table was written by somebody."""
+    """A missing key is reported with its table, even an empty one."""
     monkeypatch.setenv("AXOLOTL_STDIO__PRINCIPAL", "{}")
     assert findings_of() == ["Setting stdio.principal.subject: Field required (environment AXOLOTL_STDIO__PRINCIPAL)"]
 
 
 def test_a_name_that_may_not_be() -> None:
-    """The name of a table is told as such."""
+    """An invalid table name is reported as such."""
     (finding,) = findings_in('[quotas.rules."two words"]\nrate_per_second = 1\n')
     assert finding.startswith("Setting quotas.rules.two words: the name: String should match pattern")
     assert finding.endswith("(axolotl.toml:1)")
 
 
 def test_all_sources_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that cannot be read hides no other mistake."""
+    """An unreadable variable does not hide other problems."""
     monkeypatch.setenv("AXOLOTL_HTTP__ALLOWED_HOSTS", "a,b")
     lines = {"AXOLOTL_AUDIT__KINDS": 1, "AXOLOTL_LOG_LEVEL": 2, "AXOLOTL_AUDIT__KEY_FILE": 3}
     said = {"AXOLOTL_AUDIT__KINDS": "tool", "AXOLOTL_LOG_LEVEL": "loud", "AXOLOTL_AUDIT__KEY_FILE": "/nowhere/key"}
@@ -171,7 +171,7 @@ def test_all_sources_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_unknown_variable(variable: str, text: str) -> None:
-    """A variable that says nothing is found, with the nearest that does."""
+    """An unknown variable is reported with the nearest valid one."""
     assert list(unknown_variables([variable, "OTHER"], ["AXOLOTL_TARGET"])) == [
         f"The variable {variable} is unknown and ignored{text}"
     ]
@@ -181,7 +181,7 @@ def test_an_unknown_variable(variable: str, text: str) -> None:
     "variable", ["AXOLOTL_HTTP__PORT", "axolotl_http__port", "AXOLOTL_TARGET", "AXOLOTL_LIMITS", "AXOLOTL_HTTP__PROT"]
 )
 def test_a_known_variable(variable: str) -> None:
-    """What says something, even something wrong, is told by the settings themselves."""
+    """A known variable with an invalid value is not reported as unknown."""
     assert list(unknown_variables([variable], ["AXOLOTL_TARGET"])) == []
 
 
@@ -192,7 +192,7 @@ BETWEEN = st.lists(st.sampled_from(["", "  ", "# x = 1", "\t# [fake]"]), max_siz
 
 @st.composite
 def files(draw: st.DrawFn) -> tuple[str, dict[tuple[Any, ...], int]]:
-    """Write a TOML file, and note the lines of its tables and keys."""
+    """Write a TOML file and record the lines of its tables and keys."""
     lines: list[str] = []
     noted: dict[tuple[Any, ...], int] = {}
     counts: dict[str, int] = {}
@@ -215,7 +215,7 @@ def files(draw: st.DrawFn) -> tuple[str, dict[tuple[Any, ...], int]]:
 
 @given(files())
 def test_every_key_has_its_line(written: tuple[str, dict[tuple[Any, ...], int]]) -> None:
-    """Whatever a file looks like, each key and table is found where it begins."""
+    """The line of each key and table is found in any file."""
     text, noted = written
     tomllib.loads(text)
     found = lines_of(text)

@@ -1,4 +1,4 @@
-"""Precedence: of all that speak about a setting the strongest is heard, and it is named as the origin."""
+"""Precedence of settings and their origins."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.settings.server import ServerSettings
 
 LAYERS = (Source.CONTAINER, Source.FILE, Source.ENV_FILE, Source.ENVIRONMENT, Source.FLAG)
-"""The weakest first."""
+"""From lowest to highest precedence."""
 
 WORDS = st.text("abcxyz", min_size=1, max_size=5)
 VALUES: Mapping[str, st.SearchStrategy[Any]] = {
@@ -37,7 +37,7 @@ SourcedValue = Mapping[str, Any]
 
 @pytest.fixture(autouse=True)
 def _no_environment() -> Iterator[None]:
-    """Keep the settings of the machine out."""
+    """Remove settings of the developer's environment."""
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.upper().startswith("AXOLOTL_"):
@@ -46,7 +46,7 @@ def _no_environment() -> Iterator[None]:
 
 
 def nested(said: SourcedValue) -> dict[str, Any]:
-    """Write settings as tables."""
+    """Convert settings to tables."""
     tables: dict[str, Any] = {}
     for name, value in said.items():
         *sections, key = name.split(".")
@@ -58,7 +58,7 @@ def nested(said: SourcedValue) -> dict[str, Any]:
 
 
 def variables(said: SourcedValue) -> dict[str, str]:
-    """Write settings as variables."""
+    """Convert settings to environment variables."""
     return {
         f"AXOLOTL_{name.upper().replace('.', '__')}": value if isinstance(value, str) else json.dumps(value)
         for name, value in said.items()
@@ -67,7 +67,7 @@ def variables(said: SourcedValue) -> dict[str, str]:
 
 @given(speech=st.fixed_dictionaries(dict.fromkeys(LAYERS, SPEECH)))
 def test_the_strongest_is_heard(speech: Mapping[Source, SourcedValue]) -> None:
-    """Whoever says what: each setting is that of the strongest layer that has it, and that layer is its origin."""
+    """Each setting has the value of the source with the highest precedence, which is its origin."""
     in_env_file = variables(speech[Source.ENV_FILE])
     file = FileSettings(
         path=Path("axolotl.toml"),
@@ -89,7 +89,7 @@ def test_the_strongest_is_heard(speech: Mapping[Source, SourcedValue]) -> None:
 
 
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An origin names the flag, the variable, or the line."""
+    """An origin names the flag, the variable or the line."""
     monkeypatch.setenv("AXOLOTL_HTTP__HOST", "a")
     monkeypatch.setenv("AXOLOTL_LIMITS", '{"threads": 3}')
     env_file = EnvFile(Path("/x/prod.env"), {"AXOLOTL_HTTP__PATH": "/b"}, {"AXOLOTL_HTTP__PATH": 7})
@@ -112,7 +112,7 @@ def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_single_key_beats_a_section_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the environment, the variable that says more about a setting is heard, whichever comes first."""
+    """In the environment, a more specific variable overrides a section in JSON."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "2")
     monkeypatch.setenv("AXOLOTL_HTTP", '{"port": 1, "host": "h"}')
     weighed = load_with_origins()
@@ -122,12 +122,12 @@ def test_a_single_key_beats_a_section_as_json(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_empty_table_says_nothing() -> None:
-    """It leaves what weaker sources say."""
+    """An empty table does not override anything."""
     assert load_with_origins(flags={"http": {}}, container={"http": {"port": 1}}).settings.http.port == 1
 
 
 def test_a_list_is_replaced_as_a_whole() -> None:
-    """Lists of two sources are not mixed."""
+    """Lists are replaced as a whole."""
     rule = {"name": "a", "effect": "allow"}
     settings = load_with_origins(
         flags={"authorization": {"rules": [rule]}},
@@ -137,14 +137,14 @@ def test_a_list_is_replaced_as_a_whole() -> None:
 
 
 def test_the_names_of_tool_sets_are_no_section(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`AXOLOTL_TOOLSETS` chooses tool sets; a limit of one has a longer name."""
+    """`AXOLOTL_TOOLSETS` selects tool sets; limits of a tool set have a longer name."""
     monkeypatch.setenv("AXOLOTL_TOOLSETS", "billing")
     monkeypatch.setenv("AXOLOTL_TOOLSETS__BILLING__MAX_CONCURRENCY", "3")
     assert load_with_origins().settings.toolsets["billing"].max_concurrency == 3
 
 
 def test_settings_look_nowhere_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that makes its settings from the class says what it was told, and nothing of the environment."""
+    """Settings that are created from the class do not read the environment."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "1")
     assert ServerSettings().http.port == 8000
     assert ServerSettings.model_validate({"http": {"host": "h"}}).http.port == 8000

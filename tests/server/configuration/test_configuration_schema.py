@@ -1,4 +1,4 @@
-"""The schema of the settings file: it is one, it accepts what the server accepts, and it says what things mean."""
+"""The JSON schema of the settings file."""
 
 import tomllib
 from pathlib import Path
@@ -21,25 +21,25 @@ FILES = sorted(EXAMPLES.rglob("*.toml"))
 
 @pytest.fixture(scope="module")
 def schema() -> Any:
-    """Make the schema once."""
+    """The schema."""
     return file_schema()
 
 
 @pytest.fixture(scope="module")
 def validator(schema: Any) -> Any:
-    """Make ready to check files."""
+    """A validator for files."""
     return jsonschema_rs.validator_for(schema)
 
 
 def test_it_is_a_schema(schema: Any) -> None:
-    """It is valid by its own dialect."""
+    """The schema is valid in its own dialect."""
     assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     jsonschema_rs.meta.validate(schema)
     assert isinstance(jsonschema_rs.validator_for(schema), jsonschema_rs.Draft202012Validator)
 
 
 def test_it_describes_everything(schema: Any) -> None:
-    """Each section is there beside target and tool sets, and each key of a section says what it means."""
+    """All sections, the target and tool sets are included, and every key has a description."""
     assert set(schema["properties"]) == {"target", "toolset", *ServerSettings.model_fields}
     nameless = [
         f"{name}.{key}"
@@ -52,7 +52,7 @@ def test_it_describes_everything(schema: Any) -> None:
 
 @pytest.mark.parametrize("file", [pytest.param(file, id=str(file.relative_to(EXAMPLES))) for file in FILES])
 def test_examples(file: Path, validator: Any) -> None:
-    """Every settings file of the documentation is accepted."""
+    """Every settings file of the documentation is valid."""
     validator.validate(tomllib.loads(file.read_text(encoding="utf-8")))
 
 
@@ -98,7 +98,7 @@ RULE = {"name": "a", "effect": "allow"}
 def test_it_agrees_with_the_server(
     said: dict[str, Any], is_right: bool, validator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the schema accepts the server does, and what it refuses the server does not."""
+    """The schema accepts and rejects the same files as the server."""
     monkeypatch.setattr("axolotl_server.configuration.secret_files.read_small", lambda path, limit: "0123456789abcdef")
     assert validator.is_valid(said) is is_right
     values = {key: value for key, value in said.items() if key not in ("target", "toolset")}
@@ -115,7 +115,7 @@ def _is_accepted(values: dict[str, Any]) -> bool:
 
 
 def test_meanings() -> None:
-    """The text below a field is its meaning, on one line."""
+    """The docstring of a field is its description, on one line."""
     assert meanings_of(HttpSettings)["port"] == "The port to listen on. 0 picks a free port."
 
 
@@ -133,5 +133,5 @@ class _Child(_Parent):
 
 
 def test_meanings_are_inherited() -> None:
-    """A model that adds to another keeps its texts; a field without one has none."""
+    """Descriptions are inherited; a field without a docstring has none."""
     assert meanings_of(_Child) == {"first": "Of the parent.", "second": "Of the child."}

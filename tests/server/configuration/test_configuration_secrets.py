@@ -1,4 +1,4 @@
-"""Secrets: from files, in every source, for every field that is one; and never in what is shown or told."""
+"""Secrets: read from files in every source, and never shown."""
 
 import os
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ CANARY = "canary-8b1f-and-longer-than-it-must-be"
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the settings of the machine out."""
+    """Remove settings of the developer's environment."""
     for name in list(os.environ):
         if name.upper().startswith("AXOLOTL_"):
             monkeypatch.delenv(name)
@@ -40,20 +40,20 @@ def secret(tmp_path: Path) -> str:
 
 
 def findings_of(**sources: Any) -> list[str]:
-    """Collect what is wrong with settings."""
+    """Collect the problems of settings."""
     with pytest.raises(ConfigurationError) as refused:
         load_settings(**sources)
     return list(refused.value.findings)
 
 
 def key_of(settings: ServerSettings) -> str | None:
-    """Give the key of the audit."""
+    """Return the key of the audit."""
     return None if settings.audit.key is None else settings.audit.key.get_secret_value()
 
 
 @pytest.mark.parametrize("source", ["flags", "environment", "env_file", "file", "container"])
 def test_every_source_may_name_a_file(source: str, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`<name>_file` is understood wherever settings are."""
+    """Every source supports `<name>_file`."""
     sources: dict[str, Any] = {}
     if source == "environment":
         monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", secret)
@@ -69,7 +69,7 @@ def test_every_source_may_name_a_file(source: str, secret: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("value", ["{path}", '["{path}"]', ["{path}"], ("{path}",)], ids=str)
 def test_a_list_of_secrets(value: Any, secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A path, or several, each of one secret; in the environment as JSON."""
+    """A list of secrets can have several files; in the environment as JSON."""
     if isinstance(value, str):
         monkeypatch.setenv("AXOLOTL_PROTOCOL__STATE_KEYS_FILE", value.format(path=secret))
         keys = load_settings().protocol.state_keys
@@ -94,7 +94,7 @@ def test_a_list_of_secrets(value: Any, secret: str, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_what_is_read(content: bytes, secret: str, tmp_path: Path) -> None:
-    """The secret is all that is in the file, save for one line break at its end."""
+    """The secret is the content of the file without one final line break."""
     path = tmp_path / "secret"
     path.write_bytes(content)
     assert read_secret(path) == secret
@@ -102,7 +102,7 @@ def test_what_is_read(content: bytes, secret: str, tmp_path: Path) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(lambda text: not text.endswith("\r")))
 def test_a_written_secret_comes_back(text: str) -> None:
-    """Whatever the secret is, writing it with a line break behind it loses nothing."""
+    """Any secret survives being written with a line break."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("axolotl_server.configuration.secret_files.read_small", lambda path, limit: f"{text}\n")
         assert read_secret("x") == text
@@ -121,7 +121,7 @@ def test_a_written_secret_comes_back(text: str) -> None:
 def test_a_file_that_cannot_be_used(
     content: bytes | None, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is told with the path, the setting and who named it."""
+    """An unusable file is reported with its path, the setting and the source."""
     path = tmp_path / "secret"
     if content is not None:
         path.write_bytes(content)
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_used(
 
 
 def test_what_is_no_regular_file(tmp_path: Path) -> None:
-    """A pipe, which nobody may ever write to, is not waited for; neither is a directory read."""
+    """A pipe or a directory is not read."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, tmp_path, Path("/dev/zero")):
@@ -140,7 +140,7 @@ def test_what_is_no_regular_file(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
 def test_a_file_of_somebody_else(tmp_path: Path) -> None:
-    """A file that may not be read is told as such."""
+    """A file without read permission is reported."""
     path = tmp_path / "secret"
     path.write_text(CANARY)
     path.chmod(0)
@@ -150,21 +150,21 @@ def test_a_file_of_somebody_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [5, {"path": "x"}, {}, [], ["a"], ["a", "b"], "", True, None], ids=str)
 def test_what_is_no_path(value: Any) -> None:
-    """A `_file` of one secret is one path."""
+    """A `_file` setting of one secret must be one path."""
     assert findings_of(flags={"audit": {"key_file": value}})[0].startswith(
         "Setting audit.key_file: must be the path of a file"
     )
 
 
 def test_a_secret_in_the_place_of_a_path_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who puts the secret itself into the variable for its file does not find it in the log."""
+    """A secret in place of a path is not shown in the error."""
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", CANARY)
     (finding,) = findings_of()
     assert finding == "Setting audit.key_file: there is no such file (environment AXOLOTL_AUDIT__KEY_FILE)"
 
 
 def test_both_in_one_source(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A secret and its file from the same source are one too many, also in two variables."""
+    """A secret and its file from the same source are rejected, also in two variables."""
     (finding,) = findings_of(container={"audit": {"key_file": secret, "key": CANARY}})
     assert finding == "Setting audit.key_file: key is given too; give one of them (container)"
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", secret)
@@ -174,14 +174,14 @@ def test_both_in_one_source(secret: str, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_stronger_source_is_heard(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether it has the secret or its file; the file of the weaker one is not opened."""
+    """The source with higher precedence wins, and the other file is not opened."""
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "of-the-environment")
     assert key_of(load_settings(container={"audit": {"key_file": "/nowhere/at/all"}})) == "of-the-environment"
     assert key_of(load_settings(flags={"audit": {"key_file": secret}})) == CANARY
 
 
 def test_the_secret_is_checked_like_any_other(tmp_path: Path) -> None:
-    """What is in the file must be a right value; the finding names who named the file."""
+    """The content of the file is validated, and the error names the source of the path."""
     path = tmp_path / "short"
     path.write_text("short\n")
     (finding,) = findings_of(container={"audit": {"key_file": str(path)}})
@@ -191,14 +191,14 @@ def test_the_secret_is_checked_like_any_other(tmp_path: Path) -> None:
 
 
 class Key(BaseModel):
-    """A table with a secret in it, which it must have."""
+    """A table with a required secret."""
 
     name: str = ""
     secret: SecretStr
 
 
 class Section(BaseModel):
-    """Secrets in every place where a section may have them."""
+    """A section with secrets in every possible place."""
 
     one: SecretStr | None = None
     many: tuple[SecretStr, ...] = ()
@@ -210,7 +210,7 @@ class Section(BaseModel):
 
 
 def test_secrets_are_found_wherever_they_are(secret: str) -> None:
-    """The rule is for every secret of a model, in lists and in tables too, and for nothing else."""
+    """Every secret of a model has a `_file` setting, also in lists and tables, and nothing else has one."""
     table = {"secret_file": secret}
     said = {
         "one_file": secret,
@@ -237,7 +237,7 @@ def test_secrets_are_found_wherever_they_are(secret: str) -> None:
 
 
 def secrets_of(model: type[BaseModel], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Find every secret of the settings that has a fixed place."""
+    """Find every secret of the settings with a fixed path."""
     for name, field in fields_of(model).items():
         form = secret_form(field.annotation)
         if form is not None:
@@ -252,12 +252,12 @@ SECRETS = dict(secrets_of(ServerSettings))
 
 @pytest.mark.parametrize("keys", [pytest.param(keys, id=".".join(keys)) for keys in SECRETS])
 def test_every_secret_of_the_settings(keys: tuple[str, ...], secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them can be read from a file that a variable names, and none is shown: neither held nor refused."""
+    """Every secret can be read from a file, and is never shown, whether accepted or rejected."""
     monkeypatch.setenv(f"AXOLOTL_{'__'.join(keys).upper()}_FILE", secret)
     weighed, findings = _weighed()
     assert CANARY not in findings
     assert "unknown" not in findings
-    if weighed is None:  # it needs other settings beside it
+    if weighed is None:  # it needs other settings too
         return
     shown = {value.keys: value for value in effective_values(weighed)}[keys]
     assert shown.value == (MASK if SECRETS[keys] == "one" else [MASK])
@@ -273,7 +273,7 @@ def _weighed() -> tuple[LoadedSettings | None, str]:
 
 
 def test_there_are_secrets() -> None:
-    """The test above has something to look at."""
+    """The previous test has secrets to check."""
     assert {("audit", "key"), ("protocol", "state_keys"), ("redis", "url")} <= SECRETS.keys()
 
 
@@ -295,7 +295,7 @@ def test_there_are_secrets() -> None:
     ],
 )
 def test_masks(value: Any, shown: Any) -> None:
-    """What is shown is JSON without secrets, wherever they are."""
+    """Shown settings are JSON with masked secrets."""
     assert masked(value) == shown
 
 
@@ -314,7 +314,7 @@ def test_masks(value: Any, shown: Any) -> None:
     ids=str,
 )
 def test_mistakes_show_no_values(said: dict[str, Any]) -> None:
-    """What was given is not repeated, whatever is wrong with it: it may be a secret in the wrong place."""
+    """Errors do not repeat invalid values, which may be misplaced secrets."""
     with pytest.raises(ConfigurationError) as refused:
         load_settings(container=said)
     assert CANARY not in str(refused.value)
@@ -323,7 +323,7 @@ def test_mistakes_show_no_values(said: dict[str, Any]) -> None:
 
 
 def test_models_show_no_values_either() -> None:
-    """A container that makes its settings from the class does not leak them into its own error."""
+    """Errors of settings that are created from the class do not show values either."""
     with pytest.raises(ValueError, match="audit") as refused:
         ServerSettings.model_validate({"audit": {"key": CANARY, "max_bytes": CANARY}})
     assert CANARY not in str(refused.value)

@@ -1,4 +1,4 @@
-"""The console: who may see it, what it shows, and what it keeps to itself."""
+"""The console: access, content and confidentiality."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ class Container(containers.DeclarativeContainer):
 
 
 async def calls(reader: EventReader, count: int) -> list[dict[str, Any]]:
-    """Wait for that many calls to end."""
+    """Wait for a number of calls to end."""
     ended: list[dict[str, Any]] = []
     while len(ended) < count:
         news = (await reader.take()).message
@@ -66,13 +66,13 @@ async def calls(reader: EventReader, count: int) -> list[dict[str, Any]]:
 
 
 async def use(server: ConsoleServer, client: httpx2.AsyncClient, name: str, arguments: dict[str, Any]) -> Any:
-    """Call a tool as some client does."""
+    """Call a tool like a client."""
     body = call(name, arguments)
     return (await client.post(f"{server.url}/mcp", content=body, headers=mirrored(name=name))).json()
 
 
 async def test_off_unless_wanted() -> None:
-    """A server that does not ask for it has no console and nothing that observes."""
+    """By default there is no console and no observer."""
     async with ServerHost(Container()) as host:
         assert host.console is None
         binding = host.catalogue.find("greet")
@@ -90,7 +90,7 @@ async def test_off_unless_wanted() -> None:
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.0.2.7", "example.com"])
 async def test_refused_where_others_reach_it(address: str) -> None:
-    """A console on a server that listens for others is a configuration error that says what to do."""
+    """A console on a public address is a configuration error that explains the options."""
     flags = {"http": {"host": address, "allow_unauthenticated": True}, "console": {"enabled": True}}
     with pytest.raises(ConfigurationError, match=r"console\.enabled is for this machine only.*127\.0\.0\.1"):
         await ServerHost(Container(), flags=flags).start()
@@ -98,7 +98,7 @@ async def test_refused_where_others_reach_it(address: str) -> None:
 
 @pytest.mark.parametrize("path", ["/console", "/console/mcp"])
 async def test_paths_do_not_collide(path: str) -> None:
-    """The endpoint cannot have the console's place."""
+    """The endpoint and the console cannot have the same path."""
     with pytest.raises(ConfigurationError, match="The console uses the path /console"):
         await ServerHost(Container(), flags={"http": {"path": path}, "console": {"enabled": True}}).start()
 
@@ -121,7 +121,7 @@ async def test_paths_do_not_collide(path: str) -> None:
     ],
 )
 async def test_strangers(path: str, changes: dict[str, Any], status: int) -> None:
-    """Nobody from elsewhere, by another name, through a proxy or from another page gets anything but a refusal."""
+    """Requests from other addresses, hosts, proxies or pages are rejected."""
     async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
         got, answer = await ask_directly(make_app(host), path, **{"x_axolotl_console": "1", **changes})
     assert got == status
@@ -140,7 +140,7 @@ async def test_strangers(path: str, changes: dict[str, Any], status: int) -> Non
     ],
 )
 async def test_foreign_pages_get_no_data(path: str, headers: dict[str, str]) -> None:
-    """What a page of somebody else can make a browser send is not answered with data."""
+    """Requests that other sites can make a browser send get no data."""
     async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
         status, answer = await ask_directly(make_app(host), path, **headers)
     assert status == 403
@@ -148,7 +148,7 @@ async def test_foreign_pages_get_no_data(path: str, headers: dict[str, str]) -> 
 
 
 async def test_files() -> None:
-    """The page and its files come with a policy that lets nothing else run, frame or keep them."""
+    """The page has a policy that forbids foreign scripts, framing and caching."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         for path in FILES:
             reply = await client.get(server.url + path)
@@ -167,7 +167,7 @@ async def test_files() -> None:
 
 
 async def test_gate() -> None:
-    """Where callers must say who they are, whoever looks must too; the files themselves hold nothing."""
+    """If authentication is required, the data needs it too, but not the static files."""
     settings = {"auth": {"api_keys": {"ann": {"hash": "sha256:" + "0" * 64}}}}
     async with serving_console(Container(), settings) as server, httpx2.AsyncClient() as client:
         assert (await client.get(f"{server.url}/console")).status_code == 200
@@ -176,7 +176,7 @@ async def test_gate() -> None:
 
 
 async def test_state() -> None:
-    """The state says what holds for each tool, and how to speak to the server."""
+    """The state shows the limits of each tool and how to connect."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         state = (await client.get(f"{server.url}/console/state", headers=PAGE)).json()
     assert state["tools"]["greet"]["limits"]["timeout_seconds"] == 7
@@ -188,7 +188,7 @@ async def test_state() -> None:
 
 
 async def test_sessions() -> None:
-    """Sessions are shown with their clients, and without the ids that would let others take them over."""
+    """Sessions are shown with their clients, but without their ids."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as http:
         client = Client(http, f"{server.url}/mcp")
         await client.begin()
@@ -201,7 +201,7 @@ async def test_sessions() -> None:
 
 
 async def test_calls_are_told() -> None:
-    """A page hears of calls by all clients: what, by whom, how it ended; not with which arguments."""
+    """A page is notified of calls by all clients, with their outcome but without arguments."""
     async with (
         serving_console(Container()) as server,
         httpx2.AsyncClient() as client,
@@ -230,7 +230,7 @@ async def test_calls_are_told() -> None:
 
 
 async def test_later_pages_hear_what_went_before() -> None:
-    """The latest calls are kept for a page that opens later, and no more of them than the settings say."""
+    """A new page gets the latest calls, up to the configured number."""
     async with serving_console(Container(), recent_calls=5) as server, httpx2.AsyncClient() as client:
         for number in range(12):
             await use(server, client, "greet", {"name": str(number)})
@@ -242,7 +242,7 @@ async def test_later_pages_hear_what_went_before() -> None:
 
 
 async def test_arguments_if_wanted() -> None:
-    """Arguments are shown where the settings ask for them, without what is sensitive."""
+    """Arguments are shown if configured, with sensitive values redacted."""
     async with serving_console(Container(), show_arguments=True) as server, httpx2.AsyncClient() as client:
         await use(server, client, "greet", {"name": "Ada", "password": "hunter2"})
         await use(server, client, "greet", {"name": "x" * 5000})
@@ -254,7 +254,7 @@ async def test_arguments_if_wanted() -> None:
 
 
 async def test_running_and_cancelled() -> None:
-    """A call is told when it begins, and how it ended when its client left."""
+    """A call is shown when it starts, and when its client disconnects."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         async with server.listening(client) as reader:
             await reader.take()
@@ -273,7 +273,7 @@ async def test_running_and_cancelled() -> None:
 
 
 async def test_other_requests() -> None:
-    """Lists and mistakes are told too, by their method."""
+    """Other requests and errors are shown by their method."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         meta = {
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -296,7 +296,7 @@ async def test_other_requests() -> None:
 
 
 async def test_tasks() -> None:
-    """The request for a task and the run of it are two entries."""
+    """The request for a task and its run are separate entries."""
     release = asyncio.Event()
 
     @tool(task_support="required")
@@ -322,7 +322,7 @@ async def test_tasks() -> None:
 
 
 async def test_code_that_does_not_end() -> None:
-    """A call whose caller was answered without its code has ended, and stays so when its code ends."""
+    """An abandoned call is shown as ended, also when its code ends later."""
     stuck = Stuck()
     flags = {"console": {"enabled": True}, "limits": {"cancel_grace_seconds": 0.01}}
     async with ServerHost(container_of(stuck), flags=flags) as host:
@@ -337,7 +337,7 @@ async def test_code_that_does_not_end() -> None:
 
 
 async def test_beside_telemetry() -> None:
-    """The console and the metrics both notice every call."""
+    """The console and the metrics both record every call."""
     flags = {"console": {"enabled": True}, "metrics": {"enabled": True}}
     async with ServerHost(Container(), flags=flags) as host:
         assert host.console is not None
@@ -356,7 +356,7 @@ async def test_beside_telemetry() -> None:
 
 
 async def test_problems_are_told() -> None:
-    """That newer code does not start is told to open pages, to later ones, and taken back."""
+    """A failed reload is reported to open and new pages until it is fixed."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         assert server.host.console is not None
         async with server.listening(client) as reader:
@@ -370,7 +370,7 @@ async def test_problems_are_told() -> None:
 
 
 async def test_pages_are_counted() -> None:
-    """More pages than there is room for are sent away, and leave nothing behind."""
+    """The number of open pages is limited."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         async with AsyncExitStack() as stack:
             readers = [await stack.enter_async_context(server.listening(client)) for _ in range(16)]
@@ -381,7 +381,7 @@ async def test_pages_are_counted() -> None:
 
 
 async def test_a_flood_is_bundled() -> None:
-    """A page that hears of many calls gets few messages, and every call once at least."""
+    """Many calls are combined into few messages, without losing any."""
     async with (
         serving_console(Container()) as server,
         httpx2.AsyncClient() as client,
@@ -400,7 +400,7 @@ async def test_a_flood_is_bundled() -> None:
 
 
 async def test_drain_ends_the_streams() -> None:
-    """A server that stops does not wait for pages that listen."""
+    """A shutdown does not wait for open pages."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         async with server.listening(client) as reader:
             await reader.take()

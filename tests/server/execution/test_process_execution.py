@@ -1,4 +1,4 @@
-"""Tools in worker processes: what they can do, and how they end."""
+"""Tools in tool processes: features and failures."""
 
 import asyncio
 import os
@@ -24,27 +24,27 @@ ONE = {"limits": {"processes": 1}}
 
 
 def crew_of(host: ServerHost) -> ProcessPool:
-    """Find the processes of the only tool that has some."""
+    """Return the process pool of the only tool that has one."""
     [crew] = host.assembly.processes._crews
     assert isinstance(crew, ProcessPool)
     return crew
 
 
 def block_until(condition: Callable[[], bool]) -> None:
-    """Wait without letting the loop turn."""
+    """Wait without running the loop."""
     end = time.monotonic() + PATIENCE_SECONDS
     while not condition():
         assert time.monotonic() < end
 
 
 async def test_models_travel() -> None:
-    """Arguments and outputs reach the process and come back as what they are."""
+    """Arguments and outputs keep their types."""
     async with connect(container_of(process_tools.Mirror())) as client:
         assert (await client.call("mirror", {"x": 1, "y": 2})).structured == {"x": 2, "y": 1}
 
 
 async def test_a_call_knows_what_it_would_know_here() -> None:
-    """The context travels, and the same process serves one call after the other."""
+    """The context is available in the process, and a process is reused."""
     async with connect(container_of(process_tools.whoami), settings=ONE, principal=Principal("ada")) as client:
         first, second = [(await client.call("whoami")).structured for _ in range(2)]
     assert first["pid"] == second["pid"] != os.getpid()
@@ -54,7 +54,7 @@ async def test_a_call_knows_what_it_would_know_here() -> None:
 
 
 async def test_a_process_can_speak() -> None:
-    """Progress and log messages reach the caller, before its answer and in their order."""
+    """Progress and log messages reach the caller in order, before the reply."""
     heard: list[Any] = []
     async with connect(container_of(process_tools.speak)) as client:
         meta = {"io.modelcontextprotocol/logLevel": "info", "progressToken": 1}
@@ -65,7 +65,7 @@ async def test_a_process_can_speak() -> None:
 
 
 async def test_what_is_said_after_the_end_is_not_heard() -> None:
-    """Threads that a call leaves in its process cannot speak into the next call."""
+    """Threads that a call leaves behind cannot send messages in the next call."""
     heard: list[Any] = []
     async with connect(container_of(process_tools.chatter), settings=ONE) as client:
         for _ in range(2):
@@ -75,7 +75,7 @@ async def test_what_is_said_after_the_end_is_not_heard() -> None:
 
 
 async def test_a_process_cannot_ask() -> None:
-    """A question from a process says what is missing, instead of waiting for ever."""
+    """A question from a process raises an error that explains the limitation."""
 
     async def answer(inquiry: Any) -> Any:
         raise AssertionError("nobody is asked")
@@ -86,7 +86,7 @@ async def test_a_process_cannot_ask() -> None:
 
 
 async def test_failures_are_those_of_any_tool(caplog: pytest.LogCaptureFixture) -> None:
-    """What a tool tells is told, everything else is hidden and logged with its traceback, and the process goes on."""
+    """Tool errors are sent, other errors are logged with a traceback, and the process is reused."""
     tools = (process_tools.complain, process_tools.fail, process_tools.quit_politely, process_tools.recurse)
     async with connect(container_of(*tools), settings=ONE) as client:
         told = await client.call("complain")
@@ -103,7 +103,7 @@ async def test_failures_are_those_of_any_tool(caplog: pytest.LogCaptureFixture) 
     [("leave", {"code": 7}, "with code 7"), ("segfault", {}, "by signal 11")],
 )
 async def test_a_crash_is_a_clean_error(name: str, arguments: dict[str, Any], ending: str) -> None:
-    """The call that crashed is told so, and the next one has another process."""
+    """A crashed call gets an error, and the next one a new process."""
     tools = (process_tools.leave, process_tools.segfault, process_tools.whoami)
     async with connect(container_of(*tools), settings=ONE) as client:
         for _ in range(2):
@@ -115,7 +115,7 @@ async def test_a_crash_is_a_clean_error(name: str, arguments: dict[str, Any], en
 
 
 async def test_a_crash_leaves_no_children(tmp_path: Path) -> None:
-    """What a process has started ends with it, also when nobody has ended the process."""
+    """Child processes end with their process, even after a crash."""
     async with connect(container_of(process_tools.leave_a_child), settings=ONE) as client:
         with Mailbox(tmp_path) as mailbox:
             outcome = await client.call("leave_a_child", {"path": mailbox.path})
@@ -125,7 +125,7 @@ async def test_a_crash_leaves_no_children(tmp_path: Path) -> None:
 
 
 async def test_too_much_memory_is_a_clean_error() -> None:
-    """A call that wants more than its process may have is told so, and the next one is not harmed."""
+    """A call that exceeds the memory limit gets an error, and the next one works."""
     settings = {"limits": {"max_process_bytes": process_tools.MEMORY_BYTES, "processes": 1}}
     async with connect(container_of(process_tools.devour, process_tools.Mirror()), settings=settings) as client:
         outcome = await client.call("devour")
@@ -136,12 +136,12 @@ async def test_too_much_memory_is_a_clean_error() -> None:
 
 @pytest.mark.parametrize("name", ["spin", "match", "have_children"])
 async def test_a_deadline_kills_the_process(name: str, tmp_path: Path) -> None:
-    """Code that nothing else can end is ended with its process, its children too, and the next call has another one."""
+    """On a timeout the process and its children are killed, and the next call gets a new process."""
     async with ServerHost(container_of(getattr(process_tools, name)), flags=ONE) as host:
         client = InProcessClient(host.handler)
         pids: list[int] = []
         with Mailbox(tmp_path) as mailbox:
-            while len(pids) < 2:  # a process that takes long to start has no time to begin
+            while len(pids) < 2:  # a process that starts slowly has no time to begin
                 outcome = await client.call(name, {"path": mailbox.path})
                 assert outcome.meta["reason"] == "timeout"
                 pids += mailbox.taken()
@@ -151,7 +151,7 @@ async def test_a_deadline_kills_the_process(name: str, tmp_path: Path) -> None:
 
 
 async def test_a_cancellation_kills_the_process(tmp_path: Path) -> None:
-    """A client that no longer wants its answer ends the process."""
+    """A cancellation kills the process."""
     settings = {"tools": {"spin": {"timeout_seconds": 60}}}
     async with connect(container_of(process_tools.spin), settings=settings) as client:
         with Mailbox(tmp_path) as mailbox:
@@ -162,7 +162,7 @@ async def test_a_cancellation_kills_the_process(tmp_path: Path) -> None:
 
 
 async def test_progress_moves_the_deadline(tmp_path: Path) -> None:
-    """A process that says how far it is has its time anew."""
+    """Progress from a process extends the deadline."""
     path = tmp_path / "enough"
     times = 0
 
@@ -179,7 +179,7 @@ async def test_progress_moves_the_deadline(tmp_path: Path) -> None:
 
 
 async def test_more_calls_than_processes() -> None:
-    """Hundreds of calls share a few processes, however many come at once."""
+    """Hundreds of concurrent calls share a few processes."""
     async with ServerHost(container_of(process_tools.whoami), flags={"limits": {"processes": 2}}) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("whoami") for _ in range(500)))
@@ -189,7 +189,7 @@ async def test_more_calls_than_processes() -> None:
 
 
 async def test_a_process_that_died_while_idle_harms_nobody() -> None:
-    """A call never meets a process that has ended before it."""
+    """A call never gets a process that has already ended."""
     async with connect(container_of(process_tools.whoami), settings=ONE) as client:
         for _ in range(3):
             pid = (await client.call("whoami")).structured["pid"]
@@ -199,12 +199,12 @@ async def test_a_process_that_died_while_idle_harms_nobody() -> None:
 
 
 async def test_a_process_that_dies_before_a_call_begins_harms_nobody() -> None:
-    """A call whose code has not begun when its process ends has another one."""
+    """If a process ends before the code starts, the call gets another process."""
     async with ServerHost(container_of(process_tools.whoami), flags=ONE) as host:
         client = InProcessClient(host.handler)
         pid = (await client.call("whoami")).structured["pid"]
         [worker] = crew_of(host)._idle
-        os.kill(pid, signal.SIGSTOP)  # it cannot begin, and nobody can know
+        os.kill(pid, signal.SIGSTOP)  # it cannot start, and the server cannot know
         running = asyncio.ensure_future(client.call("whoami"))
         await until(lambda: worker._busy)
         os.kill(pid, signal.SIGKILL)
@@ -213,7 +213,7 @@ async def test_a_process_that_dies_before_a_call_begins_harms_nobody() -> None:
 
 
 async def test_a_process_is_killed_for_its_own_call_only() -> None:
-    """When a call is stopped in the moment in which its process has done its work, the process lives on."""
+    """If a call is stopped just after its code has finished, the process is kept."""
     async with ServerHost(container_of(process_tools.whoami), flags=ONE) as host:
         client = InProcessClient(host.handler)
         pid = (await client.call("whoami")).structured["pid"]
@@ -222,7 +222,7 @@ async def test_a_process_is_killed_for_its_own_call_only() -> None:
         running = asyncio.ensure_future(client.call("whoami"))
         await until(lambda: not crew._idle)
         os.kill(pid, signal.SIGCONT)
-        block_until(lambda: bool(crew._idle))  # the loop does not hear of the output yet
+        block_until(lambda: bool(crew._idle))  # the loop has not received the output yet
         host.handler.inflight.stop_all(CancelReason.TIMEOUT)
         assert (await running).meta["reason"] == "timeout"
         assert host.assembly.processes.killed == 0
@@ -231,19 +231,19 @@ async def test_a_process_is_killed_for_its_own_call_only() -> None:
 
 
 async def test_crashes_do_not_pile_up_processes() -> None:
-    """However many calls crash, there are never more processes than there may be."""
+    """Repeated crashes never exceed the maximum number of processes."""
     async with ServerHost(container_of(process_tools.leave), flags=ONE) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("leave", {"code": 1}) for _ in range(10)))
         assert all(outcome.meta["reason"] == "crashed" for outcome in outcomes)
         crew = crew_of(host)
-        await asyncio.wrap_future(crew.threads.submit(lambda: None))  # after all that was begun meanwhile
+        await asyncio.wrap_future(crew.threads.submit(lambda: None))  # after everything that was started meanwhile
         assert len(crew) <= 1
         await client.close()
 
 
 async def test_an_output_that_cannot_travel_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
-    """The log says why, the caller has a reference, and the process goes on."""
+    """An output that cannot be pickled is logged, the caller gets a reference, and the process is reused."""
     async with connect(container_of(process_tools.unsendable), settings=ONE) as client:
         for _ in range(2):
             assert "Reference" in (await client.call("unsendable")).text
@@ -252,7 +252,7 @@ async def test_an_output_that_cannot_travel_is_a_failure(caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("fail", [False, True])
 async def test_things_of_one_call_are_finalised_there(fail: bool, tmp_path: Path) -> None:
-    """What is made in a process is finalised in it, and knows how the call ended."""
+    """Per-call resources in a process are finalized there, with the outcome of the call."""
     path = tmp_path / "notes"
     async with connect(
         container_of(process_tools.Scoped(str(path))), settings=ONE, principal=Principal("ada")
@@ -264,7 +264,7 @@ async def test_things_of_one_call_are_finalised_there(fail: bool, tmp_path: Path
 
 
 async def test_a_tool_that_cannot_be_loaded_is_a_clean_error(caplog: pytest.LogCaptureFixture) -> None:
-    """A tool that cannot be made in a process says so, in the log and to its caller."""
+    """A tool that cannot be loaded in a process is reported in the log and to the caller."""
     async with connect(container_of(process_tools.Unloadable()), settings=ONE) as client:
         outcome = await client.call("unloadable", {"x": 1})
     assert outcome.text == "Tool unloadable cannot run: it cannot be loaded in a process"

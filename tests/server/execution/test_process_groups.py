@@ -1,4 +1,4 @@
-"""Tools that share worker processes: what they have in common, and what they must not."""
+"""Tool processes that several tools share."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ share_forks()
 
 
 class Served:
-    """A server whose tools come and go."""
+    """A server whose tools are added and removed."""
 
     def __init__(self, host: ServerHost, client: InProcessClient, registry: ToolRegistry) -> None:
         self.client = client
@@ -34,11 +34,11 @@ class Served:
         self.runner: ProcessRunner = host.assembly.processes
 
     def crews(self) -> dict[str, ProcessPool]:
-        """Find the processes by their names."""
+        """Return the process pools by name."""
         return {crew._name.removeprefix("axolotl-"): crew for crew in self.runner._crews if not crew.closed}
 
     async def call(self, name: str, **arguments: Any) -> Any:
-        """Call a tool that ends well."""
+        """Call a tool that succeeds."""
         outcome = await self.client.call(name, arguments)
         assert not outcome.is_error, outcome.text
         return outcome.structured
@@ -48,7 +48,7 @@ class Served:
 async def served(
     *items: ITool[Any, Any], processes: int = 1, members: Sequence[str] = (), **limits: Any
 ) -> AsyncIterator[Served]:
-    """Serve tools, and have some that name no group join one."""
+    """Serve tools, and put those without a group into one."""
     settings = {
         "limits": {"processes": processes, **limits},
         "tools": {name: {"pool": "one", "timeout_seconds": 60} for name in members},
@@ -64,7 +64,7 @@ async def served(
 
 
 class Gate:
-    """A pipe that lets a call of `hold` go on."""
+    """A pipe that releases calls of `hold`."""
 
     def __init__(self, directory: Path) -> None:
         self.path = str(directory / "gate")
@@ -72,24 +72,23 @@ class Gate:
         self._descriptor = os.open(self.path, os.O_RDWR)
 
     def open(self) -> None:
-        """Let one go on."""
+        """Release one call."""
         os.write(self._descriptor, b"x")
 
     def close(self) -> None:
-        """Let go of the pipe."""
         os.close(self._descriptor)
 
 
 @pytest.fixture
 def gate(tmp_path: Path) -> Any:
-    """Give a gate that is closed."""
+    """A closed gate."""
     one = Gate(tmp_path)
     yield one
     one.close()
 
 
 async def test_tools_of_a_group_share_a_process() -> None:
-    """Plain and asynchronous tools run one after the other in the only process that there is."""
+    """Synchronous and asynchronous tools of a group share the only process."""
     async with served(tools.pid, tools.pid_later) as server:
         pids = [await server.call(name) for name in ("pid", "pid_later", "pid", "pid_later")]
         assert len(set(pids)) == 1
@@ -97,7 +96,7 @@ async def test_tools_of_a_group_share_a_process() -> None:
 
 
 async def test_a_group_has_no_more_processes_than_a_tool() -> None:
-    """Many calls of all its tools at once have as many processes as there may be, and no more."""
+    """Concurrent calls of all tools of a group use at most the allowed number of processes."""
     async with served(tools.pid, tools.pid_later, processes=2) as server:
         pids = await asyncio.gather(*(server.call(name) for name in ("pid", "pid_later") * 100))
         assert len(set(pids)) <= 2
@@ -105,7 +104,7 @@ async def test_a_group_has_no_more_processes_than_a_tool() -> None:
 
 
 async def test_groups_share_nothing() -> None:
-    """Another group has other processes, and so has a tool without one."""
+    """Different groups, and tools without one, have different processes."""
     async with served(tools.pid, tools.pid_elsewhere, tools.pid_alone) as server:
         pids = [await server.call(name) for name in ("pid", "pid_elsewhere", "pid_alone")]
         assert len(set(pids)) == 3
@@ -113,7 +112,7 @@ async def test_groups_share_nothing() -> None:
 
 
 async def test_a_process_is_warm_for_all_tools() -> None:
-    """Without a call there is one process soon, and it knows every tool of its group."""
+    """A warm process starts without a call and knows every tool of its group."""
     async with served(tools.pid, tools.pid_later, processes=2) as server:
         crew = server.crews()["one"]
         await until(lambda: [len(one._known) for one in crew._idle] == [2])
@@ -121,7 +120,7 @@ async def test_a_process_is_warm_for_all_tools() -> None:
 
 
 async def test_a_tool_travels_once() -> None:
-    """A process that knows a tool is preferred, and is not taught it again."""
+    """A process that knows a tool is preferred, and does not load it again."""
     async with served(tools.pid, tools.pid_later, processes=2) as server:
         crew = server.crews()["one"]
         await until(lambda: [len(one._known) for one in crew._idle] == [2])
@@ -134,7 +133,7 @@ async def test_a_tool_travels_once() -> None:
 
 
 async def test_a_crash_harms_no_other_tool(tmp_path: Path, gate: Gate) -> None:
-    """A call of one tool goes on while another tool ends its own process again and again."""
+    """Crashes of one tool do not affect a running call of another."""
     async with served(tools.pid, tools.hold, tools.leave, processes=2) as server:
         with Mailbox(tmp_path) as mailbox:
             holding = asyncio.ensure_future(server.call("hold", path=mailbox.path, gate=gate.path))
@@ -149,7 +148,7 @@ async def test_a_crash_harms_no_other_tool(tmp_path: Path, gate: Gate) -> None:
 
 
 async def test_only_the_process_of_a_stopped_call_is_killed(tmp_path: Path, gate: Gate) -> None:
-    """When a call is taken back, its process ends, and the one beside it, of another tool, does not."""
+    """Canceling a call kills only its own process."""
     async with served(tools.hold, process_tools.spin, processes=2, members=["spin"]) as server:
         with Mailbox(tmp_path) as mailbox:
             spinning = asyncio.ensure_future(server.client.call("spin", {"path": mailbox.path}))
@@ -164,7 +163,7 @@ async def test_only_the_process_of_a_stopped_call_is_killed(tmp_path: Path, gate
 
 
 async def test_a_deadline_ends_one_process_of_the_group(tmp_path: Path) -> None:
-    """A tool that never ends loses its process, and the next call, of another tool, has a new one."""
+    """A timeout kills one process, and the next call of another tool gets a new one."""
     tool_settings = {"spin": {"pool": "one"}}
     async with ServerHost(
         container_of(tools.pid, process_tools.spin), flags={"limits": {"processes": 1}, "tools": tool_settings}
@@ -179,7 +178,7 @@ async def test_a_deadline_ends_one_process_of_the_group(tmp_path: Path) -> None:
 
 
 async def test_a_tool_may_have_fewer_than_its_group(tmp_path: Path, gate: Gate) -> None:
-    """`max_concurrency` leaves the other processes to the other tools."""
+    """`max_concurrency` of a tool leaves the other processes to the other tools."""
     settings = {"limits": {"processes": 2}, "tools": {"hold": {"max_concurrency": 1}}}
     async with ServerHost(container_of(tools.hold, tools.pid), flags=settings) as host:
         client = InProcessClient(host.handler)
@@ -195,7 +194,7 @@ async def test_a_tool_may_have_fewer_than_its_group(tmp_path: Path, gate: Gate) 
 
 
 async def test_too_much_memory_harms_no_other_tool() -> None:
-    """A tool that wants too much is told so, and the process goes on with the others."""
+    """If a tool exceeds the memory limit, the process is still used for other tools."""
     limit = process_tools.MEMORY_BYTES
     async with served(tools.pid, process_tools.devour, members=["devour"], max_process_bytes=limit) as server:
         pid = await server.call("pid")
@@ -204,7 +203,7 @@ async def test_too_much_memory_harms_no_other_tool() -> None:
 
 
 async def test_a_tool_that_cannot_be_loaded_harms_no_other() -> None:
-    """It says so at each call, and the process goes on with the others."""
+    """A tool that cannot be loaded fails on each call, and the process is used for other tools."""
     unloadable = process_tools.Unloadable()
     async with served(tools.pid, unloadable, members=["unloadable"]) as server:
         pid = await server.call("pid")
@@ -215,7 +214,7 @@ async def test_a_tool_that_cannot_be_loaded_harms_no_other() -> None:
 
 
 async def test_a_tool_that_ends_processes_by_being_loaded_harms_no_other() -> None:
-    """It says so at each call, the others go on, and nothing starts processes without end."""
+    """A tool that crashes processes on loading fails on each call, and does not cause endless restarts."""
     async with served(tools.pid, Deadly(), processes=2) as server:
         for _ in range(2):
             await server.call("pid")
@@ -227,7 +226,7 @@ async def test_a_tool_that_ends_processes_by_being_loaded_harms_no_other() -> No
 
 @pytest.mark.parametrize("in_thread", [False, True])
 async def test_a_tool_that_comes_later_joins(in_thread: bool) -> None:
-    """It is taught to the process that is there, from whatever thread it is registered."""
+    """A tool that is added later is loaded by the existing process, from any thread."""
     async with served(tools.pid) as server:
         pid = await server.call("pid")
         if in_thread:
@@ -238,7 +237,7 @@ async def test_a_tool_that_comes_later_joins(in_thread: bool) -> None:
 
 
 async def test_processes_end_with_the_last_tool() -> None:
-    """A tool that goes leaves the processes to the others; the last one ends them, and the next has new ones."""
+    """The processes end with the last tool of a group, and a new tool gets new ones."""
     async with served(tools.pid, tools.pid_later) as server:
         pid = await server.call("pid")
         crew = server.crews()["one"]
@@ -247,7 +246,7 @@ async def test_processes_end_with_the_last_tool() -> None:
         assert await server.call("pid_later") == pid
         server.registry.unregister("pid_later")
         gc.collect()
-        assert not crew.closed  # the collector may run where a lock is held
+        assert not crew.closed  # the garbage collector may run while a lock is held
         await until(lambda: crew.closed)
         await gone(pid)
         assert server.runner.processes == 0
@@ -256,7 +255,7 @@ async def test_processes_end_with_the_last_tool() -> None:
 
 
 async def test_a_tool_that_replaces_the_last_one_joins() -> None:
-    """Between two tools that follow each other at once the processes do not end."""
+    """Replacing the last tool keeps the processes."""
     async with served(tools.pid) as server:
         pid = await server.call("pid")
         server.registry.unregister("pid")
@@ -266,7 +265,7 @@ async def test_a_tool_that_replaces_the_last_one_joins() -> None:
 
 
 async def test_processes_forget_tools_that_are_gone() -> None:
-    """However many tools have come and gone, a process holds those that are there, and the last one at most."""
+    """A process keeps only current tools, and at most one removed tool."""
     async with served(tools.pid) as server:
         pid = await server.call("pid")
         counts: list[int] = []
@@ -280,7 +279,7 @@ async def test_processes_forget_tools_that_are_gone() -> None:
 
 
 async def test_calls_share_no_context_variables() -> None:
-    """What one call sets, no later call in the same process sees, whether they are plain or asynchronous."""
+    """Context variables are not shared between calls of a process."""
     async with served(tools.remember, tools.remember_later) as server:
         for name in ("remember", "remember_later") * 2:
             assert (await server.client.call(name, {"user": "ada"})).text == "nobody"

@@ -1,4 +1,4 @@
-"""What can travel to a worker process, and what becomes of the processes when nobody needs them any more."""
+"""Tools that can be sent to processes, and the end of processes."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ SERVER = "tests.support.containers.process_tools:Container"
 
 
 class Holding(ITool[NoArguments, str]):
-    """Holds something that cannot be sent."""
+    """Holds an object that cannot be pickled."""
 
     name = "holding"
     execution = "process"
@@ -95,14 +95,14 @@ def with_local_model(kind: str) -> Any:
     ],
 )
 async def test_what_cannot_travel_ends_the_start(make: Any, what: str) -> None:
-    """A server does not start with a tool whose calls could never work, and says what to do about it."""
+    """The server does not start with a tool that cannot be sent, and explains the solution."""
     with pytest.raises(ConfigurationError, match=what) as caught:
         await ServerHost(container_of(make())).start()
     assert "top of a module" in str(caught.value)
 
 
 class Counter:
-    """An object whose method is a tool in a process."""
+    """An object whose method runs in a process."""
 
     def __init__(self, start: int) -> None:
         self.start = start
@@ -121,7 +121,7 @@ async def test_methods_travel_with_their_objects() -> None:
 
 
 async def test_processes_end_with_their_server() -> None:
-    """A server that stops leaves no process behind, whether it works or not."""
+    """A server that stops leaves no process behind, idle or busy."""
     async with ServerHost(container_of(process_tools.whoami)) as host:
         client = InProcessClient(host.handler)
         pid = (await client.call("whoami")).structured["pid"]
@@ -131,7 +131,7 @@ async def test_processes_end_with_their_server() -> None:
 
 
 async def test_processes_end_with_their_tool() -> None:
-    """A tool that leaves the registry takes its processes with it."""
+    """Removing a tool ends its processes."""
     container, registry = container_of(), ToolRegistry()
     container.tool_registry = providers.Object(registry)
     async with ServerHost(container) as host:
@@ -147,7 +147,7 @@ async def test_processes_end_with_their_tool() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("name", ["whoami", "spin", "match"])
 def test_processes_do_not_outlive_a_server_that_is_killed(name: str, tmp_path: Path) -> None:
-    """Not even a server that can do nothing any more leaves a process behind, whatever the process does."""
+    """If the server is killed, its processes end, whatever they do."""
     with Processes() as processes, Mailbox(tmp_path) as mailbox:
         server = processes.start("serve", SERVER)
         server.shake_hands()
@@ -161,7 +161,7 @@ def test_processes_do_not_outlive_a_server_that_is_killed(name: str, tmp_path: P
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_an_interrupt_is_for_the_server_alone() -> None:
-    """Ctrl-C in a terminal ends a server with processes without a word from them."""
+    """Ctrl-C ends the server without output from its processes."""
     with Processes() as processes:
         server = processes.start("serve", SERVER)
         server.shake_hands()
@@ -171,7 +171,7 @@ def test_an_interrupt_is_for_the_server_alone() -> None:
 
 
 def test_looking_at_a_server_leaves_nothing_behind() -> None:
-    """A command that only looks at tools ends at once and without a warning."""
+    """A command that only inspects tools leaves no process behind."""
     command = [sys.executable, "-m", "axolotl_cli", "inspect", SERVER]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "did not end" not in done.stderr

@@ -1,4 +1,4 @@
-"""MCP Apps: a tool and its page belong together."""
+"""MCP Apps: tools and their pages."""
 
 from typing import Any
 
@@ -36,13 +36,13 @@ async def extensions(container: Any) -> Any:
 
 @pytest.mark.parametrize("app", ["ui://other", AppLink("ui://other"), "ui://chart/"])
 async def test_a_page_that_is_not_there_ends_the_start(app: str | AppLink) -> None:
-    """The tool and the page that it names are told."""
+    """The server does not start if a page is missing; the error names the tool and the page."""
     with pytest.raises(ConfigurationError, match="'chart' names the page 'ui://"):
         await ServerHost(container_with((Chart(app),), resources=(page,))).start()
 
 
 async def test_a_page_has_the_type_of_pages() -> None:
-    """Another MIME type ends the start."""
+    """The server does not start if a page has the wrong MIME type."""
 
     @resource("ui://chart", mime_type="text/html")
     async def wrong() -> str:
@@ -54,7 +54,7 @@ async def test_a_page_has_the_type_of_pages() -> None:
 
 
 async def test_the_extension_is_announced_where_there_are_pages() -> None:
-    """A server without them does not speak of it, and one that says more about it is heard."""
+    """The extension is declared only if there are pages, and can have more settings."""
     assert await extensions(container_with((Chart(),), resources=(page,))) == {APPS: {}}
     assert await extensions(container_with((Chart(None), Echo()), resources=(page,))) is None
     said = Extension(APPS, {"own": True})
@@ -62,7 +62,7 @@ async def test_the_extension_is_announced_where_there_are_pages() -> None:
 
 
 async def test_a_list_shows_every_client_the_same() -> None:
-    """Whether a client knows apps or not, tools are listed alike, so that the list may be kept for all."""
+    """All clients see the same list, so that it can be cached."""
     async with conversing(container_with((Chart(),), resources=(page,))) as host:
         knowing = {"extensions": {APPS: {"mimeTypes": ["text/html;profile=mcp-app"]}}}
         with_apps = await Peer(host, capabilities=knowing).ask("tools/list")

@@ -1,4 +1,4 @@
-"""Pages of lists: made once where clients follow each other, and never kept for positions that somebody made up."""
+"""Cached pages of lists."""
 
 from axolotl_core import ITool, NoArguments, ToolContext
 from axolotl_core.protocol.wire import encode_cursor
@@ -14,7 +14,7 @@ class Numbered(ITool[NoArguments, str]):
 
 
 async def test_positions_that_nobody_was_given_are_not_kept() -> None:
-    """However many cursors a client makes up, the memory holds the pages of the list and no others."""
+    """Forged cursors do not grow the page cache."""
     tools = tuple(map(Numbered, range(40)))
     async with conversing(container_with(tools), settings={"protocol": {"page_size": 10}}) as host:
         peer = Peer(host)

@@ -1,4 +1,4 @@
-"""Completions: where they run, how long, and what keeps them from holding others up."""
+"""Completion calls: threads, timeouts and cancellation."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ class Word(BaseModel):
 
 
 class Dictionary(IPrompt[Word]):
-    """Thinks about a word for ever."""
+    """Never ends."""
 
     name = "dictionary"
     timeout_seconds: float | None = 0.01
@@ -55,7 +55,7 @@ def values_of(reply: Any) -> list[str]:
 
 
 async def test_a_plain_completer_runs_in_a_thread() -> None:
-    """What may block does not hold the loop up; what is async runs on it."""
+    """Synchronous completers run in a thread, asynchronous ones on the loop."""
 
     @prompt
     def one(word: str) -> str:
@@ -84,7 +84,7 @@ async def test_a_plain_completer_runs_in_a_thread() -> None:
 
 @pytest.mark.parametrize("handshake", [True, False])
 async def test_a_completion_has_a_deadline(handshake: bool) -> None:
-    """It is that of its prompt."""
+    """A completion has the timeout of its prompt."""
     dictionary = Dictionary(0.01)
     async with conversing(container_with(prompts=(dictionary,))) as host:
         peer = await Peer(host).shake_hands() if handshake else Peer(host)
@@ -94,7 +94,7 @@ async def test_a_completion_has_a_deadline(handshake: bool) -> None:
 
 
 async def test_a_completion_can_be_cancelled() -> None:
-    """A user who types on does not wait for what was typed before."""
+    """A completion can be canceled."""
     dictionary = Dictionary(None)
     async with conversing(container_with(prompts=(dictionary,))) as host:
         peer = Peer(host)
@@ -107,7 +107,7 @@ async def test_a_completion_can_be_cancelled() -> None:
 
 
 class Library:
-    """Completes what it holds, for prompts and templates alike."""
+    """Completes its own items, for prompts and templates."""
 
     def __init__(self, *books: str) -> None:
         self._books = books
@@ -129,7 +129,7 @@ class Library:
 
 
 async def test_objects_complete_for_themselves() -> None:
-    """Two objects of a class know each its own, by prompts and by templates."""
+    """Methods of two objects complete their own items."""
     small, large = Library("atlas"), Library("bible", "biography")
     lends = [prompts_of(library)[0] for library in (small, large)]
     lends[1].name = "lend_large"
@@ -143,7 +143,7 @@ async def test_objects_complete_for_themselves() -> None:
 
 
 async def test_what_is_no_text_is_written_as_one() -> None:
-    """A completer that gives numbers gives their texts."""
+    """Numbers are converted to strings."""
 
     @prompt
     def count(number: int) -> str:
@@ -159,7 +159,7 @@ async def test_what_is_no_text_is_written_as_one() -> None:
 
 
 async def test_many_users_type_at_once() -> None:
-    """Completions run side by side, each with what its own user knows."""
+    """Concurrent completions have their own arguments."""
 
     @prompt
     def choose(colour: str, thing: str) -> str:
@@ -180,7 +180,7 @@ async def test_many_users_type_at_once() -> None:
 
 
 async def test_a_prompt_without_arguments_has_nothing_to_complete() -> None:
-    """Its list of arguments is empty, and the error says so."""
+    """Completing a prompt without arguments is an error that says so."""
 
     class Silent(IPrompt[NoArguments]):
         name = "silent"

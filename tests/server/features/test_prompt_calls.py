@@ -1,4 +1,4 @@
-"""Prompts as features: where they run, how long, who may stop them, and what HTTP says about them."""
+"""Prompt calls: threads, timeouts, cancellation, limits and headers."""
 
 import asyncio
 import base64
@@ -30,18 +30,18 @@ from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
 
 @prompt
 def plain() -> str:
-    """Say where it runs."""
+    """Return the current thread."""
     return threading.current_thread().name
 
 
 @prompt
 async def waiting() -> str:
-    """Say where it runs."""
+    """Return the current thread."""
     return threading.current_thread().name
 
 
 class Slow(IPrompt[NoArguments]):
-    """Waits until it is stopped, and knows why."""
+    """Waits until it is stopped, and knows the reason."""
 
     name = "slow"
 
@@ -71,7 +71,7 @@ def text_of(reply: Any) -> str:
 
 
 async def test_a_plain_function_runs_in_a_thread() -> None:
-    """What may block does not hold the loop up; what is async runs on it."""
+    """Synchronous functions run in a thread, asynchronous ones on the loop."""
     async with conversing(container_with(prompts=(plain, waiting))) as host:
         peer = Peer(host)
         assert text_of(await peer.ask("prompts/get", {"name": "plain"})).startswith("axolotl-tool")
@@ -80,7 +80,7 @@ async def test_a_plain_function_runs_in_a_thread() -> None:
 
 @pytest.mark.parametrize("handshake", [True, False])
 async def test_a_prompt_has_a_deadline(handshake: bool) -> None:
-    """A prompt that is not written in time is an error of the protocol."""
+    """A prompt that times out is a protocol error."""
     slow = Slow(timeout_seconds=0.01)
     async with conversing(container_with(prompts=(slow,))) as host:
         peer = await Peer(host).shake_hands() if handshake else Peer(host)
@@ -92,7 +92,7 @@ async def test_a_prompt_has_a_deadline(handshake: bool) -> None:
 
 @pytest.mark.parametrize("handshake", [True, False])
 async def test_a_prompt_can_be_cancelled(handshake: bool) -> None:
-    """Its code is stopped, and nothing is answered."""
+    """A canceled prompt is stopped and gets no reply."""
     slow = Slow()
     async with conversing(container_with(prompts=(slow,))) as host:
         peer = await Peer(host).shake_hands() if handshake else Peer(host)
@@ -106,7 +106,7 @@ async def test_a_prompt_can_be_cancelled(handshake: bool) -> None:
 
 
 async def test_a_stateless_client_that_leaves_cancels_its_prompt() -> None:
-    """Closing the stream of a response stops the work for it."""
+    """Closing the connection cancels a stateless prompt request."""
     slow = Slow()
     async with serving(container_with(prompts=(slow,)), {"http": {"watch_after_seconds": 0.01}}) as server:
         async with connection(server.port) as (reader, writer):
@@ -118,7 +118,7 @@ async def test_a_stateless_client_that_leaves_cancels_its_prompt() -> None:
 
 
 class Record(ILayer):
-    """Remembers what passed through it."""
+    """Records calls."""
 
     def __init__(self) -> None:
         self.passed: list[tuple[str, str]] = []
@@ -132,7 +132,7 @@ class Record(ILayer):
 
 
 async def test_layers_surround_every_kind_of_feature() -> None:
-    """A layer sees tools, prompts, resources and completions, each by its kind."""
+    """A layer wraps tools, prompts, resources and completions, each with its kind."""
 
     @tool
     async def act() -> str:
@@ -169,7 +169,7 @@ class Topic(BaseModel):
 
 
 class Crowded(IPrompt[Topic]):
-    """Lets one caller in at a time."""
+    """Allows one call at a time."""
 
     name = "crowded"
     max_concurrency = 1
@@ -187,7 +187,7 @@ class Crowded(IPrompt[Topic]):
 
 
 async def test_prompts_wait_for_each_other_where_they_must() -> None:
-    """The limit of concurrent calls holds for prompts: one that finds no place is told to come back."""
+    """Concurrency limits apply to prompts, with a retry hint."""
     crowded = Crowded()
     async with conversing(container_with(prompts=(crowded,))) as host:
         peer = Peer(host)
@@ -209,7 +209,7 @@ async def test_prompts_wait_for_each_other_where_they_must() -> None:
     ],
 )
 async def test_the_name_stands_in_a_header(header: str | None, status: int) -> None:
-    """Over HTTP a stateless request repeats the prompt's name; what does not match is refused."""
+    """A stateless request repeats the prompt's name in a header, which must match."""
 
     @prompt(name="grüße")
     async def greetings() -> str:
@@ -228,7 +228,7 @@ async def test_the_name_stands_in_a_header(header: str | None, status: int) -> N
 
 
 async def test_prompts_and_tools_share_no_names() -> None:
-    """A prompt and a tool may be called alike, and each is reached by its own method."""
+    """A prompt and a tool can have the same name."""
 
     @tool(name="both")
     async def both_tool() -> str:

@@ -1,4 +1,4 @@
-"""Resources as features: where they run, how long, which template wins, and what HTTP says about them."""
+"""Resource calls: threads, timeouts, cancellation, template matching and headers."""
 
 import asyncio
 import base64
@@ -16,18 +16,18 @@ from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
 
 @resource("plain://thread")
 def plain() -> str:
-    """Say where it runs."""
+    """Return the current thread."""
     return threading.current_thread().name
 
 
 @resource("async://loop")
 async def waiting() -> str:
-    """Say where it runs."""
+    """Return the current thread."""
     return threading.current_thread().name
 
 
 class Slow(IResource):
-    """Waits until it is stopped, and knows why."""
+    """Waits until it is stopped, and knows the reason."""
 
     uri = "slow://one"
     name = "slow"
@@ -57,7 +57,7 @@ def text_of(reply: Any) -> str:
 
 
 async def test_a_plain_function_runs_in_a_thread() -> None:
-    """What may block does not hold the loop up; what is async runs on it."""
+    """Synchronous functions run in a thread, asynchronous ones on the loop."""
     async with conversing(container_with(resources=(plain, waiting))) as host:
         peer = Peer(host)
         assert text_of(await peer.ask("resources/read", {"uri": "plain://thread"})).startswith("axolotl-tool")
@@ -66,7 +66,7 @@ async def test_a_plain_function_runs_in_a_thread() -> None:
 
 @pytest.mark.parametrize("handshake", [True, False])
 async def test_a_resource_has_a_deadline(handshake: bool) -> None:
-    """A resource that is not read in time is an error of the protocol."""
+    """A resource that times out is a protocol error."""
     slow = Slow(timeout_seconds=0.01)
     async with conversing(container_with(resources=(slow,))) as host:
         peer = await Peer(host).shake_hands() if handshake else Peer(host)
@@ -77,7 +77,7 @@ async def test_a_resource_has_a_deadline(handshake: bool) -> None:
 
 @pytest.mark.parametrize("handshake", [True, False])
 async def test_a_read_can_be_cancelled(handshake: bool) -> None:
-    """Its code is stopped, and nothing is answered."""
+    """A canceled read is stopped and gets no reply."""
     slow = Slow()
     async with conversing(container_with(resources=(slow,))) as host:
         peer = await Peer(host).shake_hands() if handshake else Peer(host)
@@ -90,7 +90,7 @@ async def test_a_read_can_be_cancelled(handshake: bool) -> None:
 
 
 async def test_a_stateless_client_that_leaves_cancels_its_read() -> None:
-    """Closing the stream of a response stops the work for it."""
+    """Closing the connection cancels a stateless read."""
     slow = Slow()
     async with serving(container_with(resources=(slow,)), {"http": {"watch_after_seconds": 0.01}}) as server:
         async with connection(server.port) as (reader, writer):
@@ -103,31 +103,31 @@ async def test_a_stateless_client_that_leaves_cancels_its_read() -> None:
 
 @resource("shop://{+path}")
 async def anything(path: str) -> str:
-    """Take whatever is left."""
+    """Match any path."""
     return f"anything {path}"
 
 
 @resource("shop://{kind}/{number}")
 async def numbered(kind: str, number: str) -> str:
-    """Take two parts."""
+    """Match two segments."""
     return f"numbered {kind} {number}"
 
 
 @resource("shop://hats/{number}")
 async def hat(number: str) -> str:
-    """Take the hats."""
+    """Match hats."""
     return f"hat {number}"
 
 
 @resource("shop://hats/1")
 async def first_hat() -> str:
-    """Be one of them."""
+    """Match one hat."""
     return "the first hat"
 
 
 @pytest.mark.parametrize("order", [1, -1])
 async def test_the_most_specific_template_wins(order: int) -> None:
-    """Whatever the order of registration, a URI belongs to what describes it most closely."""
+    """The most specific resource or template matches, regardless of the order of registration."""
     found = (anything, numbered, hat, first_hat)[::order]
     expected = {
         "shop://hats/1": "the first hat",
@@ -151,7 +151,7 @@ async def test_the_most_specific_template_wins(order: int) -> None:
     ],
 )
 async def test_the_uri_stands_in_a_header(header: str | None, status: int) -> None:
-    """Over HTTP a stateless request repeats the URI; what does not match is refused."""
+    """A stateless request repeats the URI in a header, which must match."""
     headers = [(name, value) for name, value in mirrored("resources/read").items()]
     if header is not None:
         headers.append(("Mcp-Name", header))
@@ -161,7 +161,7 @@ async def test_the_uri_stands_in_a_header(header: str | None, status: int) -> No
 
 
 async def test_what_is_missing_is_told_by_the_body() -> None:
-    """Over HTTP a resource that is not there is no missing endpoint."""
+    """A missing resource is an error in the body, not status 404."""
     async with (
         serving(container_with(resources=(hat,))) as server,
         httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
@@ -172,7 +172,7 @@ async def test_what_is_missing_is_told_by_the_body() -> None:
 
 
 async def test_a_resource_that_comes_is_found_and_one_that_goes_is_not() -> None:
-    """Reads see the registry as it is, whichever thread changes it."""
+    """Reads see changes of the registry from any thread."""
     registry = ResourceRegistry([waiting])
     async with conversing(container_with(resource_registry=registry)) as host:
         peer = Peer(host)
@@ -187,7 +187,7 @@ async def test_a_resource_that_comes_is_found_and_one_that_goes_is_not() -> None
 
 
 async def test_large_contents_arrive_whole() -> None:
-    """Megabytes of bytes are one base64 text."""
+    """Megabytes of binary content are sent as one base64 text."""
     data = bytes(range(256)) * 10_000
 
     @resource("big://one")

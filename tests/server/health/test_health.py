@@ -1,4 +1,4 @@
-"""What probes hear of a server."""
+"""Health probes."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ OWN = {"serving": "ok", "calls": "ok"}
 
 
 async def test_a_server_that_is_well() -> None:
-    """All four routes answer 200 to whoever asks, by whatever name, and nobody may keep the answer."""
+    """All four routes return 200 for any client and host, and must not be cached."""
     async with probed(Found("database")) as server:
         for path, said in {
             "/livez": {"status": "ok", "checks": {}},
@@ -39,7 +39,7 @@ async def test_a_server_that_is_well() -> None:
 
 
 async def test_methods() -> None:
-    """HEAD is GET without a body, and nothing else is served."""
+    """HEAD is supported, other methods are not."""
     async with probed() as server:
         async with asyncio.timeout(20):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -53,7 +53,7 @@ async def test_methods() -> None:
 
 
 async def test_a_check_that_fails() -> None:
-    """What is not well makes a server unready, but neither dead nor unstarted; why is said only where it may be."""
+    """A failed check makes a server unready, but not dead or unstarted; the reason is hidden by default."""
     failing = Found("database", HealthStatus.failed("no connection"))
     async with probed(failing, Found("cache")) as server:
         status, said = await server.told()
@@ -69,14 +69,14 @@ async def test_a_check_that_fails() -> None:
 
 
 async def test_a_check_that_is_degraded() -> None:
-    """What is well enough is told, and calls may come."""
+    """A degraded check is reported, and the server stays ready."""
     async with probed(Found("cache", HealthStatus.degraded("slow"))) as server:
         status, said = await server.told()
         assert (status, said["status"]) == (200, "degraded")
 
 
 async def test_details() -> None:
-    """Reasons and durations are told where the settings say so."""
+    """Reasons and durations are shown if configured."""
     degraded = Found("cache", HealthStatus.degraded("slow" * 100))
     async with probed(degraded, settings={"health": {"details": True}}) as server:
         _, said = await server.told()
@@ -87,7 +87,7 @@ async def test_details() -> None:
 
 @pytest.mark.parametrize("error", [OSError("postgres://ada:secret@db"), SystemExit(3), asyncio.CancelledError()])
 async def test_a_check_that_raises(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever a check raises means that it failed: a probe hears the type, the log has the rest."""
+    """An exception means that a check failed; the probe shows its type, the log the details."""
     async with probed(Found("database", error), settings={"health": {"details": True}}) as server:
         reply = await server.ask()
         assert json.loads(reply.body)["checks"]["database"]["reason"] == type(error).__name__
@@ -96,7 +96,7 @@ async def test_a_check_that_raises(error: BaseException, caplog: pytest.LogCaptu
 
 
 async def test_a_check_that_gives_something_else() -> None:
-    """What is no status is a fault of the check."""
+    """A check that returns something else than a status has failed."""
     async with probed(Found("database", True), settings={"health": {"details": True}}) as server:
         _, said = await server.told()
     assert said["checks"]["database"]["status"] == "failed"
@@ -104,7 +104,7 @@ async def test_a_check_that_gives_something_else() -> None:
 
 
 async def test_a_check_has_a_time_of_its_own() -> None:
-    """One that does not answer in time has failed, and is not started again until it has ended."""
+    """A check that times out has failed, and is not started again until it has ended."""
 
     class Endless(Found):
         timeout_seconds = 0.02
@@ -130,7 +130,7 @@ async def test_a_check_has_a_time_of_its_own() -> None:
 
 
 async def test_checks_run_at_once() -> None:
-    """No check waits for another, and a probe waits for none longer than it may take."""
+    """Checks run concurrently."""
     first, second = Held("first"), Held("second")
     async with probed(first, second) as server:
         asking = asyncio.ensure_future(server.told())
@@ -142,7 +142,7 @@ async def test_checks_run_at_once() -> None:
 
 
 async def test_many_probes_look_once() -> None:
-    """However many ask at once, what is behind a server is looked at once, and not again while that is fresh."""
+    """Concurrent probes share one run of the checks, whose result is cached briefly."""
     held = Held()
     async with probed(held, settings={"health": {"cache_seconds": 60}}) as server:
         asking = [asyncio.ensure_future(server.told()) for _ in range(30)]
@@ -155,7 +155,7 @@ async def test_many_probes_look_once() -> None:
 
 
 async def test_a_probe_that_gives_up_does_not_end_the_look() -> None:
-    """The next probe gets what the first one asked for."""
+    """If a probe disconnects, the next one gets the result of its run."""
     held = Held()
     async with probed(held) as server:
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -169,7 +169,7 @@ async def test_a_probe_that_gives_up_does_not_end_the_look() -> None:
 
 
 async def test_startup() -> None:
-    """A server has started when each check of that was well once; until then it is not ready, and later it is."""
+    """A server has started when each startup check has passed once; until then it is not ready."""
     loading = Found("model", HealthStatus.failed("loading"), affects="startup")
     async with probed(loading) as server:
         assert await server.told("/startupz") == (503, {"status": "failed", "checks": {"model": {"status": "failed"}}})
@@ -185,7 +185,7 @@ async def test_startup() -> None:
 
 
 async def test_a_server_that_drains() -> None:
-    """From the moment that it is told to stop a server is not ready, lives, and looks at nothing any more."""
+    """During a shutdown a server is alive but not ready, and runs no more checks."""
     probe, database = Probe(), Found("database")
     async with probed(database, tools=[probe]) as server:
         running = asyncio.ensure_future(answer_to(server.port, "probe"))
@@ -201,7 +201,7 @@ async def test_a_server_that_drains() -> None:
 
 
 async def test_a_server_without_a_place() -> None:
-    """A server that could not take another call says so."""
+    """A server at its limit of calls reports that."""
     probe = Probe()
     async with probed(tools=[probe], settings={"limits": {"max_inflight": 1}}) as server:
         running = asyncio.ensure_future(answer_to(server.port, "probe"))
@@ -213,7 +213,7 @@ async def test_a_server_without_a_place() -> None:
 
 
 class BrokenSink(IAuditSink):
-    """Keeps nothing while it is broken."""
+    """A sink that fails on request."""
 
     def __init__(self) -> None:
         self.broken = False
@@ -225,7 +225,7 @@ class BrokenSink(IAuditSink):
 
 @pytest.mark.parametrize(("on_failure", "status", "state"), [("closed", 503, "failed"), ("open", 200, "degraded")])
 async def test_an_audit_that_fails(on_failure: str, status: int, state: str) -> None:
-    """Where calls are refused because they cannot be recorded, a server is not ready, else it is degraded."""
+    """If the audit fails, a server is unready or degraded, depending on the policy."""
     sink = BrokenSink()
     settings = {"audit": {"on_failure": on_failure}}
     async with probed(settings=settings, audit_sinks=[sink]) as server:
@@ -237,7 +237,7 @@ async def test_an_audit_that_fails(on_failure: str, status: int, state: str) -> 
 
 
 async def test_an_audit_recovers_without_calls() -> None:
-    """A server that gets no calls because it is not ready tries its audit again, and is ready when that works."""
+    """An unready server without calls retries its audit, and becomes ready when it works."""
     sink = BrokenSink()
     async with probed(audit_sinks=[sink]) as server:
         assert server.host.audit is not None
@@ -246,12 +246,12 @@ async def test_an_audit_recovers_without_calls() -> None:
         assert (await server.told())[0] == 503
         sink.broken = False
         for guarded in server.host.audit.trail._sinks:
-            guarded._retry_at = 0.0  # the second is over
+            guarded._retry_at = 0.0  # the second has passed
         assert (await server.told())[0] == 200
 
 
 async def test_a_loop_that_stood_still() -> None:
-    """Code that blocked the event loop leaves a server degraded for a while."""
+    """A blocked event loop makes a server degraded for a while."""
 
     @tool
     async def block() -> None:
@@ -268,7 +268,7 @@ async def test_a_loop_that_stood_still() -> None:
 
 
 async def test_blocked_threads_do_not_kill() -> None:
-    """A server whose threads are all taken lives."""
+    """A server whose threads are all busy is alive."""
     release, began = threading.Event(), threading.Barrier(3)
 
     @tool
@@ -285,7 +285,7 @@ async def test_blocked_threads_do_not_kill() -> None:
 
 
 async def test_paths() -> None:
-    """Routes can be moved and switched off, one by one or together."""
+    """Routes can be moved and disabled, individually or together."""
     moved = {"live_path": "/up", "ready_path": "/probes/ready", "startup_path": "", "path": ""}
     async with probed(settings={"health": moved}) as server:
         assert (await server.told("/up"))[0] == 200
@@ -307,7 +307,7 @@ async def test_paths() -> None:
     ],
 )
 async def test_wrong_settings(settings: Any, finding: str) -> None:
-    """Paths that cannot be are refused before anything is served."""
+    """Invalid paths are rejected at the start."""
     with pytest.raises(ConfigurationError, match=finding):
         async with ServerHost(container_of(Echo()), flags=settings):
             pass
@@ -333,7 +333,7 @@ class Nameless(IHealthCheck):
     ],
 )
 async def test_wrong_checks(checks: list[Any], finding: str) -> None:
-    """What cannot be a check is told when the server starts."""
+    """Invalid checks are reported at the start."""
     container = container_of(Echo())
     container.health_checks = providers.Object(checks)
     with pytest.raises(ConfigurationError) as caught:
@@ -343,7 +343,7 @@ async def test_wrong_checks(checks: list[Any], finding: str) -> None:
 
 
 async def test_findings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """The log says when something changes, and not how often it was asked."""
+    """Only changes of the status are logged."""
     caplog.set_level("INFO", "axolotl")
     database = Found("database", HealthStatus.failed("gone"))
     async with probed(database) as server:

@@ -1,4 +1,4 @@
-"""A check that is asked at any time, whatever it finds: a model says what is heard and how often it looks."""
+"""Caching of check results, compared with a model."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ STATES = {"raised": "failed", "odd": "failed"}
     )
 )
 async def test_a_finding_holds_for_its_time(steps: list[float | str | None]) -> None:
-    """What was found is told until its time is over, and then what is found then; never is anything raised."""
+    """A result is reused for its lifetime, and nothing is ever raised."""
     now, looks, truth = 0.0, 0, "ok"
     told: str | None = None
     found_at = float("-inf")
@@ -50,7 +50,7 @@ async def test_a_finding_holds_for_its_time(steps: list[float | str | None]) -> 
 
 @given(st.lists(st.sampled_from(["ok", "degraded", "failed"])))
 def test_the_worst_decides(states: list[str]) -> None:
-    """A report is as bad as the worst of its findings, and only a failure is a reason to send no calls."""
+    """The worst result determines the report, and only a failure makes a server unready."""
     report = HealthReport(tuple(CheckResult(f"f{number}", state) for number, state in enumerate(states)))  # type: ignore[arg-type]
     worst = next((state for state in ("failed", "degraded") if state in states), "ok")
     assert (report.state, report.status) == (worst, 503 if worst == "failed" else 200)

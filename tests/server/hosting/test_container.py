@@ -1,4 +1,4 @@
-"""A user's container: its roles, its resources, and what is told when it is wrong."""
+"""Containers: roles, resources and errors."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -13,7 +13,7 @@ from tests.support.tools import Echo
 
 
 class Named(ITool[NoArguments, str]):
-    """Says what it was made of."""
+    """Returns its dependency."""
 
     def __init__(self, name: str, value: Any = None) -> None:
         self.name = name
@@ -40,7 +40,7 @@ async def findings_of(container: containers.Container, *toolsets: str, **flags: 
 
 
 async def test_a_list_of_tools() -> None:
-    """Tools are served in the order of the list, which may hold lists."""
+    """Tools are served in the order of the list, which can be nested."""
 
     class Container(containers.DeclarativeContainer):
         tools = providers.List(
@@ -71,7 +71,7 @@ class Files(containers.DeclarativeContainer):
 
 
 class Sets(containers.DeclarativeContainer):
-    """A tool of its own and two sets."""
+    """A tool and two sets."""
 
     tools = providers.List(providers.Singleton(Named, "own"))
     mail = providers.Container(Mail, prefix="letters")
@@ -79,14 +79,14 @@ class Sets(containers.DeclarativeContainer):
 
 
 async def test_sub_containers_are_tool_sets() -> None:
-    """The tools of sub-containers are served with the container's own; chosen sets leave the others out."""
+    """The tools of sub-containers are tool sets, which can be selected."""
     assert await names_of(Sets()) == ["own", "letters.send", "files.read", "files.write"]
     assert await names_of(Sets(), "files") == ["own", "files.read", "files.write"]
     assert await names_of(Sets(), "mail", "files") == ["own", "letters.send", "files.read", "files.write"]
 
 
 async def test_sets_may_contain_sets() -> None:
-    """A set inside of a set is chosen by its whole name, or together with the outer one."""
+    """A nested set is selected by its full name, or with the outer one."""
 
     class Outer(containers.DeclarativeContainer):
         tools = providers.List(providers.Singleton(Named, "outer"))
@@ -106,7 +106,7 @@ async def test_sets_may_contain_sets() -> None:
 
 
 async def test_sub_containers_suffice() -> None:
-    """A container may have nothing but sets."""
+    """A container can have only sets."""
 
     class Container(containers.DeclarativeContainer):
         files = providers.Container(Files)
@@ -116,7 +116,7 @@ async def test_sub_containers_suffice() -> None:
 
 
 async def test_an_aggregate_is_a_set_of_sets() -> None:
-    """The parts of an aggregate can be chosen by their names."""
+    """The parts of an aggregate can be selected by name."""
 
     class Container(containers.DeclarativeContainer):
         tools: providers.Aggregate[Any] = providers.Aggregate(
@@ -129,7 +129,7 @@ async def test_an_aggregate_is_a_set_of_sets() -> None:
 
 
 async def test_an_unknown_set_is_told() -> None:
-    """A set that is not there is told with the nearest that is, or with all."""
+    """An unknown set is reported with the nearest one, or with all."""
     assert await findings_of(Sets(), "file") == ["There is no tool set 'file'; did you mean 'files'?"]
     assert await findings_of(Sets(), "x", "y") == [
         "There is no tool set 'x'; there are: mail, files",
@@ -138,7 +138,7 @@ async def test_an_unknown_set_is_told() -> None:
 
 
 async def test_overriding_reaches_the_tools() -> None:
-    """A dependency that a test overrides is what the tools are made with."""
+    """An overridden dependency is used by the tools."""
 
     class Container(containers.DeclarativeContainer):
         repository = providers.Singleton(lambda: "real")
@@ -153,14 +153,14 @@ async def test_overriding_reaches_the_tools() -> None:
 
 
 async def test_a_role_can_be_overridden() -> None:
-    """A test can serve other tools than the container lists."""
+    """The role `tools` can be overridden."""
     container = Sets()
     with container.tools.override(providers.Object([Echo()])):
         assert (await names_of(container))[0] == "echo"
 
 
 def with_resources(notes: list[str]) -> type[containers.DeclarativeContainer]:
-    """Make a container whose resources note when they start and stop."""
+    """Create a container whose resources record when they start and stop."""
 
     def resource(name: str) -> Iterator[str]:
         notes.append(f"{name} started")
@@ -185,7 +185,7 @@ def with_resources(notes: list[str]) -> type[containers.DeclarativeContainer]:
 
 
 async def test_resources_start_before_the_tools_and_stop_after_them() -> None:
-    """Resources run while the server does; what needs another starts after it and stops before it."""
+    """Resources start before the tools, in the order of their dependencies, and stop after them."""
     notes: list[str] = []
     async with connect(with_resources(notes)()) as client:
         assert {note.partition(" ")[0] for note in notes} == {"files", "database", "cache"}
@@ -197,7 +197,7 @@ async def test_resources_start_before_the_tools_and_stop_after_them() -> None:
 
 
 async def test_resources_stop_when_the_start_fails() -> None:
-    """A server that cannot start leaves nothing running."""
+    """If the start fails, started resources are stopped."""
     notes: list[str] = []
     container = with_resources(notes)()
     container.tools.override(providers.Object([Named("same"), Named("SAME")]))
@@ -208,7 +208,7 @@ async def test_resources_stop_when_the_start_fails() -> None:
 
 
 async def test_a_resource_that_fails_is_told() -> None:
-    """A resource that cannot start keeps the server from starting, and those that did are stopped."""
+    """If a resource cannot start, the server does not start, and other resources are stopped."""
     notes: list[str] = []
 
     def failing(name: str) -> str:
@@ -222,7 +222,7 @@ async def test_a_resource_that_fails_is_told() -> None:
 
 
 async def test_a_server_can_be_started_again() -> None:
-    """A container that was stopped can be served anew."""
+    """A stopped container can be served again."""
     notes: list[str] = []
     container = with_resources(notes)()
     for _ in range(2):
@@ -231,7 +231,7 @@ async def test_a_server_can_be_started_again() -> None:
 
 
 async def test_settings_may_come_from_the_container() -> None:
-    """The role settings gives defaults, as a mapping or as settings; flags beat it."""
+    """The role `settings` provides defaults, as a mapping or an object; flags override it."""
     for value in ({"server": {"name": "mine"}}, ServerSettings.model_validate({"server": {"name": "mine"}})):
 
         class Container(containers.DeclarativeContainer):
@@ -245,7 +245,7 @@ async def test_settings_may_come_from_the_container() -> None:
 
 
 async def test_a_configuration_provider_gives_settings() -> None:
-    """The library's own configuration can be the role settings."""
+    """A Configuration provider can be the role `settings`."""
 
     class Container(containers.DeclarativeContainer):
         settings = providers.Configuration()
@@ -258,7 +258,7 @@ async def test_a_configuration_provider_gives_settings() -> None:
 
 
 async def test_layers_may_come_from_the_container() -> None:
-    """The role layers gives layers, in any nest of lists."""
+    """The role `layers` provides layers in nested lists."""
 
     class Container(containers.DeclarativeContainer):
         tools = providers.List(providers.Singleton(Echo))
@@ -274,7 +274,7 @@ def twin() -> str:
 
 
 async def test_all_findings_are_told_at_once() -> None:
-    """Whoever has several mistakes learns of all of them, each with what to do about it."""
+    """All problems are reported at once, each with a solution."""
 
     class Nameless(ITool[NoArguments, str]):
         async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
@@ -304,7 +304,7 @@ async def test_all_findings_are_told_at_once() -> None:
 
 
 async def test_tools_that_cannot_be_compiled_are_told_at_once() -> None:
-    """Schemas that cannot be made are found at the start, all of them."""
+    """Tools whose schemas cannot be generated are all reported at the start."""
 
     class Unwritable(ITool[NoArguments, Any]):
         def __init__(self, name: str) -> None:
@@ -324,7 +324,7 @@ async def test_tools_that_cannot_be_compiled_are_told_at_once() -> None:
 
 
 async def test_tools_of_different_sets_may_not_collide() -> None:
-    """Two tools with one name are told with the sets that hold them; choosing one set avoids it."""
+    """Two tools with the same name are reported with their sets; selecting one set avoids that."""
 
     class Container(containers.DeclarativeContainer):
         left = providers.Container(Files)
@@ -338,7 +338,7 @@ async def test_tools_of_different_sets_may_not_collide() -> None:
 
 
 async def test_a_container_without_tools_is_told() -> None:
-    """The role that is needed is told with an example."""
+    """A container without tools is reported with an example."""
 
     class Container(containers.DeclarativeContainer):
         tool = providers.List()
@@ -359,7 +359,7 @@ async def test_dependencies_that_were_not_given_are_told() -> None:
 
 
 async def test_a_provider_that_fails_is_told() -> None:
-    """A constructor that raises is told with what it raised."""
+    """A constructor that raises is reported with its error."""
 
     class Container(containers.DeclarativeContainer):
         tools = providers.List(providers.Singleton(Named))
@@ -370,7 +370,7 @@ async def test_a_provider_that_fails_is_told() -> None:
 
 
 async def test_settings_that_are_none_are_told() -> None:
-    """A role settings that gives something else is refused."""
+    """An invalid role `settings` is rejected."""
 
     class Container(containers.DeclarativeContainer):
         settings = providers.Object(7)
@@ -380,14 +380,14 @@ async def test_settings_that_are_none_are_told() -> None:
 
 
 async def test_wrong_settings_are_told() -> None:
-    """A wrong value and an unknown key are both told, the key with the nearest right one."""
+    """Invalid values and unknown keys are reported, the key with the nearest valid one."""
     findings = await findings_of(Sets(), http={"prot": 1, "port": "x"})
     assert len(findings) == 2
     assert any("did you mean 'port'?" in finding for finding in findings)
 
 
 async def test_the_container_is_not_asked_by_calls() -> None:
-    """A tool is made once, at the start."""
+    """A tool is created once, at the start."""
     made = []
 
     def make() -> ITool[Any, Any]:
@@ -404,7 +404,7 @@ async def test_the_container_is_not_asked_by_calls() -> None:
 
 
 async def test_tools_may_come_and_go() -> None:
-    """The registry of a running server can be changed; a tool that cannot be compiled changes nothing."""
+    """Tools can be added and removed at run time; a tool that cannot be compiled changes nothing."""
     async with connect(Sets()) as client, ServerHost(Sets()) as host:
         assert len(await client.list_tools()) == 4
         assert host.registry.register(Echo())

@@ -1,4 +1,4 @@
-"""The role `name_rule`: servers that are stricter about names than the protocol."""
+"""The role `name_rule`: stricter rules for tool names."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.support.tools import Echo, container_of
 
 
 class Lowercase(INameRule):
-    """Wants small letters."""
+    """Requires lowercase letters."""
 
     def fault_of(self, name: str) -> str | None:
         return None if name.islower() else f"Write {name!r} in small letters"
@@ -25,7 +25,7 @@ def ruled(*tools: Any, rule: Any = None, settings: Any = None) -> Any:
 
 @pytest.mark.parametrize("unknown_tool", ["by_revision", "method_not_found", "invalid_params"])
 async def test_a_name_that_no_tool_can_have(unknown_tool: str) -> None:
-    """The caller is told the fault, as a wrong parameter, whatever an unknown tool is."""
+    """A call with an invalid name is an error for invalid params that explains the problem."""
     async with connect(ruled(Echo()), settings={"protocol": {"unknown_tool": unknown_tool}}) as client:
         with pytest.raises(RemoteError, match="Write 'Teleport' in small letters") as caught:
             await client.call("Teleport")
@@ -33,26 +33,26 @@ async def test_a_name_that_no_tool_can_have(unknown_tool: str) -> None:
 
 
 async def test_a_name_that_a_tool_could_have() -> None:
-    """A name without a fault that no tool has is not found, as ever."""
+    """A valid but unknown name is not found."""
     async with connect(ruled(Echo())) as client:
         with pytest.raises(RemoteError, match="Tool not found: ecko"):
             await client.call("ecko")
 
 
 async def test_a_known_name_is_not_judged() -> None:
-    """The rule is asked about names that are missing only: other cases of a tool's name find it."""
+    """The rule applies only to unknown names, so names stay case-insensitive."""
     async with connect(ruled(Echo())) as client:
         assert (await client.call("ECHO", {"text": "hi"})).text == "hi"
 
 
 async def test_a_tool_that_breaks_the_rule() -> None:
-    """The server does not start with it."""
+    """The server does not start with a tool that breaks the rule."""
     with pytest.raises(ConfigurationError, match="Tool 'Bad' breaks the server's rule for names: Write 'Bad'"):
         await ServerHost(ruled(Echo(), SchemaTool("Bad", {}, print))).start()
 
 
 async def test_a_tool_that_breaks_the_rule_later() -> None:
-    """It is refused where it is registered, and the server goes on."""
+    """Registering a tool that breaks the rule fails, and the server keeps running."""
     async with ServerHost(ruled(Echo())) as host:
         with pytest.raises(ConfigurationError, match="Write 'Bad' in small letters"):
             host.registry.register_tool("Bad", {}, print)
@@ -62,6 +62,6 @@ async def test_a_tool_that_breaks_the_rule_later() -> None:
 
 
 async def test_no_rule() -> None:
-    """What is no rule is refused at the start."""
+    """An object that is not a name rule is rejected at the start."""
     with pytest.raises(ConfigurationError, match="The role name_rule gives str, which is no INameRule"):
         await ServerHost(ruled(Echo(), rule="lower")).start()

@@ -1,4 +1,4 @@
-"""All that may stand around a tool at once, in its order."""
+"""All policies around one tool, in their order."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from tests.support.tools import container_of
 
 
 class Everything(ITool[NoArguments, str]):
-    """Fails twice in each call, and then works."""
+    """Fails twice per call, and then succeeds."""
 
     name = "everything"
     annotations = ToolAnnotations(destructive=True, idempotent=True)
@@ -32,13 +32,13 @@ class Everything(ITool[NoArguments, str]):
 
 
 def breakers_of(host: ServerHost) -> list[CircuitBreaker]:
-    """Find the breakers of a server."""
+    """Return the breakers of a server."""
     layers = (layer for layer in host.assembly.layers if isinstance(layer, BreakerLayer))
     return [circuit for layer in layers for circuit in layer.circuits.values()]
 
 
 async def test_all_at_once() -> None:
-    """Each caller is asked at most once, attempts do not trip the breaker, and the work is done once."""
+    """Each caller is asked at most once, retries do not trip the breaker, and the work runs once."""
     tool, asked = Everything(), []
 
     def answer(inquiry: Inquiry) -> dict[str, bool]:

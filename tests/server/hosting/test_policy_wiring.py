@@ -1,4 +1,4 @@
-"""Policies as an operator sets them up: one setting each, together on one server."""
+"""Policies in the settings, together on one server."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from tests.support.tools import container_of
 
 
 class Pay(ITool[NoArguments, str]):
-    """Pays once more each time, when it is let."""
+    """Counts its payments, and waits until it is released."""
 
     name = "pay"
     annotations = ToolAnnotations(destructive=True)
@@ -46,7 +46,7 @@ class Broken(ITool[NoArguments, str]):
 
 
 class OwnStore(MemoryResultStore, IResultStore):
-    """A store of the container's own, which nobody else may close."""
+    """A store of the container, which only the container closes."""
 
     def __init__(self) -> None:
         super().__init__(10, 10_000)
@@ -62,7 +62,7 @@ class OwnStore(MemoryResultStore, IResultStore):
 
 
 async def test_tools_by_name_need_approval() -> None:
-    """An operator can ask for approval of tools that do not, by patterns, and others are left alone."""
+    """Settings can require approval for tools by patterns, without affecting others."""
     asked: list[str] = []
 
     def answer(inquiry: Inquiry) -> dict[str, bool]:
@@ -77,7 +77,7 @@ async def test_tools_by_name_need_approval() -> None:
 
 
 async def test_replicas_share_results_through_redis() -> None:
-    """With one setting, what one server did is not done again by another."""
+    """With one setting, servers share results through Redis."""
     first, second = Pay(), Pay()
     with RedisServer() as redis:
         settings = {"redis": {"url": redis.url}}
@@ -89,7 +89,7 @@ async def test_replicas_share_results_through_redis() -> None:
 
 
 async def test_one_redis_client() -> None:
-    """Quotas and results use the same connections, which the server closes when it stops."""
+    """Quotas and results share a Redis client, which is closed on shutdown."""
     with RedisServer() as redis, Redis(unix_socket_path=redis.socket) as other:
         settings = {
             "redis": {"url": redis.url, "prefix": "shop:", "connections": 1},
@@ -103,7 +103,7 @@ async def test_one_redis_client() -> None:
 
 
 async def test_a_store_of_the_container() -> None:
-    """The role is used, and the host leaves it open: whoever made it closes it."""
+    """A store of the container is used and not closed by the server."""
     container, store = container_of(Pay()), OwnStore()
     container.result_store = providers.Object(store)
     async with connect(container) as client:
@@ -113,7 +113,7 @@ async def test_a_store_of_the_container() -> None:
 
 
 async def test_calls_that_share_a_run_are_recorded_each() -> None:
-    """Every caller has its record with its own end, and the start of the one run is recorded once, for the first."""
+    """Each call of a shared run has an end record, and the run has one start record, for the first call."""
     sink, pay = MemorySink(), Pay()
     container = container_of(pay)
     container.audit_sinks = providers.Object([sink])
@@ -135,7 +135,7 @@ async def test_calls_that_share_a_run_are_recorded_each() -> None:
 
 
 async def test_one_reference_for_answer_log_and_record(caplog: pytest.LogCaptureFixture) -> None:
-    """The id in an answer that hides an error finds the line in the log and the record of the call."""
+    """A hidden error has the same id in the response, the log and the audit record."""
     sink, container = MemorySink(), container_of(Broken())
     container.audit_sinks = providers.Object([sink])
     with caplog.at_level(logging.ERROR, "axolotl"):

@@ -1,4 +1,4 @@
-"""The role `tool_registry`: a container that brings the registry it wants to be served."""
+"""The role `tool_registry`: a registry from the container."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.support.tools import Echo
 
 
 class Container(containers.DeclarativeContainer):
-    """One tool in the registry, and one beside it that is made anew at each start."""
+    """A tool in the registry, and one that is created at each start."""
 
     tool_registry = providers.Singleton(ToolRegistry, providers.List(providers.Singleton(Echo)))
     tools = providers.List(providers.Factory(SchemaTool, "measure", {}, len))
@@ -22,7 +22,7 @@ async def names(client: InProcessClient) -> list[str]:
 
 
 async def test_the_registry_is_served() -> None:
-    """The host serves the container's registry itself, with the container's tools behind those that are in it."""
+    """The host uses the container's registry, and adds the tools of the container after existing ones."""
     container = Container()
     async with ServerHost(container) as host:
         assert host.registry is container.tool_registry()
@@ -34,7 +34,7 @@ async def test_the_registry_is_served() -> None:
 
 
 async def test_the_registry_is_left_as_it_was() -> None:
-    """What the server added is gone when it stops, what the application added stays, and it can start again."""
+    """On shutdown, tools that the server added are removed, others stay, and the server can start again."""
     container = Container()
     for expected in (["echo", "measure"], ["echo", "later", "measure"]):
         async with connect(container) as client:
@@ -44,7 +44,7 @@ async def test_the_registry_is_left_as_it_was() -> None:
 
 
 async def test_a_stopped_server_hears_nothing() -> None:
-    """A change of the registry is nothing to a server that has stopped."""
+    """A stopped server ignores changes of the registry."""
     container = Container()
     async with ServerHost(container) as host:
         pass
@@ -53,7 +53,7 @@ async def test_a_stopped_server_hears_nothing() -> None:
 
 
 async def test_a_failed_start_leaves_nothing_behind() -> None:
-    """A start that fails takes its tools out of the registry again."""
+    """A failed start removes its tools from the registry."""
     container: Any = Container()
     container.tools.override(providers.Object([SchemaTool("bad", {"x-mcp-header": 1}, len)]))
     with pytest.raises(ConfigurationError):
@@ -62,7 +62,7 @@ async def test_a_failed_start_leaves_nothing_behind() -> None:
 
 
 async def test_tools_are_optional_beside_a_registry() -> None:
-    """A container that brings a registry needs no role tools."""
+    """With a registry, the role `tools` is optional."""
     container: Any = containers.DynamicContainer()
     container.tool_registry = providers.Singleton(ToolRegistry)
     async with connect(container) as client:
@@ -70,7 +70,7 @@ async def test_tools_are_optional_beside_a_registry() -> None:
 
 
 async def test_a_collision() -> None:
-    """A tool must not have the name of one that is in the registry."""
+    """A tool must not have the name of a tool in the registry."""
     container: Any = Container()
     container.tools.override(providers.Object([SchemaTool("ECHO", {}, len)]))
     with pytest.raises(ConfigurationError, match=r"Two tools have the same name: 'echo' .* and 'ECHO'"):
@@ -78,7 +78,7 @@ async def test_a_collision() -> None:
 
 
 async def test_no_registry() -> None:
-    """What is no registry is refused at the start."""
+    """An object that is not a registry is rejected at the start."""
     container: Any = containers.DynamicContainer()
     container.tool_registry = providers.Object([])
     with pytest.raises(ConfigurationError, match="The role tool_registry gives list, which is no ToolRegistry"):
