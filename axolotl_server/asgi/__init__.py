@@ -1,1 +1,1 @@
-"""TODO"""
+"""Building blocks for ASGI applications."""

@@ -1,4 +1,4 @@
-"""GET: a stream for what the server says unasked, or the rest of one that broke off."""
+"""Server-sent events: framing, and a stream that never blocks its writers."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Receive, Sen
 from axolotl_server.messages.flow_control import Backlog, is_droppable
 
 KEEP_ALIVE: Final = b": keep-alive\n\n"
-"""A comment, which clients ignore and proxies see."""
+"""A comment, which clients ignore and which keeps proxies from closing the connection."""
 
 
 def event(message: bytes, event_id: str | None = None) -> bytes:
@@ -19,40 +19,40 @@ def event(message: bytes, event_id: str | None = None) -> bytes:
 
 
 def priming(event_id: str) -> bytes:
-    """Give a client an id to come back with before there is anything to say."""
+    """Frame an id without a message, so that the client can resume the stream before the first message."""
     return b"id: %b\ndata:\n\n" % event_id.encode()
 
 
 def retry(seconds: float) -> bytes:
-    """Tell a client how long to wait before it comes back."""
+    """Frame the time that a client waits before it reconnects."""
     return b"retry: %d\n\n" % round(seconds * 1000)
 
 
 def endpoint(uri: str) -> bytes:
-    """Tell a client of the transport with two endpoints where to post."""
+    """Frame the address for posts, for clients of the deprecated transport."""
     return b"event: endpoint\ndata: %b\n\n" % uri.encode()
 
 
 class EventStream:
-    """Writes an event stream; a reader that falls behind loses the oldest notifications that wait for it."""
+    """Writes an event stream. A client that reads too slowly loses the oldest notifications."""
 
     def __init__(self, send: Send, headers: Headers, keep_alive_seconds: float) -> None:
         self._send = send
         self._headers = EVENT_STREAM_HEADERS + headers
         self._keep_alive_seconds = keep_alive_seconds
         self._waiting: Backlog[bytes] = Backlog()
-        self._stirred = asyncio.Event()
+        self._wake = asyncio.Event()
         self._ending = False
         self._task: asyncio.Task[None] | None = None
 
     @property
     def open(self) -> bool:
-        """Whether messages are still taken."""
+        """Whether messages are still accepted."""
         return not self._ending
 
     @property
     def waiting(self) -> int:
-        """How many events the reader has yet to take."""
+        """The number of events that wait to be sent."""
         return len(self._waiting)
 
     def put(self, message: bytes, event_id: str | None = None) -> None:
@@ -60,21 +60,21 @@ class EventStream:
         self._add(event(message, event_id), droppable=is_droppable(message))
 
     def write(self, frame: bytes) -> None:
-        """Send an event that is framed already, and will not be dropped."""
+        """Send a framed event, which is never dropped."""
         self._add(frame, droppable=False)
 
     def end(self) -> None:
-        """End the stream when everything is out."""
+        """End the stream after everything that waits is sent."""
         self._ending = True
-        self._stirred.set()
+        self._wake.set()
 
     def abandon(self) -> None:
-        """End the stream and drop what waits: nobody reads here any more."""
+        """End the stream and drop everything that waits, because the client has left."""
         self._waiting.clear()
         self.end()
 
     def start(self) -> None:
-        """Write in a task of its own."""
+        """Write in a new task."""
         self._task = asyncio.get_running_loop().create_task(self._write())
 
     async def finished(self) -> None:
@@ -89,7 +89,7 @@ class EventStream:
     def _add(self, frame: bytes, *, droppable: bool) -> None:
         if not self._ending:
             self._waiting.put(frame, droppable=droppable)
-            self._stirred.set()
+            self._wake.set()
 
     async def _write(self) -> None:
         try:
@@ -97,7 +97,7 @@ class EventStream:
             while (frame := await self._next()) is not None:
                 await self._send({"type": "http.response.body", "body": frame, "more_body": True})
             await self._send({"type": "http.response.body", "body": b""})
-        except OSError:  # how some servers say that the client has gone
+        except OSError:  # some servers report a disconnected client this way
             return
         finally:
             self.abandon()
@@ -106,17 +106,17 @@ class EventStream:
         while not self._waiting:
             if self._ending:
                 return None
-            self._stirred.clear()
+            self._wake.clear()
             try:
                 async with asyncio.timeout(self._keep_alive_seconds):
-                    await self._stirred.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 return KEEP_ALIVE
         return self._waiting.take()
 
 
 async def until_client_leaves(receive: Receive, leave: Callable[[], object]) -> None:
-    """Wait for the client's disconnection and tell of it."""
+    """Wait until the client disconnects, then call `leave`."""
     while (await receive())["type"] != "http.disconnect":
         pass
     leave()

@@ -1,4 +1,4 @@
-"""What an application has around its endpoint: who may enter, and what is served beside it."""
+"""Requests, responses and routes of an ASGI application."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -15,21 +15,17 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
 class HttpRefusal(InvalidRequest):
-    """The transport refuses the request; the message says what to change."""
+    """A request that the transport refuses; the message says what to change."""
 
     def __init__(self, status: int, message: str, *, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         super().__init__(message)
         self.status = status
         self.headers = headers
-        """What the response says besides, such as a challenge."""
+        """Additional headers of the response, such as a challenge."""
 
 
 async def read_rest(first: Message, headers: Mapping[bytes, bytes], receive: Receive, max_bytes: int) -> bytes:
-    """Read on after a first message that was not the whole body.
-
-    Raises:
-        HttpRefusal: 413 if it is too large, 400 if the client left.
-    """
+    """Read the rest of a body after its first message; refuse with 413 if it is too large, 400 if the client left."""
     announced = headers.get(b"content-length", b"0")
     if len(announced) > 19 or int(announced) > max_bytes:
         raise _too_large(max_bytes)
@@ -47,7 +43,7 @@ async def read_rest(first: Message, headers: Mapping[bytes, bytes], receive: Rec
 
 
 def _too_large(max_bytes: int) -> HttpRefusal:
-    return HttpRefusal(413, f"Content too large: a message may have {max_bytes} bytes")
+    return HttpRefusal(413, f"Content too large: a message may have at most {max_bytes} bytes")
 
 
 Headers = list[tuple[bytes, bytes]]
@@ -68,7 +64,7 @@ async def send_json(send: Send, status: int, body: bytes, extra: Headers) -> Non
 
 
 async def send_empty(send: Send, status: int, extra: Sequence[tuple[bytes, bytes]] = ()) -> None:
-    """Send a status and no body."""
+    """Send a status without a body."""
     headers = [(b"content-length", b"0"), *extra]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
@@ -82,32 +78,28 @@ async def send_refusal(send: Send, refusal: HttpRefusal) -> None:
 
 
 ServeRoute: TypeAlias = Callable[[Scope, Mapping[bytes, bytes], Receive, Send], Awaitable[None]]
-"""Answers a request, whose headers are given once more as a mapping; may raise `HttpRefusal`."""
+"""Serves a request, whose headers are also given as a mapping; may raise `HttpRefusal`."""
 
 
 class IAuthenticator(Protocol):
-    """Finds out on whose behalf a request is made, before its body is read."""
+    """Authenticates requests before their body is read."""
 
     async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
-        """Give the principal.
-
-        Raises:
-            HttpRefusal: 401 with a challenge if nobody can be recognised, 503 if that cannot be found out now.
-        """
+        """Return the principal; refuse with 401 and a challenge, or with 503 if tokens cannot be verified now."""
         ...
 
-    def demand(self, scopes: Iterable[str]) -> HttpRefusal:
-        """Say which scopes a request needs that its principal does not have: 403 with a challenge that names them."""
+    def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
+        """Return a refusal with 403 and a challenge that names the missing scopes."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Something that is served beside the endpoint, at one path."""
+    """A page or resource that is served at one path, besides the MCP endpoint."""
 
     serve: ServeRoute
     is_open: bool = False
-    """Whether it answers whoever asks, by whatever name: probes know neither the Host nor a token."""
+    """Whether requests need neither a known Host nor a token, as health probes have neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +107,6 @@ class Routing:
     """The gate and the routes of an application."""
 
     gate: IAuthenticator | None = None
-    """None where everybody is anonymous."""
+    """None if all callers are anonymous."""
     routes: Mapping[str, Route] = field(default_factory=dict)
     """By path."""

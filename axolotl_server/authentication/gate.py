@@ -267,7 +267,7 @@ class BearerGate:
         digest = sha256(credentials).digest()
         return self._cache.get(digest) or await self._verify(credentials, digest)
 
-    def demand(self, scopes: Iterable[str]) -> HttpRefusal:
+    def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Make the refusal of a request whose token lacks scopes."""
         return self._challenges.insufficient_scope(scopes)
 

@@ -214,7 +214,7 @@ class ConsoleRoutes:
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
         stream = EventStream(send, page_headers, self._keep_alive_seconds)
         loop = asyncio.get_running_loop()
-        with self.sessions.guest(stream.abandon), self._console.subscribed(Feed(stream, loop)):
+        with self.sessions.other_connection(stream.abandon), self._console.subscribed(Feed(stream, loop)):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))
             try:
                 await stream.run()

@@ -1,4 +1,4 @@
-"""The application of a server, with all that its settings and its container ask for around the endpoint."""
+"""The HTTP application of a server, built from its settings and roles."""
 
 import ssl
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.asgi.http import IAuthenticator, Route, Routing
 from axolotl_server.host import ServerHost
-from axolotl_server.http.app import HttpApp, ReplyAtOnce
+from axolotl_server.http.app import HttpApp, WriteReply
 from axolotl_server.settings.transports import HttpSettings
 from axolotl_server.urls import is_loopback
 
@@ -16,16 +16,12 @@ if TYPE_CHECKING:
 
 
 def tls_context(settings: HttpSettings) -> ssl.SSLContext | None:
-    """Load certificates and keys; None where there is no TLS.
-
-    Raises:
-        ConfigurationError: if one of them cannot be used.
-    """
+    """Load certificates and keys; return None without TLS. Unusable ones are a ConfigurationError."""
     if settings.tls_certificate is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     secret = settings.tls_key_password
-    # A text, since without one OpenSSL would ask at the terminal.
+    # Never None: OpenSSL would ask for a password on the terminal.
     password = "" if secret is None else secret.get_secret_value()
     try:
         context.load_cert_chain(settings.tls_certificate, settings.tls_key, lambda: password)
@@ -46,15 +42,14 @@ def _unusable(setting: str, path: Path, error: Exception) -> ConfigurationError:
 
 
 def is_authenticated(host: ServerHost) -> bool:
-    """Tell whether requests need a token."""
+    """Whether requests need a token."""
     return host.settings.auth.is_used or host.roles.token_verifier is not None
 
 
 def prepare(host: ServerHost) -> None:
-    """Make sure that a server can be served at the address it is set to, before that is promised to anybody.
+    """Check, before the server starts, its address, certificate and token verification.
 
-    Raises:
-        ConfigurationError: if it would be open to strangers, or if its certificate or what verifies tokens is wrong.
+    Raises ConfigurationError if the server would be open to strangers or one of these cannot be used.
     """
     check_exposure(host, host.settings.http.host)
     tls_context(host.settings.http)
@@ -65,29 +60,25 @@ def prepare(host: ServerHost) -> None:
 
 
 def check_exposure(host: ServerHost, address: str) -> None:
-    """Refuse to serve strangers who need to prove nothing.
-
-    Raises:
-        ConfigurationError: if others than this machine can reach the address, and that was not said to be all right.
-    """
+    """Raise ConfigurationError if other machines can reach the address without authentication."""
     http = host.settings.http
     if is_loopback(address) or is_authenticated(host) or http.tls_client_ca is not None or http.allow_unauthenticated:
         return
     raise ConfigurationError(
-        f"Everybody who can reach {address or 'this machine'} could use this server: set up auth (issuers, "
-        "introspection_url or api_keys), or http.tls_client_ca, or listen at 127.0.0.1; if something in front of it "
-        "asks who they are, say http.allow_unauthenticated = true"
+        f"Anyone who can reach {address or 'this machine'} could use this server. Configure auth (issuers, "
+        "introspection_url or api_keys) or http.tls_client_ca, or listen on 127.0.0.1. If a proxy in front of the "
+        "server authenticates its users, set http.allow_unauthenticated = true"
     )
 
 
-def make_app(host: ServerHost, reply_at_once: ReplyAtOnce | None = None) -> HttpApp:
-    """Make the application of a server that has started."""
+def make_app(host: ServerHost, write_reply: WriteReply | None = None) -> HttpApp:
+    """Make the ASGI application of a server that has started."""
     gate = _gate_of(host)
     console = _console_of(host, gate)
     routes = _routes_of(host) | ({} if console is None else console.by_path())
     kind = _kind_of(host)
     routing = Routing(gate, routes)
-    app = kind(host.handler, host.settings, reply_at_once, host.roles.event_store, routing, redis=host.redis)
+    app = kind(host.handler, host.settings, write_reply, host.roles.event_store, routing, redis=host.redis)
     host.on_stop(app.sessions.close)
     if console is not None:
         console.sessions = app.sessions
@@ -97,7 +88,7 @@ def make_app(host: ServerHost, reply_at_once: ReplyAtOnce | None = None) -> Http
 
 
 def _kind_of(host: ServerHost) -> type[HttpApp]:
-    """Choose an application that pages of other origins can use only where there are such."""
+    """Choose the application with CORS only if there are allowed origins."""
     if not host.settings.http.allowed_origins:
         return HttpApp
     from axolotl_server.http.cross_origin import CrossOriginApp

@@ -1,4 +1,4 @@
-"""Pages of other origins: the browser asks before it sends their requests, and hides answers that do not name them."""
+"""Cross-origin resource sharing (CORS), for web pages of other origins."""
 
 import re
 from collections.abc import Mapping
@@ -12,14 +12,14 @@ _EXPOSED: Final = (b"access-control-expose-headers", b"Mcp-Session-Id, MCP-Proto
 _KNOWN: Final = frozenset(
     {b"accept", b"authorization", b"baggage", b"content-type", b"last-event-id", b"traceparent", b"tracestate"}
 )
-_OF_THE_PROTOCOL: Final = re.compile(rb"mcp-[!#$%&'*+.^_`|~0-9a-z-]+")
+_PROTOCOL_HEADER: Final = re.compile(rb"mcp-[!#$%&'*+.^_`|~0-9a-z-]+")
 _METHODS: Final = (b"access-control-allow-methods", b"GET, POST, DELETE")
 _MAX_AGE: Final = (b"access-control-max-age", b"3600")
-_MOST_NAMES: Final = 100
+_MAX_NAMES: Final = 100
 
 
 class CrossOriginApp(HttpApp):
-    """Speaks to pages of the allowed origins too; for all other requests it is the application without them."""
+    """The application with CORS for the allowed origins; other requests are served as without it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -35,17 +35,17 @@ class CrossOriginApp(HttpApp):
         return path == self._path or (self._sse is not None and self._sse.serves(path))
 
     async def _answer_preflight(self, scope: Scope, origin: bytes, send: Send) -> None:
-        """Say what a page may send; who it is shows the request itself, which has a token."""
+        """Answer which headers and methods a page may send. The token comes with the actual request."""
         headers: Mapping[bytes, bytes] = dict(scope["headers"])
         try:
-            self._checks.check_source(headers)
+            self._checks.check_host_and_origin(headers)
             await send_empty(send, 204, [*_named(origin), _METHODS, *_allowed_names(headers), _MAX_AGE])
         except HttpRefusal as refusal:
             await send_refusal(send, refusal)
 
 
 def _origin_of(scope: Scope) -> bytes | None:
-    """Give the one origin that a request names; None where that is none, or not one."""
+    """Return the origin of a request; None if it names none, or several."""
     if scope["type"] != "http":
         return None
     named: list[bytes] = [value for name, value in scope["headers"] if name == b"origin"]
@@ -53,7 +53,7 @@ def _origin_of(scope: Scope) -> bytes | None:
 
 
 def _naming(origin: bytes, send: Send) -> Send:
-    """Let the browser show the answer to the page, unless the answer says itself who may read it."""
+    """Let the page read the response, unless the response itself names who may read it."""
 
     async def send_named(message: Message) -> None:
         if message["type"] == "http.response.start" and all(name != _ALLOW_ORIGIN for name, _ in message["headers"]):
@@ -68,7 +68,7 @@ def _named(origin: bytes) -> Headers:
 
 
 def _allowed_names(headers: Mapping[bytes, bytes]) -> Headers:
-    """Allow those of the headers a page wants to send that the protocol has; some are named by tools."""
+    """Allow the requested headers that belong to the protocol, among them those that tools define."""
     wanted = (name.strip().lower() for name in headers.get(b"access-control-request-headers", b"").split(b","))
-    allowed = [name for name in wanted if name in _KNOWN or _OF_THE_PROTOCOL.fullmatch(name)]
-    return [(b"access-control-allow-headers", b", ".join(allowed[:_MOST_NAMES]))] if allowed else []
+    allowed = [name for name in wanted if name in _KNOWN or _PROTOCOL_HEADER.fullmatch(name)]
+    return [(b"access-control-allow-headers", b", ".join(allowed[:_MAX_NAMES]))] if allowed else []

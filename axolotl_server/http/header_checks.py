@@ -1,4 +1,4 @@
-"""What is checked of a request's headers before its body is read."""
+"""Checks of a request's headers, made before its body is read."""
 
 import re
 from collections.abc import Mapping
@@ -14,34 +14,26 @@ _REMEMBERED: Final = 256
 
 
 class HeaderChecks:
-    """Host and Origin against what the server is known as, Content-Type and Accept against what it speaks."""
+    """Checks Host and Origin against the allowed ones, and Content-Type and Accept against the supported ones."""
 
     def __init__(self, settings: HttpSettings) -> None:
         own = settings.host if ":" not in settings.host else f"[{settings.host}]"
         self._hosts = {*_LOOPBACK, own.lower(), *(host.lower() for host in settings.allowed_hosts)}
         self._any_host = "*" in settings.allowed_hosts
         self._origins = {origin.lower() for origin in settings.allowed_origins}
-        self.passed: set[tuple[bytes | None, ...]] = set()
-        """Hosts, origins, content types and accepted types that went through together: they need no second look."""
+        self.accepted_headers: set[tuple[bytes | None, ...]] = set()
+        """Combinations of Host, Origin, Content-Type and Accept that were accepted and need no second check."""
 
     def check_post(self, headers: Mapping[bytes, bytes]) -> None:
-        """Check all headers of a posted message, and remember a combination that passed.
-
-        Raises:
-            HttpRefusal: 421, 403, 415 or 406.
-        """
-        self.check_source(headers)
+        """Check the headers of a posted message, and remember an accepted combination."""
+        self.check_host_and_origin(headers)
         self._check_media(headers)
-        if len(self.passed) < _REMEMBERED:
+        if len(self.accepted_headers) < _REMEMBERED:
             get = headers.get
-            self.passed.add((get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")))
+            self.accepted_headers.add((get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")))
 
-    def check_source(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a request that was not meant for this server, or that a foreign page sent.
-
-        Raises:
-            HttpRefusal: 421 for the Host, 403 for the Origin.
-        """
+    def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a request for another Host with 421, and one from a page of another Origin with 403."""
         if not self._is_host(headers.get(b"host", b"")):
             raise HttpRefusal(421, "Misdirected request: this Host is not served; add it to http.allowed_hosts")
         origin = headers.get(b"origin")
@@ -49,15 +41,11 @@ class HeaderChecks:
             raise HttpRefusal(403, "Forbidden: this Origin is not allowed; add it to http.allowed_origins")
 
     def allows_pages_of(self, origin: bytes) -> bool:
-        """Tell whether pages of an origin were allowed by name."""
+        """Whether the settings name an origin as allowed."""
         return origin.decode("latin-1").lower() in self._origins
 
     def check_content(self, headers: Mapping[bytes, bytes]) -> None:
-        """Refuse a body that does not say that it is JSON.
-
-        Raises:
-            HttpRefusal: 415.
-        """
+        """Refuse a body that is not declared as JSON with 415."""
         if not _names_json(headers.get(b"content-type", b"")):
             raise HttpRefusal(415, "Unsupported media type: send Content-Type: application/json")
 
@@ -80,7 +68,7 @@ class HeaderChecks:
 
 
 def accepts(header: bytes, wanted: bytes) -> bool:
-    """Tell whether an Accept header admits a media type."""
+    """Whether an Accept header admits a media type."""
     kind = wanted.partition(b"/")[0] + b"/*"
     offered = (part.partition(b";")[0].strip().lower() for part in header.split(b","))
     return any(media in (wanted, kind, b"*/*") for media in offered)

@@ -1,4 +1,4 @@
-"""The deprecated transport of the first revision: one endpoint for a stream, another for what the client says."""
+"""The deprecated HTTP+SSE transport of the first revision: one endpoint for a stream, one for posts."""
 
 import asyncio
 import secrets
@@ -18,35 +18,35 @@ from axolotl_server.transports.stream_exchange import StreamExchange
 
 
 class _SseConnection:
-    """A client with an open stream: all that it is told goes there."""
+    """A client with an open stream, which carries all messages to it."""
 
     def __init__(
         self, handler: DefaultHandler, stream: EventStream, principal: Principal, leaving: asyncio.Event
     ) -> None:
-        self.token = secrets.token_hex(16)
+        self.id = secrets.token_hex(16)
         self.stream = stream
-        self.peer = StreamExchange(handler, stream.put, principal)
+        self.exchange = StreamExchange(handler, stream.put, principal)
         self._handler = handler
         self._gone = False
         self._leaving = leaving
 
     def lose(self) -> None:
-        """Stop what runs: the client has gone."""
+        """Stop the calls of a client that has left."""
         self._gone = True
-        self._handler.disconnect(self.peer.connection(), CancelReason.DISCONNECT)
+        self._handler.disconnect(self.exchange.connection(), CancelReason.DISCONNECT)
         self._leaving.set()
 
     async def run(self, drain_seconds: float) -> None:
-        """Serve until one side leaves; where the server does, what runs may end and is answered."""
+        """Serve until one side leaves. If it is the server, running calls may finish and are answered."""
         self.stream.start()
         await self._leaving.wait()
-        await self.peer.close(0 if self._gone else drain_seconds)
+        await self.exchange.close(0 if self._gone else drain_seconds)
         self.stream.end()
         await self.stream.finished()
 
 
 class SseTransport:
-    """Serves the two endpoints; everything else is what a peer on a stream of messages gets anyway."""
+    """Serves the two endpoints; messages are handled as on any other stream."""
 
     def __init__(
         self, handler: DefaultHandler, settings: ServerSettings, sessions: Sessions, checks: HeaderChecks
@@ -58,20 +58,16 @@ class SseTransport:
         self._checks = checks
         self._path = settings.http.sse_path or "/"
         self._messages = f"{self._path.rstrip('/')}/messages"
-        self._by_token: dict[str, _SseConnection] = {}
+        self._by_id: dict[str, _SseConnection] = {}
 
     def serves(self, path: str) -> bool:
-        """Tell whether a path is one of the two."""
+        """Whether a path is one of the two endpoints."""
         return path in (self._path, self._messages)
 
     async def serve(
         self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
     ) -> None:
-        """Serve a request whose source was checked.
-
-        Raises:
-            HttpRefusal: if it is none of those that the transport has.
-        """
+        """Serve a request whose Host and Origin were checked."""
         if scope["path"] == self._path:
             if scope["method"] != "GET":
                 raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
@@ -86,34 +82,34 @@ class SseTransport:
         if not accepts(headers.get(b"accept", b"*/*"), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
         stream, leaving = EventStream(send, [], self._http.keep_alive_seconds), asyncio.Event()
-        with self._sessions.guest(leaving.set):
+        with self._sessions.other_connection(leaving.set):
             connection = _SseConnection(self._handler, stream, principal, leaving)
-            self._by_token[connection.token] = connection
-            stream.write(endpoint(f"{self._messages}?session={connection.token}"))
+            self._by_id[connection.id] = connection
+            stream.write(endpoint(f"{self._messages}?session={connection.id}"))
             watcher = asyncio.get_running_loop().create_task(until_client_leaves(receive, connection.lose))
             try:
                 await connection.run(self._http.drain_seconds)
             finally:
                 watcher.cancel()
                 connection.lose()
-                del self._by_token[connection.token]
+                del self._by_id[connection.id]
 
     async def _post(
         self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
     ) -> None:
-        """Take a message; what there is to answer goes to the stream."""
+        """Receive a message; the reply is sent on the stream."""
         self._checks.check_content(headers)
         connection = self._find(scope["query_string"], principal)
         body = await read_rest(await receive(), headers, receive, self._max_bytes)
         if connection.stream.waiting >= MAX_WAITING:
-            raise HttpRefusal(503, "Service unavailable: read what waits on the stream first")
-        connection.peer.receive(body)
+            raise HttpRefusal(503, "Service unavailable: read the messages that wait on the stream first")
+        connection.exchange.receive(body)
         await send_empty(send, 202)
 
     def _find(self, query: bytes, principal: Principal) -> _SseConnection:
-        token = parse_qs(query.decode("latin-1")).get("session", [""])[0]
-        connection = self._by_token.get(token)
-        if connection is None or connection.peer.principal.identity != principal.identity:
+        session_id = parse_qs(query.decode("latin-1")).get("session", [""])[0]
+        connection = self._by_id.get(session_id)
+        if connection is None or connection.exchange.principal.identity != principal.identity:
             raise HttpRefusal(404, "Session not found: its stream has ended, open another one")
-        connection.peer.principal = principal  # the latest token counts
+        connection.exchange.principal = principal  # the latest token counts
         return connection

@@ -1,1 +1,1 @@
-"""Several processes that serve one address."""
+"""The HTTP server process: uvicorn, graceful shutdown, and workers that share a socket."""

@@ -1,16 +1,25 @@
-"""The ladder that an HTTP server goes down when it is told to end; each step is logged."""
+"""Care for HTTP connections: stalled ones are closed, and a graceful shutdown answers every call."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, Final
-
-import uvicorn
+from collections.abc import Callable, Iterable
+from typing import Final
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
+from axolotl_server.http_server.uvicorn_adapter import (
+    ClientConnection,
+    UvicornServer,
+    abort,
+    awaited_part,
+    close_gracefully,
+    close_with,
+    current_request,
+    has_unread_body,
+    is_idle,
+)
 
 _REQUEST_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _UNAVAILABLE: Final = (
@@ -19,178 +28,147 @@ _UNAVAILABLE: Final = (
 
 
 class StallCheck:
-    """Looks at all connections now and then, so that a request which arrives in time costs nothing."""
+    """A periodic check of all connections, so that a request that arrives in time costs nothing."""
 
     def __init__(self, header_seconds: float, body_seconds: float) -> None:
-        self._header_seconds = header_seconds
-        self._body_seconds = body_seconds
-        self._stalled: dict[Any, tuple[object, float]] = {}
+        self._limits = {"head": header_seconds, "body": body_seconds}
+        self._stalled: dict[ClientConnection, tuple[object, float]] = {}
 
-    def look(self, connections: Iterable[Any]) -> None:
-        """Close the connections that have stood at the same incomplete request for too long."""
+    def check(self, connections: Iterable[ClientConnection]) -> None:
+        """Close connections that have been stuck in the same incomplete request for too long."""
         now = time.monotonic()
         before, self._stalled = self._stalled, {}
         for connection in tuple(connections):
-            limit = self._limit_for(connection)
-            if limit is None:
+            part = awaited_part(connection)
+            if part is None:
                 continue
-            request = connection.cycle
+            request = current_request(connection)
             same, since = before.get(connection, (None, now))
             self._stalled[connection] = (request, since if same is request else now)
-            if now - self._stalled[connection][1] > limit:
-                connection.transport.write(_REQUEST_TIMEOUT)
-                connection.transport.close()
-
-    @staticmethod
-    def give_up(connections: Iterable[Any]) -> None:
-        """Close the connections whose request is still incomplete, because the server ends."""
-        for connection in tuple(connections):
-            request = connection.cycle
-            if request is not None and request.more_body and not request.response_started:
-                connection.transport.write(_UNAVAILABLE)
-                connection.transport.close()
-
-    def _limit_for(self, connection: Any) -> float | None:
-        """Say how long a connection may stay as it is; None where the client owes nothing."""
-        request = connection.cycle
-        if request is not None and not request.response_complete:
-            return self._body_seconds if request.more_body else None
-        return self._header_seconds if connection.timeout_keep_alive_task is None else None
+            if now - self._stalled[connection][1] > self._limits[part]:
+                close_with(connection, _REQUEST_TIMEOUT)
 
 
-_CLOSE: Final = (b"connection", b"close")
-_SETTLING_SECONDS: Final = 1.0
-"""How long calls that were stopped may take to be answered; a fraction of it is enough."""
-_LAST_WORDS_SECONDS: Final = 1.0
-_HASTY_SECONDS: Final = 0.5
-_LINGERING_SECONDS: Final = 0.15
-"""How long idle connections stay open, so that requests which are on their way already are answered."""
+_STOPPED_CALLS_SECONDS: Final = 1.0
+"""How long calls that were stopped may take to be answered; they usually need a fraction of it."""
+_LAST_REPLIES_SECONDS: Final = 1.0
+_URGENT_SECONDS: Final = 0.5
+_LINGER_SECONDS: Final = 0.15
+"""How long idle connections stay open, so that requests that were already sent are answered."""
 _STEP_SECONDS: Final = 0.02
 _IDLE_SECONDS: Final = 2.0
 """How long a client may take to send its next request to a server that was replaced."""
 
 _HAND_OVER_SECONDS: Final = 1.0
+"""How long it may take to close all idle connections when another process takes over."""
 _QUIET_SECONDS: Final = 0.1
-"""How long nothing may happen on a connection until it is closed, and how long all connections together may take."""
+"""How long a connection must be idle before it is closed."""
 
 _log: Final = logging.getLogger("axolotl")
 
 
 class HttpDrain:
-    """Answers every call, then closes every connection.
+    """A graceful shutdown: answers every call, then closes every connection. Each step is logged.
 
-    The server has not been ready since the signal came: its health says so without any of this. A second signal cuts
-    every wait short.
+    Health checks report the server as not ready from the stop signal on, without any help from here. A second signal
+    cuts every wait short.
     """
 
-    def __init__(self, server: uvicorn.Server, app: HttpApp, host: ServerHost) -> None:
+    def __init__(self, server: UvicornServer, app: HttpApp, host: ServerHost) -> None:
         self._server = server
         self._app = app
         self._host = host
         self._stop_signal = host.stop_signal
         self._inflight = host.handler.inflight
-        self._until = 0.0
-        """Until when clients may take what they are told."""
+        self._deadline = 0.0
+        """When clients must have read their replies."""
 
-    async def hand_over(self, tell: Callable[[], object]) -> None:
-        """Close connections that wait for nothing, have those told who wait for news, and end their streams.
+    async def hand_over(self, announce: Callable[[], object]) -> None:
+        """Close idle connections, announce the change to clients that listen, and end their streams.
 
-        All of it is begun anew elsewhere. Whoever acts on what is told finds no connection to here any more.
+        Clients reconnect to the new process: one that reacts to the announcement has no connection to this one left.
         """
-        self._send_clients_elsewhere()
+        self._close_after_replies()
         await self._stop_signal.run_unless_urgent(self._close_idle())
-        tell()
+        announce()
         await asyncio.sleep(_STEP_SECONDS)
         self._app.sessions.end_streams()
 
     async def _close_idle(self) -> None:
-        """Close each connection when nothing has happened on it for a moment: what is on its way is not lost then."""
-        connections: Collection[Any] = self._server.server_state.connections
-        until = _now() + _HAND_OVER_SECONDS
-        quiet: dict[Any, tuple[object, float]] = {}
-        while idle := [one for one in tuple(connections) if _is_idle(one)]:
+        """Close each connection after a short idle time, so that a request that was already sent is not lost."""
+        deadline = _now() + _HAND_OVER_SECONDS
+        quiet: dict[ClientConnection, tuple[object, float]] = {}
+        while idle := [one for one in tuple(self._server.connections) if is_idle(one)]:
             for connection in idle:
-                request, since = quiet.setdefault(connection, (connection.cycle, _now()))
-                if request is not connection.cycle:
-                    quiet[connection] = connection.cycle, _now()
-                elif _now() >= min(since + _QUIET_SECONDS, until):
-                    connection.shutdown()
+                request = current_request(connection)
+                latest, since = quiet.setdefault(connection, (request, _now()))
+                if latest is not request:
+                    quiet[connection] = request, _now()
+                elif _now() >= min(since + _QUIET_SECONDS, deadline):
+                    close_gracefully(connection)
             await asyncio.sleep(_STEP_SECONDS)
 
     async def answer_calls(self) -> None:
-        """Take calls for a while, refuse them, wait for those that run, stop the rest, and end all streams."""
+        """Accept calls for a while, then refuse them; wait for running calls, stop the rest, end all streams."""
         http, stop_signal = self._host.settings.http, self._stop_signal
-        _log.info("told to stop by %s: not ready any more", stop_signal.source or "its own process")
-        self._send_clients_elsewhere()
+        _log.info("stopping, requested by %s: the server is no longer ready", stop_signal.source or "this process")
+        self._close_after_replies()
         if stop_signal.replaced:
-            _log.info("replaced: calls are taken until all clients have gone to others")
+            _log.info("replaced by another process: calls are accepted until all clients have moved")
             self._app.sessions.end_listeners()
             await stop_signal.run_unless_urgent(self._until_moved(http.drain_seconds))
         elif http.drain_delay_seconds:
-            _log.info("calls are still taken for %g seconds", http.drain_delay_seconds)
+            _log.info("calls are still accepted for %g seconds", http.drain_delay_seconds)
             await stop_signal.run_unless_urgent(asyncio.sleep(http.drain_delay_seconds))
-        self._until = _now() + http.drain_seconds
+        self._deadline = _now() + http.drain_seconds
         self._inflight.refuse()
         self._app.sessions.refuse_streams()
         if self._inflight:
             running, seconds = len(self._inflight), http.drain_seconds
-            _log.info("new calls are refused; still running: %d, for at most %g seconds", running, seconds)
+            _log.info("new calls are refused; running calls: %d, which get at most %g seconds", running, seconds)
             await stop_signal.run_unless_urgent(self._inflight.drain(http.drain_seconds))
             self._inflight.stop_all(CancelReason.SHUTDOWN)
-            await self._inflight.drain(_SETTLING_SECONDS)
+            await self._inflight.drain(_STOPPED_CALLS_SECONDS)
         await self._host.end_tasks()
-        await asyncio.sleep(0)  # so that listeners are told of their tasks before they are told that it is over
+        await asyncio.sleep(0)  # listeners are notified of their tasks before their streams end
         self._app.sessions.end_streams()
 
     async def close_connections(self) -> None:
-        """Let clients take what is said to them, and leave."""
-        connections = self._server.server_state.connections
-        await self._until_closed(_LINGERING_SECONDS)
-        StallCheck.give_up(connections)
+        """Give clients time to read their replies, then close all connections."""
+        connections = self._server.connections
+        await self._until_closed(_LINGER_SECONDS)
         for connection in tuple(connections):
-            connection.shutdown()
-        await self._until_closed(max(self._until - _now(), _LAST_WORDS_SECONDS))
+            if has_unread_body(connection):
+                close_with(connection, _UNAVAILABLE)
+        for connection in tuple(connections):
+            close_gracefully(connection)
+        await self._until_closed(max(self._deadline - _now(), _LAST_REPLIES_SECONDS))
         if connections:
-            _log.warning("%d connections are cut: nobody reads there", len(connections))
+            _log.warning("closing connections whose clients have not read everything: %d", len(connections))
         for connection in tuple(connections):
-            connection.transport.abort()
-        for task in tuple(self._server.server_state.tasks):
-            task.cancel()
+            abort(connection)
+        self._server.cancel_requests()
 
     async def _until_closed(self, seconds: float) -> None:
-        began = _now()
-        patient, hasty = began + seconds, began + min(seconds, _HASTY_SECONDS)
-        connections = self._server.server_state.connections
-        while connections and _now() < (hasty if self._stop_signal.urgent else patient):  # noqa: ASYNC110 - it has no event
+        began, connections = _now(), self._server.connections
+        usual, urgent = began + seconds, began + min(seconds, _URGENT_SECONDS)
+        while connections and _now() < (urgent if self._stop_signal.urgent else usual):  # noqa: ASYNC110 - has no event
             await asyncio.sleep(_STEP_SECONDS)
 
     async def _until_moved(self, seconds: float) -> None:
-        """Wait until no client is connected; a connection on which nothing happens for a while is closed."""
-        connections, began = self._server.server_state.connections, _now()
+        """Wait until no client is connected; close connections that stay idle."""
+        connections, began = self._server.connections, _now()
         while connections and _now() < began + seconds:
             if _now() > began + _IDLE_SECONDS:
                 for connection in tuple(connections):
-                    if _is_idle(connection):
-                        connection.shutdown()
+                    if is_idle(connection):
+                        close_gracefully(connection)
             await asyncio.sleep(_STEP_SECONDS)
 
-    def _send_clients_elsewhere(self) -> None:
-        """Close each connection after its next reply, so that the request after that is sent to another server."""
-        server = self._server
-        if _CLOSE in server.config.encoded_headers:
-            return
-        self._app.spell_out_replies()
-        server.config.encoded_headers = [*server.config.encoded_headers, _CLOSE]
-        server.server_state.default_headers = [*server.server_state.default_headers, _CLOSE]
-        for connection in tuple(server.server_state.connections):
-            request: Any = getattr(connection, "cycle", None)
-            if request is not None and not request.response_complete:
-                request.keep_alive = False
-
-
-def _is_idle(connection: Any) -> bool:
-    """Tell whether no request is being sent or answered on a connection."""
-    return connection.cycle is None or connection.cycle.response_complete
+    def _close_after_replies(self) -> None:
+        """Close each connection after its next reply, so that the client's next request goes to another server."""
+        if self._server.close_after_replies():
+            self._app.disable_direct_replies()
 
 
 def _now() -> float:

@@ -84,14 +84,14 @@ class Sessions:
             HttpRefusal: 503 if that cannot be found out.
         """
 
-    async def settle(self, session: Session) -> None:
+    async def publish_changes(self, session: Session) -> None:
         """Let others know what a message did to a session, before it is answered.
 
         Raises:
             HttpRefusal: 503 if that cannot be done.
         """
 
-    async def finish(self, session: Session) -> None:
+    async def delete(self, session: Session) -> None:
         """End a session as its client wishes.
 
         Raises:
@@ -113,7 +113,7 @@ class Sessions:
             forgetting.add_done_callback(self._forgetting.discard)
 
     @contextmanager
-    def guest(self, leave: Callable[[], object]) -> Iterator[None]:
+    def other_connection(self, leave: Callable[[], object]) -> Iterator[None]:
         """Let a connection in that is no session but counts as one; `leave` is called when the server stops.
 
         Raises:

@@ -64,7 +64,7 @@ class SharedSessions(Sessions):
         elif found.record.owner == owner_of(principal):
             self._restored(session_id, principal, found)
 
-    async def settle(self, session: Session) -> None:
+    async def publish_changes(self, session: Session) -> None:
         """Let the others know what a message did to a session."""
         assert isinstance(session, SharedSession)
         try:
@@ -77,7 +77,7 @@ class SharedSessions(Sessions):
             self.end(session)
             raise _too_many()
 
-    async def finish(self, session: Session) -> None:
+    async def delete(self, session: Session) -> None:
         """End a session everywhere."""
         assert isinstance(session, SharedSession)
         await self._sharing.tell(BusMessage("ended", session.id))

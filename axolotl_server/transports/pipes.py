@@ -1,4 +1,4 @@
-"""The standard streams as the protocol's own, out of reach of everything else in the process."""
+"""Standard input and output, reserved for the protocol."""
 
 import asyncio
 import contextlib
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 _CHUNK = 256 * 1024
-_PATIENCE_SECONDS = 5.0
-"""How long the other side may take nothing at all of what is left for it at the end."""
+_TIMEOUT_SECONDS = 5.0
+"""How long the client may read nothing at the end before the rest is dropped."""
 
 _log = logging.getLogger("axolotl")
 
@@ -27,9 +27,9 @@ class StandardStreams:
 
 
 def claim_standard_streams() -> StandardStreams:
-    """Move stdin and stdout to private descriptors, before any code of a user runs.
+    """Move stdin and stdout to private descriptors, before any user code runs.
 
-    From then on `print`, C libraries and child processes write to stderr and read nothing.
+    After that, `print`, C libraries and child processes write to stderr and read nothing.
     """
     streams = StandardStreams(os.dup(0), os.dup(1))
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -42,19 +42,19 @@ def claim_standard_streams() -> StandardStreams:
 
 
 class IWriter(Protocol):
-    """Where bytes leave."""
+    """A destination for bytes."""
 
     def write(self, data: bytes) -> object:
-        """Send bytes, or keep them until the other side takes them."""
+        """Send bytes, or buffer them until the client reads."""
         ...
 
     async def close(self) -> None:
-        """Wait until everything is out, as long as the other side goes on to read."""
+        """Wait until everything is sent, as long as the client keeps reading."""
         ...
 
 
 async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> "_Valve":
-    """Feed what arrives to `on_chunk`, and say when the other side has closed."""
+    """Pass incoming bytes to `on_chunk`; call `on_end` when the client has closed the stream."""
     loop = asyncio.get_running_loop()
     if _is_pollable(descriptor):
         protocol = _Receiver(on_chunk, on_end)
@@ -64,7 +64,7 @@ async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_e
 
 
 async def open_writer(descriptor: int, on_pause: Callable[[bool], object], on_lost: Callable[[], object]) -> IWriter:
-    """Open a descriptor for writing; `on_pause` hears whether the other side has fallen behind, `on_lost` its end."""
+    """Open a descriptor for writing; `on_pause` gets whether the client reads too slowly, `on_lost` its end."""
     if not _is_pollable(descriptor):
         return _BlockingWriter(descriptor)
     loop = asyncio.get_running_loop()
@@ -74,13 +74,13 @@ async def open_writer(descriptor: int, on_pause: Callable[[bool], object], on_lo
 
 
 def _is_pollable(descriptor: int) -> bool:
-    """Tell pipes and sockets, which an event loop can wait for, from files and terminals, which it should not."""
+    """Whether an event loop can wait for a descriptor: it can for pipes and sockets, not for files and terminals."""
     mode = os.fstat(descriptor).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
 
 
 class _Valve:
-    """Holds incoming bytes back while the outgoing side is full."""
+    """Pauses reading while the client does not read."""
 
     def __init__(self, transport: asyncio.ReadTransport | None, reader: "_BlockingReader | None" = None) -> None:
         self._transport = transport
@@ -145,15 +145,15 @@ class _PipeWriter:
         while not self._flow.closed.is_set():
             before, left = left, self._transport.get_write_buffer_size()
             if left == before:
-                _log.warning("%d bytes are lost: nobody reads the standard output", left)
+                _log.warning("%d bytes are lost: the client does not read the standard output", left)
                 self._transport.abort()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_PATIENCE_SECONDS):
+                async with asyncio.timeout(_TIMEOUT_SECONDS):
                     await self._flow.closed.wait()
 
 
 class _BlockingWriter:
-    """Writes to files and terminals, which take bytes at once."""
+    """Writes to files and terminals, which accept bytes immediately."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -168,7 +168,7 @@ class _BlockingWriter:
 
 
 class _BlockingReader:
-    """Reads files and terminals in a daemon thread: nobody can wake it from its last read, so nobody waits for it."""
+    """Reads files and terminals in a daemon thread, because its last read cannot be interrupted."""
 
     def __init__(self, descriptor: int, on_chunk: Callable[[bytes], object], on_end: Callable[[], object]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -182,7 +182,7 @@ class _BlockingReader:
         self._closed = True
 
     def _pump(self) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
+        with contextlib.suppress(RuntimeError):  # the loop is closed because the server has ended
             while chunk := self._read():
                 self._loop.call_soon_threadsafe(self._take, chunk)
             self._loop.call_soon_threadsafe(self._on_end)
@@ -190,7 +190,7 @@ class _BlockingReader:
     def _read(self) -> bytes:
         try:
             return os.read(self._descriptor, _CHUNK)
-        except OSError:  # as of a terminal that was hung up
+        except OSError:  # for example, the terminal was closed
             return b""
 
     def _take(self, chunk: bytes) -> None:

@@ -1,4 +1,4 @@
-"""stdio: one message a line, all replies of a loop tick in one write."""
+"""The stdio transport: one message per line, and all replies of one event-loop iteration in one write."""
 
 import asyncio
 import contextlib
@@ -15,8 +15,8 @@ from axolotl_server.transports.pipes import IWriter, StandardStreams, open_reade
 from axolotl_server.transports.stream_exchange import StreamExchange
 
 
-class LineCutter:
-    """Finds complete lines in chunks of any size; a line beyond the limit is dropped up to its end."""
+class LineSplitter:
+    """Splits chunks of any size into lines. A line beyond the limit is dropped."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -25,7 +25,7 @@ class LineCutter:
         self._too_long = False
 
     def feed(self, chunk: bytes) -> Iterator[bytes | None]:
-        """Give the lines that a chunk completes, None for each that was too long."""
+        """Yield the lines that a chunk completes, and None for each that was too long."""
         *complete, rest = chunk.split(b"\n")
         for piece in complete:
             self._keep(piece)
@@ -34,7 +34,7 @@ class LineCutter:
             self._keep(rest)
 
     def finish(self) -> Iterator[bytes | None]:
-        """Give the last line if the stream ended without a line break."""
+        """Yield the last line if the stream ended without a line break."""
         if self._parts or self._too_long:
             yield self._take()
 
@@ -53,43 +53,43 @@ class LineCutter:
         return line
 
 
-_HASTY_SECONDS: Final = 0.5
+_URGENT_SECONDS: Final = 0.5
 
 _log: Final = logging.getLogger("axolotl")
 
 
 class _Inbox:
-    """Cuts what arrives into messages, up to the end of the stream or the moment when nothing more is heard."""
+    """Splits the input into messages, until the stream ends or is closed."""
 
-    def __init__(self, peer: StreamExchange, cutter: LineCutter, stop: StopSignal) -> None:
+    def __init__(self, exchange: StreamExchange, splitter: LineSplitter, stop: StopSignal) -> None:
         self._loop = asyncio.get_running_loop()
-        self._peer = peer
-        self._cutter = cutter
+        self._exchange = exchange
+        self._splitter = splitter
         self._stop = stop
         self.open = True
 
     def take(self, chunk: bytes) -> None:
-        for line in self._cutter.feed(chunk):
-            self._peer.receive(line)
+        for line in self._splitter.feed(chunk):
+            self._exchange.receive(line)
 
     def end(self) -> None:
-        """Learn that the client has closed its end; what it said before is heard before that."""
+        """Handle the end of the input, after all messages before it."""
         if self.open:
             self.open = False
-            for line in self._cutter.finish():
-                self._peer.receive(line)
-            self._loop.call_soon(self._peer.close_input)
+            for line in self._splitter.finish():
+                self._exchange.receive(line)
+            self._loop.call_soon(self._exchange.close_input)
             self._stop.set()
 
     def close(self) -> None:
-        """Take the end of the stream for nothing."""
+        """Ignore the end of the stream from now on."""
         self.open = False
 
 
 class _Outbox:
-    """Collects the lines of one turn of the event loop and writes them together.
+    """Collects the lines of one event-loop iteration and writes them together.
 
-    While the client does not read, what it may lose waits in a backlog that holds so much and no more.
+    While the client does not read, messages wait in a bounded backlog.
     """
 
     def __init__(self, writer: IWriter) -> None:
@@ -123,9 +123,9 @@ class _Outbox:
 async def serve_stdio(
     handler: DefaultHandler, settings: ServerSettings, streams: StandardStreams, stop: StopSignal
 ) -> None:
-    """Serve until the client closes its end or the process is told to stop; every request read is answered.
+    """Serve until the client closes the input or a stop is requested; every request that was read is answered.
 
-    A client that is still there when a signal comes may answer questions until all calls have ended; new calls are
+    After a stop signal, a client that is still connected may answer questions until all calls have ended; new calls are
     refused.
     """
 
@@ -135,31 +135,33 @@ async def serve_stdio(
 
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
-    peer = StreamExchange(handler, outbox.put, settings.stdio.caller)
-    inbox = _Inbox(peer, LineCutter(settings.limits.max_message_bytes), stop)
+    exchange = StreamExchange(handler, outbox.put, settings.stdio.caller)
+    inbox = _Inbox(exchange, LineSplitter(settings.limits.max_message_bytes), stop)
     valve = await open_reader(streams.incoming, inbox.take, inbox.end)
     await stop.wait()
     if inbox.open:
         handler.inflight.refuse()
-    await _drain(handler, peer, settings.stdio.drain_seconds, stop)
+    await _drain(handler, exchange, settings.stdio.drain_seconds, stop)
     inbox.close()
     valve.close()
     handler.inflight.stop_all(CancelReason.SHUTDOWN)
-    await peer.close(0)
+    await exchange.close(0)
     outbox.hold(False)
     outbox.flush()
-    await stop.run_unless_urgent(writer.close(), otherwise=lambda: _hastily(writer))
+    await stop.run_unless_urgent(writer.close(), otherwise=lambda: _close_urgently(writer))
 
 
-async def _drain(handler: DefaultHandler, peer: StreamExchange, seconds: float, stop: StopSignal) -> None:
-    """Let running calls end; where the client just closed its end, as clients do, there is little to say."""
+async def _drain(handler: DefaultHandler, exchange: StreamExchange, seconds: float, stop: StopSignal) -> None:
+    """Let running calls finish. Log it after a signal only: clients usually just close the input."""
     if handler.inflight and stop.source is not None:
         running = len(handler.inflight)
-        _log.info("told to stop by %s; still running: %d, for at most %g seconds", stop.source, running, seconds)
-    await stop.run_unless_urgent(peer.drain(seconds))
+        _log.info(
+            "stopping, requested by %s; running calls: %d, which get at most %g seconds", stop.source, running, seconds
+        )
+    await stop.run_unless_urgent(exchange.drain(seconds))
 
 
-async def _hastily(writer: IWriter) -> None:
+async def _close_urgently(writer: IWriter) -> None:
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_HASTY_SECONDS):
+        async with asyncio.timeout(_URGENT_SECONDS):
             await writer.close()

@@ -1,4 +1,4 @@
-"""A connection without a wire, for tests and for calls from the command line."""
+"""A connection over a stream of messages: stdio, SSE, or memory."""
 
 import asyncio
 import contextlib
@@ -16,7 +16,7 @@ _STOP_GRACE_SECONDS = 1.0
 
 
 class StreamExchange(IExchange):
-    """A connection over a stream: messages run concurrently, each in a task of its own, replies leave as they come."""
+    """A connection over a stream. Each message runs in its own task, and replies are sent in any order."""
 
     headers: Mapping[bytes, bytes] | None = None
     status = 200
@@ -34,7 +34,7 @@ class StreamExchange(IExchange):
         handler.connect(self._connection)
 
     def receive(self, message: bytes | None) -> None:
-        """Take a message; None stands for one that was too long to be kept."""
+        """Handle a message; None stands for one that was too long."""
         if message is None:
             error = InvalidRequest("Invalid request: the message is too large")
             self._write(error_message(None, error, error.code))
@@ -44,7 +44,7 @@ class StreamExchange(IExchange):
             task.add_done_callback(self._forget)
 
     def connection(self) -> Connection:
-        """There is one connection, from the start."""
+        """Return the connection, which exists from the start."""
         return self._connection
 
     def open_connection(self) -> Connection:
@@ -54,27 +54,27 @@ class StreamExchange(IExchange):
         return self._connection
 
     def notify(self, message: bytes) -> bool:
-        """Write at once: everything shares the stream."""
+        """Write a message immediately, because all messages share the stream."""
         self._write(message)
         return True
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:
-        """Write the reply, and do not wait for the task that should have written it."""
+        """Write the reply without waiting for the task of the message."""
         self._forget(running)
         if reply is not None:
             self._write(reply)
 
     def close_input(self) -> None:
-        """Learn that the client says nothing more: calls that wait for its answer are stopped."""
+        """Stop calls that wait for an answer, because the client sends nothing more."""
         self._connection.close_input()
 
     async def drain(self, seconds: float) -> None:
-        """End what waits for news, and let running calls end."""
+        """End subscriptions, and let running calls finish."""
         self._handler.subscriptions.end(self._connection)
         await self._idle_within(seconds)
 
     async def close(self, drain_seconds: float) -> None:
-        """Let running calls end, stop those that do not in time, and answer them all."""
+        """Let running calls finish, stop those that take too long, and answer all of them."""
         await self.drain(drain_seconds)
         self._handler.disconnect(self._connection, CancelReason.SHUTDOWN)
         await self._idle_within(_STOP_GRACE_SECONDS)
@@ -85,7 +85,7 @@ class StreamExchange(IExchange):
             self._idle.set()
 
     async def _idle_within(self, seconds: float) -> None:
-        """Wait until every message is answered, but not for ever."""
+        """Wait until every message is answered, within a time limit."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while self._tasks:
@@ -99,21 +99,21 @@ class StreamExchange(IExchange):
 
 
 class MemoryTransport:
-    """Messages in, messages out, through the real handler."""
+    """A connection without a wire, for tests and for calls from the command line."""
 
     def __init__(self, handler: DefaultHandler, principal: Principal = ANONYMOUS) -> None:
         self._outbox: asyncio.Queue[bytes] = asyncio.Queue()
-        self._peer = StreamExchange(handler, self._outbox.put_nowait, principal)
+        self._exchange = StreamExchange(handler, self._outbox.put_nowait, principal)
 
     def send(self, message: bytes) -> None:
-        """Hand a message to the server."""
-        self._peer.receive(message)
+        """Send a message to the server."""
+        self._exchange.receive(message)
 
     async def receive(self) -> bytes:
-        """Wait for the next message of the server."""
+        """Wait for the next message from the server."""
         return await self._outbox.get()
 
     async def close(self, drain_seconds: float = 0.0) -> list[bytes]:
-        """End the connection and give what the server still said."""
-        await self._peer.close(drain_seconds)
+        """Close the connection and return the messages that were not received yet."""
+        await self._exchange.close(drain_seconds)
         return [self._outbox.get_nowait() for _ in range(self._outbox.qsize())]

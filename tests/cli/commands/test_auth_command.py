@@ -53,8 +53,8 @@ def test_strangers(processes: Processes, host: str) -> None:
     """A server that everybody could use does not start where others can reach it, and says what to do."""
     code, stdout, stderr = processes.run("serve", SAMPLE, "-t", "http", "--host", host, "--port", "0")
     assert (code, stdout) == (2, "")
-    assert stderr.startswith(f"Error: Everybody who can reach {host} could use this server: set up auth")
-    assert stderr.endswith("say http.allow_unauthenticated = true\n")
+    assert stderr.startswith(f"Error: Anyone who can reach {host} could use this server. Configure auth")
+    assert stderr.endswith("set http.allow_unauthenticated = true\n")
     assert READY not in stderr
 
 

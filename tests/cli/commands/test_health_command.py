@@ -67,7 +67,7 @@ def test_a_server_that_stops(processes: Processes, cli: CommandLine) -> None:
     """A server that was told to stop is not ready, and then it is gone."""
     server, url = start(processes, AXOLOTL_HTTP__DRAIN_DELAY_SECONDS="60")
     server.signal(signal.SIGTERM)
-    server.read_until("calls are still taken")
+    server.read_until("calls are still accepted")
     answer = cli("health", "--url", url)
     assert (answer.code, answer.stdout) == (1, "not ready\n  serving failed\n")
     server.signal(signal.SIGTERM)

@@ -67,7 +67,7 @@ def test_life(processes: Processes, number: signal.Signals) -> None:
     code, stdout, stderr = server.end()
     assert (code, stdout) == (0, "")
     assert [line.partition("axolotl: ")[2] for line in stderr.splitlines()] == [
-        f"told to stop by {number.name}: not ready any more",
+        f"stopping, requested by {number.name}: the server is no longer ready",
         "stopped",
     ]
 

@@ -55,7 +55,7 @@ def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
     server.say({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
     server.read_until("reading")
     server.signal(signal.SIGTERM)
-    server.read_until("told to stop by SIGTERM; still running: 1, for at most 5 seconds")
+    server.read_until("stopping, requested by SIGTERM; running calls: 1, which get at most 5 seconds")
     pipe.write_text("late", encoding="utf-8")
     assert server.hear()["result"]["content"] == [{"type": "text", "text": "late"}]
     assert server.end() == (0, "", "")

@@ -84,7 +84,7 @@ def test_a_life(processes: Processes, pipe: Path, tmp_path: Path) -> None:
         running = pool.submit(call, found[1], "read", path=str(pipe))
         server.read_until("reading")
         server.signal(signal.SIGTERM)
-        server.read_until("still running: 1")
+        server.read_until("running calls: 1")
         server.signal(signal.SIGTERM)
         assert "shutting down" in json.dumps(running.result()["result"])
     assert server.end()[0] == 0

@@ -60,7 +60,7 @@ async def test_no_strangers(http: Mapping[str, Any], auth: Mapping[str, Any]) ->
 async def test_the_address_that_was_taken_counts() -> None:
     """The actual address of a given socket is checked."""
     async with ServerHost(container()) as host:
-        refused = pytest.raises(ConfigurationError, match=r"Everybody who can reach 0\.0\.0\.0")
+        refused = pytest.raises(ConfigurationError, match=r"Anyone who can reach 0\.0\.0\.0")
         with socket.create_server(("0.0.0.0", 0)) as listener, refused:
             await serve_http(host, listener)
         check_exposure(host, "127.0.0.1")

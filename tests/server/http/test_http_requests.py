@@ -124,7 +124,7 @@ async def test_an_announced_body_that_is_too_large_is_not_read(server: HttpServe
         writer.write(head + b"{")
         reply = await read_reply(reader)
         assert reply.status == 413
-        assert reply.error["message"] == "Content too large: a message may have 10000 bytes"
+        assert reply.error["message"] == "Content too large: a message may have at most 10000 bytes"
         assert reply.headers["connection"] == "close"
 
 

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from axolotl_server.asgi.http import Message
-from axolotl_server.http_server.serve import reply_at_once
+from axolotl_server.http_server.uvicorn_adapter import write_reply
 from tests.support.peers.wire import call, mirrored, raw_request
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.tools import Echo, container_of
@@ -67,4 +67,4 @@ async def test_other_servers_are_left_alone() -> None:
     async def send(message: Message) -> None:
         raise AssertionError("nothing may be sent")
 
-    assert not reply_at_once(send, 200, b"{}")
+    assert not write_reply(send, 200, b"{}")

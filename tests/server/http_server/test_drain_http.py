@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 CALLS = 250
 SLACK = 3.0
 """Additional time for busy machines."""
-TOLD = "told to stop by"
+TOLD = "stopping, requested by"
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 
 
@@ -67,8 +67,8 @@ async def test_calls_that_end_in_time_are_answered(number: signal.Signals, tmp_p
         answers = await asyncio.gather(*calls)
         log = await ended_well(server)
     assert [answer["structuredContent"] for answer in answers] == list(range(CALLS))
-    assert f"{TOLD} {number.name}: not ready any more" in log
-    assert f"new calls are refused; still running: {CALLS}, for at most 25 seconds" in log
+    assert f"{TOLD} {number.name}: the server is no longer ready" in log
+    assert f"new calls are refused; running calls: {CALLS}, which get at most 25 seconds" in log
     assert "is stopped" not in log
     written = [json.loads(line) for line in records.read_text().splitlines()]
     assert sum(one["event"] == "end" for one in written) == CALLS
@@ -158,7 +158,7 @@ async def test_calls_are_taken_while_balancers_look_away() -> None:
             writer.write(posted("echo", {"text": "early"}))
             assert "connection" not in (await read_reply(reader)).headers
             server.tell()
-            await server.until("calls are still taken for 60 seconds")
+            await server.until("calls are still accepted for 60 seconds")
             assert (await probe(server.port)).status == 503
             writer.write(posted("echo", {"text": "late"}))
             reply = await read_reply(reader)

@@ -126,7 +126,7 @@ async def workers(pair: tuple[Worker, Worker]) -> AsyncIterator[tuple[Worker, Wo
     for worker in pair:
         worker.talker.reset()
         for session in worker.server.app.sessions.all():
-            await worker.server.app.sessions.finish(session)
+            await worker.server.app.sessions.delete(session)
     yield pair
     for worker in pair:
         worker.server.host.registry.unregister("fresh")

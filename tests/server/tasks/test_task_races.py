@@ -122,7 +122,7 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
         await until(lambda: not host.handler.inflight)
         await peer.settle()
         assert_nothing_runs(host)
-        connection = peer.transport._peer.connection()
+        connection = peer.transport._exchange.connection()
         assert (connection.pending_answers, connection.calls) == ({}, {})
         assert len(host.assembly.tasks._tasks) == TASKS
         await peer.close()
@@ -349,8 +349,8 @@ async def test_who_waits_no_longer_is_forgotten() -> None:
             peer.transport.send(message("notifications/cancelled", {"requestId": waiting}, id=None))
         await peer.settle()
         (exchange,) = requested_of(host)._exchanges.values()
-        await until(lambda: not peer.transport._peer._tasks)
-        assert (exchange._waiters, peer.transport._peer.connection().calls) == ([], {})
+        await until(lambda: not peer.transport._exchange._tasks)
+        assert (exchange._waiters, peer.transport._exchange.connection().calls) == ([], {})
         assert peer.replies == {}
 
 

@@ -77,7 +77,7 @@ async def test_running_calls_are_answered_at_the_end_of_the_input() -> None:
     assert {one: result["structuredContent"] for one, result in answers.items()} == {
         one: {"result": one} for one in range(CALLS)
     }
-    assert "told to stop" not in server.log
+    assert "stopping, requested by" not in server.log
 
 
 async def test_what_does_not_end_is_stopped_and_answered() -> None:
@@ -161,7 +161,7 @@ async def test_a_client_is_heard_after_a_signal(number: signal.Signals) -> None:
         server.say(asked("ask_name", id=7))
         question = await server.hear()
         server.tell(number)
-        await server.until(f"told to stop by {number.name}; still running: 1, for at most 60 seconds")
+        await server.until(f"stopping, requested by {number.name}; running calls: 1, which get at most 60 seconds")
         server.say(asked("echo", {"text": "late"}, id=8))
         refused = (await server.hear())["result"]
         assert (refused["isError"], refused["_meta"]["retryAfterMs"]) == (True, 1000)
@@ -177,7 +177,7 @@ async def test_a_client_that_leaves_after_a_signal_is_not_waited_for() -> None:
         server.say(asked("ask_name", id=7))
         await server.hear()
         server.tell()
-        await server.until("told to stop")
+        await server.until("stopping, requested by")
         server.stdin.close()
         answers = results(await server.hear_rest())
         assert await server.ended() == 0
@@ -239,7 +239,7 @@ async def test_a_client_that_does_not_read_is_given_up(
         await writer.close()
     finally:
         os.close(theirs)
-    assert "bytes are lost: nobody reads the standard output" in caplog.text
+    assert "bytes are lost: the client does not read the standard output" in caplog.text
 
 
 async def test_a_client_that_reads_slowly_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_server.transports.stdio import LineCutter
+from axolotl_server.transports.stdio import LineSplitter
 
 LINES = st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b" ")), max_size=10)
 CUTS = st.lists(st.integers(0, 250), max_size=20)
@@ -17,16 +17,16 @@ def cut(data: bytes, places: Sequence[int]) -> list[bytes]:
     return [data[start:end] for start, end in itertools.pairwise(edges)]
 
 
-def lines_of(cutter: LineCutter, chunks: Sequence[bytes]) -> list[bytes | None]:
-    found = [line for chunk in chunks for line in cutter.feed(chunk)]
-    return [*found, *cutter.finish()]
+def lines_of(splitter: LineSplitter, chunks: Sequence[bytes]) -> list[bytes | None]:
+    found = [line for chunk in chunks for line in splitter.feed(chunk)]
+    return [*found, *splitter.finish()]
 
 
 @given(LINES, CUTS)
 def test_any_chunks_give_the_same_lines(lines: list[bytes], places: list[int]) -> None:
     """However a stream arrives, its lines are the same."""
     data = b"".join(line + b"\n" for line in lines)
-    assert lines_of(LineCutter(1000), cut(data, places)) == lines
+    assert lines_of(LineSplitter(1000), cut(data, places)) == lines
 
 
 @given(LINES, st.binary(min_size=1, max_size=20), CUTS)
@@ -34,7 +34,7 @@ def test_a_last_line_needs_no_end(lines: list[bytes], last: bytes, places: list[
     """What stands behind the last line break is a line, once the stream ends."""
     last = last.replace(b"\n", b" ")
     data = b"".join(line + b"\n" for line in lines) + last
-    assert lines_of(LineCutter(1000), cut(data, places)) == [*lines, last]
+    assert lines_of(LineSplitter(1000), cut(data, places)) == [*lines, last]
 
 
 @given(LINES, CUTS, st.integers(1, 12))
@@ -44,19 +44,19 @@ def test_long_lines_are_dropped_alone(lines: list[bytes], places: list[int], lim
     expected = [None if len(line) > limit else line for line in lines]
     if lines and not lines[-1]:
         expected.pop()
-    assert lines_of(LineCutter(limit), cut(data, places)) == expected
+    assert lines_of(LineSplitter(limit), cut(data, places)) == expected
 
 
 @given(st.binary(min_size=1, max_size=5).filter(lambda piece: b"\n" not in piece), st.integers(20, 200))
 def test_a_long_line_is_not_kept(piece: bytes, count: int) -> None:
     """A line that never ends does not fill the memory."""
-    cutter = LineCutter(10)
+    splitter = LineSplitter(10)
     for _ in range(count):
-        assert list(cutter.feed(piece)) == []
-        assert sum(map(len, cutter._parts)) <= 10
-    assert list(cutter.feed(b"\nnext\n")) == [None, b"next"]
+        assert list(splitter.feed(piece)) == []
+        assert sum(map(len, splitter._parts)) <= 10
+    assert list(splitter.feed(b"\nnext\n")) == [None, b"next"]
 
 
 def test_nothing_is_no_line() -> None:
     """A stream without bytes has no lines."""
-    assert lines_of(LineCutter(10), [b"", b""]) == []
+    assert lines_of(LineSplitter(10), [b"", b""]) == []

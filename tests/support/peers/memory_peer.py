@@ -48,7 +48,7 @@ class Peer:
     @property
     def connection(self) -> Connection:
         """The server's state of this client."""
-        return self.transport._peer.connection()
+        return self.transport._exchange.connection()
 
     async def shake_hands(self, version: str = "2025-11-25") -> "Peer":
         """Perform the handshake."""

@@ -15,7 +15,7 @@ from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.http_server.serve import reply_at_once
+from axolotl_server.http_server.uvicorn_adapter import write_reply
 
 PATIENCE_SECONDS = 20.0
 """How long a test waits for something that must happen."""
@@ -55,7 +55,7 @@ async def serving(
     for name, role in roles.items():
         setattr(container, name, providers.Object(role))
     async with ServerHost(container, flags=settings) as host:
-        app, listener = make_app(host, reply_at_once), listener or free_port()
+        app, listener = make_app(host, write_reply), listener or free_port()
         server = await _start(app, listener)
         try:
             yield HttpServer(host, app, listener.getsockname()[1])
