@@ -1,4 +1,4 @@
-"""The keys of quotas: what is counted apart never meets under one key."""
+"""Keys of quotas, one per counted combination."""
 
 from typing import Any
 
@@ -26,21 +26,21 @@ def key_of(identity: Any, rule: QuotaRule = RULE) -> str:
 
 
 @given(identities, identities)
-def test_no_two_meet(one: Any, another: Any) -> None:
-    """Whatever subjects, tenants, tools and sets are called, two that differ have two keys."""
+def test_keys_are_unique(one: Any, another: Any) -> None:
+    """Different subjects, tenants, tools or tool sets have different keys, whatever their names."""
     assert (key_of(one) == key_of(another)) is (one == another)
 
 
 @given(identities)
 def test_keys_are_short(identity: Any) -> None:
-    """A name of any length makes a key of a bounded one."""
+    """The length of a key is bounded for names of any length."""
     subject, tenant, name, toolset, kind = identity
     assert len(key_of((subject * 100, tenant, name * 100, toolset, kind))) < 500
 
 
 @pytest.mark.parametrize("dimension", ["principal", "tenant", "tool", "toolset", None])
-def test_a_key_holds_what_its_rule_counts_apart(dimension: Any) -> None:
-    """What a rule does not count apart is not in its keys."""
+def test_a_key_contains_only_the_counted_parts(dimension: Any) -> None:
+    """Parts that a rule does not count separately are not in its keys."""
     rule = QuotaRule("rule", DAY, frozenset({dimension} if dimension else ()))
     parts = {"principal": "subject", "tenant": "tenant", "tool": "name", "toolset": "set"}
     key = key_of(("subject", "tenant", "name", "set", "tool"), rule)
@@ -50,8 +50,8 @@ def test_a_key_holds_what_its_rule_counts_apart(dimension: Any) -> None:
     assert {value for value in parts.values() if f":{value}" in key} == expected
 
 
-def test_a_changed_rule_counts_anew_where_it_must() -> None:
-    """Amounts of another rate or window are never taken for its own; a quota that is raised goes on."""
+def test_a_changed_rule() -> None:
+    """A rule with another rate or window starts a new count, but a raised quota continues its count."""
     keys = [
         key_of(("ada", None, "echo", None, "tool"), QuotaRule("rule", limit, frozenset({"principal"})))
         for limit in (

@@ -1,4 +1,4 @@
-"""A store of quotas that is away: what happens to calls, what is logged, and how it comes back."""
+"""Outages of a quota store: calls, logs and recovery."""
 
 import asyncio
 import logging
@@ -17,8 +17,8 @@ GRANTED, REFUSED = None, QuotaRefusal("key", 1)
 AWAY = QuotaStoreError("Redis at redis://somewhere: gone")
 
 
-class Moody(IQuotaStore):
-    """Does what its mood says: grants, refuses, fails or waits."""
+class ScriptedStore(IQuotaStore):
+    """A store that grants, rejects, fails or waits, depending on `mood`."""
 
     def __init__(self) -> None:
         self.mood: QuotaRefusal | Exception | asyncio.Event | None = GRANTED
@@ -38,11 +38,11 @@ class Moody(IQuotaStore):
 
 
 class Outage:
-    """A guard, the store behind it, and a clock of seconds."""
+    """An outage-tolerant store, the store that it wraps, and a clock."""
 
     def __init__(self, on_failure: Literal["open", "closed"], timeout_seconds: float = 20.0) -> None:
         self.now = 1000.0
-        self.store = Moody()
+        self.store = ScriptedStore()
         self.guard = OutageTolerantStore(
             self.store, on_failure, timeout_seconds=timeout_seconds, retry_seconds=1.0, clock=lambda: self.now
         )
@@ -51,15 +51,15 @@ class Outage:
         return await self.guard.take(CLAIMS)
 
 
-def told(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Give what was logged since this was last asked."""
+def new_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the messages logged since the last call."""
     messages = [record.getMessage() for record in caplog.records if record.name == "axolotl"]
     caplog.clear()
     return messages
 
 
-async def test_open_lets_calls_pass() -> None:
-    """While the store is away, calls pass unchecked where that is wanted."""
+async def test_open_accepts_calls() -> None:
+    """With `on_failure = "open"`, calls are not limited during an outage."""
     outage = Outage("open")
     outage.store.mood = REFUSED
     assert await outage.take() is REFUSED
@@ -67,8 +67,8 @@ async def test_open_lets_calls_pass() -> None:
     assert await outage.take() is GRANTED
 
 
-async def test_closed_refuses_calls() -> None:
-    """While the store is away, calls are refused where that is wanted, and told to come back."""
+async def test_closed_rejects_calls() -> None:
+    """With `on_failure = "closed"`, calls are rejected during an outage, with a time to retry."""
     outage = Outage("closed")
     assert await outage.take() is GRANTED
     outage.store.mood = AWAY
@@ -77,8 +77,8 @@ async def test_closed_refuses_calls() -> None:
     assert failure.value.meta == {"reason": "quota_unavailable", "retryAfterMs": 1000}
 
 
-async def test_a_store_that_failed_is_left_alone_for_a_while() -> None:
-    """The absence of a store costs calls no time: between two tries it is not asked."""
+async def test_a_failed_store_is_not_called_for_a_while() -> None:
+    """An outage does not delay calls: between two attempts the store is not called."""
     outage = Outage("open")
     outage.store.mood = AWAY
     for _ in range(10):
@@ -90,8 +90,8 @@ async def test_a_store_that_failed_is_left_alone_for_a_while() -> None:
     assert outage.store.asked == 2
 
 
-async def test_it_comes_back_by_itself() -> None:
-    """The first call after the pause finds out that the store is there again, and from then on all are counted."""
+async def test_it_recovers() -> None:
+    """The first call after the pause finds the store available, and calls are counted again."""
     outage = Outage("closed")
     outage.store.mood = AWAY
     with pytest.raises(Refused):
@@ -103,8 +103,8 @@ async def test_it_comes_back_by_itself() -> None:
     assert [await outage.take() for _ in range(3)] == [REFUSED] * 3
 
 
-async def test_one_call_tries_for_all() -> None:
-    """While one call waits for a store that may be back, the others do not wait."""
+async def test_one_call_tries_the_store() -> None:
+    """While one call tries the store, the others do not wait."""
     outage = Outage("open")
     outage.store.mood = AWAY
     await outage.take()
@@ -120,8 +120,8 @@ async def test_one_call_tries_for_all() -> None:
     assert outage.store.asked == 3
 
 
-async def test_a_try_that_is_cancelled_is_made_again() -> None:
-    """The caller that tried may leave; another tries after the pause."""
+async def test_a_cancelled_attempt_is_repeated() -> None:
+    """If the call that tries the store is cancelled, another call tries after the pause."""
     outage = Outage("open")
     outage.store.mood = AWAY
     await outage.take()
@@ -137,39 +137,43 @@ async def test_a_try_that_is_cancelled_is_made_again() -> None:
     assert await outage.take() is REFUSED
 
 
-async def test_a_store_that_hangs_counts_as_away(caplog: pytest.LogCaptureFixture) -> None:
-    """A store that does not answer in time is away, whatever kind of store it is."""
+async def test_a_hanging_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
+    """Any store that does not answer in time counts as unavailable."""
     outage = Outage("open", timeout_seconds=0.01)
     outage.store.mood = asyncio.Event()
     assert await outage.take() is GRANTED
-    assert told(caplog) == ["The quota store is unavailable (no answer in time); calls let through unchecked: 1"]
+    assert new_messages(caplog) == [
+        "The quota store is unavailable (no answer in time); calls let through unchecked: 1"
+    ]
 
 
-async def test_it_is_logged_once_in_a_while_with_the_count(caplog: pytest.LogCaptureFixture) -> None:
-    """The log says at once that the store is away, then how many calls that concerned, and that it is back."""
+async def test_an_outage_is_logged_at_intervals(caplog: pytest.LogCaptureFixture) -> None:
+    """The log reports the outage at once, then the number of affected calls, and the recovery."""
     outage = Outage("open")
     outage.store.mood = AWAY
     for _ in range(100):
         await outage.take()
     away = "The quota store is unavailable (Redis at redis://somewhere: gone); calls let through unchecked: "
-    assert told(caplog) == [f"{away}1"]
+    assert new_messages(caplog) == [f"{away}1"]
     outage.now += 9.0
     await outage.take()
-    assert told(caplog) == []
+    assert new_messages(caplog) == []
     outage.now += 1.0
     await outage.take()
     await outage.take()
-    assert told(caplog) == [f"{away}101"]
+    assert new_messages(caplog) == [f"{away}101"]
     outage.store.mood = GRANTED
     outage.now += 1.0
     await outage.take()
     await outage.take()
-    assert told(caplog) == ["The quota store is available again; calls let through unchecked in the meantime: 1"]
+    assert new_messages(caplog) == [
+        "The quota store is available again; calls let through unchecked in the meantime: 1"
+    ]
     assert all(record.levelno >= logging.WARNING for record in caplog.records)
 
 
-async def test_a_store_that_comes_and_goes_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """However often a store fails and recovers, there are two lines in ten seconds at most."""
+async def test_an_unstable_store_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """A store that fails and recovers repeatedly logs at most two lines in ten seconds."""
     outage = Outage("closed")
     for _ in range(100):
         outage.store.mood = AWAY
@@ -178,11 +182,11 @@ async def test_a_store_that_comes_and_goes_does_not_flood_the_log(caplog: pytest
         outage.store.mood = GRANTED
         outage.now += 1.0
         await outage.take()
-    assert len(told(caplog)) <= 2 * 11
+    assert len(new_messages(caplog)) <= 2 * 11
 
 
-async def test_a_bug_in_a_store_is_shown(caplog: pytest.LogCaptureFixture) -> None:
-    """What no store should raise is treated as an outage, and logged with its traceback."""
+async def test_unexpected_errors_are_logged_with_traceback(caplog: pytest.LogCaptureFixture) -> None:
+    """An unexpected exception counts as an outage and is logged with its traceback."""
     outage = Outage("open")
     outage.store.mood = ZeroDivisionError("bug")
     assert await outage.take() is GRANTED
@@ -192,8 +196,8 @@ async def test_a_bug_in_a_store_is_shown(caplog: pytest.LogCaptureFixture) -> No
     assert record.exc_info[1] is outage.store.mood
 
 
-async def test_closing_the_guard_closes_the_store() -> None:
-    """Whoever guards a store lets go of it."""
+async def test_closing_closes_the_store() -> None:
+    """Closing the wrapper closes the store."""
     outage = Outage("open")
     await outage.guard.close()
     assert outage.store.closed

@@ -1,4 +1,4 @@
-"""What operators say about quotas, and what is made of it."""
+"""Settings of quotas, and the rules and stores made from them."""
 
 import tomllib
 from typing import Any
@@ -21,7 +21,7 @@ def settings_of(text: str) -> QuotaSettings:
 
 
 def test_rules_are_read() -> None:
-    """A table of rules becomes rules, in its order."""
+    """A table of rules becomes rules in the same order."""
     settings = settings_of("""
         [rules.per-user]
         per = ["principal"]
@@ -51,7 +51,7 @@ def test_rules_are_read() -> None:
 
 @pytest.mark.parametrize(("rate", "burst"), [(50, 50.0), (0.1, 1.0)])
 def test_the_burst_of_a_rate(rate: float, burst: float) -> None:
-    """Where no burst is said, it is what comes in a second, but one call at least."""
+    """The default burst is the number of calls per second, but at least one call."""
     settings = settings_of(f"[rules.rule]\nrate_per_second = {rate}")
     assert [rule.limit for rule in quota_rules(settings)] == [RateLimit(rate, burst)]
 
@@ -75,21 +75,21 @@ def test_the_burst_of_a_rate(rate: float, burst: float) -> None:
         {"rate_per_second": 1, "rule": "x"},
     ],
 )
-def test_rules_that_are_none(rule: Any) -> None:
-    """A rule is a rate or a quota, and never both or a half of one."""
+def test_invalid_rules(rule: Any) -> None:
+    """A rule is either a rate or a quota, and complete."""
     with pytest.raises(ValidationError):
         QuotaSettings.model_validate({"rules": {"rule": rule}})
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a b", "x" * 65])
-def test_names_that_are_none(name: str) -> None:
-    """The name of a rule stands in keys and answers, and is a plain word."""
+def test_invalid_names(name: str) -> None:
+    """The name of a rule is a plain word, because it is part of keys and error messages."""
     with pytest.raises(ValidationError):
         QuotaSettings.model_validate({"rules": {name: {"rate_per_second": 1}}})
 
 
-def test_limits_that_cannot_be_counted_are_told_together() -> None:
-    """All rules with impossible numbers are found at the start."""
+def test_invalid_limits_are_reported_together() -> None:
+    """All rules with invalid numbers are reported at startup."""
     settings = settings_of("""
         [rules.fine]
         rate_per_second = 0.123457
@@ -107,16 +107,16 @@ def test_limits_that_cannot_be_counted_are_told_together() -> None:
     ]
 
 
-def test_nothing_is_limited_unless_it_is_said() -> None:
-    """Without rules there are none, and counts are kept in memory."""
+def test_nothing_is_limited_by_default() -> None:
+    """By default there are no rules, and counts are kept in memory."""
     settings = QuotaSettings()
     assert quota_rules(settings) == ()
     assert isinstance(quota_store(settings, None), MemoryQuotaStore)
     assert isinstance(quota_layer(settings, quota_store(settings, None)), QuotaLayer)
 
 
-async def test_the_store_that_is_wanted() -> None:
-    """A store of the container comes first, then Redis; both are guarded against being away."""
+async def test_the_configured_store() -> None:
+    """A store of the container takes precedence over Redis, and both are protected against outages."""
     settings = QuotaSettings(on_store_failure="closed", store_retry_seconds=7.0)
     claims = claims_of([("key", WindowLimit(2, "day"), 1.0)])
     given = MemoryQuotaStore(1)

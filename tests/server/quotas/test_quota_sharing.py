@@ -1,4 +1,4 @@
-"""Replicas of a server that share their limits in a real Redis, also when it dies and comes back."""
+"""Replicas of a server that share their limits in a real Redis, including an outage."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -19,7 +19,7 @@ RULE = {"per": ["principal"], "rate_per_second": 0.0001, "burst": 6}
 
 
 class Replica:
-    """A server of its own, with connections of its own."""
+    """A server with its own connections."""
 
     def __init__(self, stack: AsyncExitStack, redis: RedisServer, **settings: Any) -> None:
         self._stack = stack
@@ -41,13 +41,13 @@ class Replica:
         return self
 
     async def outcome(self, principal: Principal = ADA) -> str:
-        """Call, and say what became of it."""
+        """Make a call and return its outcome."""
         outcome = await InProcessClient(self._host.handler, principal).call("echo", {"text": "passed"})
         return str(outcome.meta["reason"]) if outcome.is_error else outcome.text
 
 
 async def test_two_servers_share_one_limit() -> None:
-    """What a principal takes at one replica is missing at the other, and another principal has its own."""
+    """Calls at one replica count at the other, and principals have separate limits."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
             first, second = [await Replica(stack, redis).start() for _ in range(2)]
@@ -61,7 +61,7 @@ async def test_two_servers_share_one_limit() -> None:
 async def test_redis_dies_and_comes_back_under_calls(
     on_failure: str, meanwhile: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Every call is answered while Redis is killed and started again, and from then on calls are counted again."""
+    """Every call is answered while Redis is killed and restarted, and calls are counted again afterwards."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
             replicas = [await Replica(stack, redis, on_store_failure=on_failure).start() for _ in range(2)]
@@ -91,8 +91,8 @@ async def test_redis_dies_and_comes_back_under_calls(
     assert "The quota store is available again" in logged
 
 
-async def test_a_redis_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixture) -> None:
-    """A Redis that does not answer costs one call the timeout, and the next ones nothing."""
+async def test_a_hanging_redis_delays_one_call(caplog: pytest.LogCaptureFixture) -> None:
+    """A Redis that does not answer delays one call by the timeout, and the next calls not at all."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
             replica = await Replica(stack, redis, store_timeout_seconds=0.2, store_retry_seconds=1000.0).start()

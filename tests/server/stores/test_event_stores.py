@@ -1,4 +1,4 @@
-"""The stores of events, through the port: what holds in memory holds in Redis."""
+"""Event stores: the same behavior in memory and in Redis."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +11,7 @@ from tests.support.stores.redis_server import RedisServer
 
 @pytest.fixture(scope="module", params=["memory", "redis"])
 def place(request: pytest.FixtureRequest) -> RedisServer | None:
-    """Give a Redis, or None for the store in memory."""
+    """Return a Redis, or None for the store in memory."""
     redis: RedisServer | None = request.getfixturevalue("redis") if request.param == "redis" else None
     return redis
 
@@ -21,8 +21,8 @@ async def messages_after(store: IEventStore, stream: str, event_id: str) -> list
     return None if events is None else [event.message for event in events]
 
 
-async def test_what_followed_is_given_in_order(place: RedisServer | None) -> None:
-    """What was appended after an event comes back under the ids that it was given."""
+async def test_events_are_replayed_in_order(place: RedisServer | None) -> None:
+    """Events appended after an ID are returned in order, with their IDs."""
     async with opened(place) as store:
         first = await store.append("session", "a", b"1")
         second = await store.append("session", "a", b"2")
@@ -32,7 +32,7 @@ async def test_what_followed_is_given_in_order(place: RedisServer | None) -> Non
 
 
 async def test_streams_do_not_mix(place: RedisServer | None) -> None:
-    """Only what followed on the same stream is given, and an id counts on its own stream alone."""
+    """Only later events of the same stream are returned, and an ID is valid only in its own stream."""
     async with opened(place) as store:
         mine = await store.append("session", "a", b"a1")
         theirs = await store.append("session", "b", b"b1")
@@ -45,7 +45,7 @@ async def test_streams_do_not_mix(place: RedisServer | None) -> None:
 
 
 async def test_sessions_do_not_mix(place: RedisServer | None) -> None:
-    """The same id in another session is another event, or none."""
+    """An event ID is valid only in its own session."""
     async with opened(place) as store:
         event_id = await store.append("session", "a", b"1")
         await store.append("session", "a", b"2")
@@ -55,7 +55,7 @@ async def test_sessions_do_not_mix(place: RedisServer | None) -> None:
 
 
 async def test_ids_are_visible_ascii_and_grow(place: RedisServer | None) -> None:
-    """An id can stand in a header, no two events of a stream share one, and a later one is greater."""
+    """IDs fit into a header, are unique within a stream, and increase."""
     async with opened(place) as store:
         ids = [await store.append("session", "a", b"same") for _ in range(50)]
         assert ids == [str(number) for number in sorted({int(event_id) for event_id in ids})]
@@ -63,8 +63,8 @@ async def test_ids_are_visible_ascii_and_grow(place: RedisServer | None) -> None
 
 
 @pytest.mark.parametrize("event_id", ["", "0", "-1", "2", "1.0", "+1", "1e3", "x", "9" * 15, "9" * 5000, "None", "1 "])
-async def test_an_unknown_id_gives_nothing(place: RedisServer | None, event_id: str) -> None:
-    """What is no id, or none that was given, is told from one that nothing followed."""
+async def test_an_unknown_id_returns_nothing(place: RedisServer | None, event_id: str) -> None:
+    """An invalid or unknown ID is distinguished from an ID without later events."""
     async with opened(place) as store:
         await store.append("session", "a", b"secret")
         assert await store.after("session", "a", event_id) is None
@@ -72,7 +72,7 @@ async def test_an_unknown_id_gives_nothing(place: RedisServer | None, event_id: 
 
 
 async def test_the_oldest_are_dropped(place: RedisServer | None) -> None:
-    """A session keeps so many events over all its streams; what is left after a dropped one is still given."""
+    """A session keeps a maximum number of events over all its streams, and replays those that are left."""
     async with opened(place, max_events=3) as store:
         ids = [await store.append("session", "a", b"%d" % number) for number in range(5)]
         assert await messages_after(store, "a", ids[0]) == [b"2", b"3", b"4"]
@@ -83,7 +83,7 @@ async def test_the_oldest_are_dropped(place: RedisServer | None) -> None:
 
 
 async def test_bytes_are_bounded(place: RedisServer | None) -> None:
-    """A session keeps so many bytes; others are not touched by it."""
+    """A session keeps a maximum number of bytes, independently of other sessions."""
     async with opened(place, max_bytes=10) as store:
         other = await store.append("another", "a", b"12345678")
         first = await store.append("session", "a", b"1234")
@@ -93,8 +93,8 @@ async def test_bytes_are_bounded(place: RedisServer | None) -> None:
         assert await store.after("another", "a", other) == []
 
 
-async def test_a_message_that_is_too_large_leaves_its_id(place: RedisServer | None) -> None:
-    """One message beyond the bound is not kept, and costs no other its place."""
+async def test_a_message_that_is_too_large_is_not_stored(place: RedisServer | None) -> None:
+    """A message beyond the limit gets an ID but is not stored, and displaces no other message."""
     async with opened(place, max_bytes=10) as store:
         first = await store.append("session", "a", b"1234")
         large = await store.append("session", "a", b"x" * 11)
@@ -103,8 +103,8 @@ async def test_a_message_that_is_too_large_leaves_its_id(place: RedisServer | No
         assert await messages_after(store, "a", large) == [b"5678"]
 
 
-async def test_a_stream_is_forgotten(place: RedisServer | None) -> None:
-    """One stream can be dropped, with the room that it took."""
+async def test_a_stream_is_deleted(place: RedisServer | None) -> None:
+    """Deleting a stream frees its space."""
     async with opened(place, max_bytes=10) as store:
         forgotten = await store.append("session", "a", b"1234")
         kept = await store.append("session", "b", b"5678")
@@ -116,8 +116,8 @@ async def test_a_stream_is_forgotten(place: RedisServer | None) -> None:
         assert await messages_after(store, "b", kept) == [b"90ab"]
 
 
-async def test_a_session_is_forgotten(place: RedisServer | None) -> None:
-    """A session can be dropped as a whole, and nothing else with it."""
+async def test_a_session_is_deleted(place: RedisServer | None) -> None:
+    """Deleting a session deletes all its events and nothing else."""
     async with opened(place) as store:
         mine = await store.append("session", "a", b"1")
         theirs = await store.append("another", "a", b"1")
@@ -133,10 +133,10 @@ async def test_a_session_is_forgotten(place: RedisServer | None) -> None:
     st.integers(1, 12),
     st.integers(1, 40),
 )
-async def test_it_keeps_a_suffix(
+async def test_any_operations_replay_a_suffix(
     place: RedisServer | None, said: list[tuple[str, bytes]], max_events: int, max_bytes: int
 ) -> None:
-    """Whatever is said, what is given after an event is the end of what followed it on its stream."""
+    """After any operations, a replay returns the end of the events that followed on the stream."""
     async with opened(place, max_events, max_bytes) as store:
         ids = [await store.append("session", stream, message) for stream, message in said]
         for index, (stream, _) in enumerate(said):

@@ -1,4 +1,4 @@
-"""The stores of sessions and events in a directory, and what processes say to each other through it."""
+"""Session and event stores in a directory, and messages between processes that share it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"e
 
 
 class Process:
-    """A process that shares sessions: its store, and what it has heard."""
+    """A process that shares sessions: its store and the messages it has received."""
 
     def __init__(self, store: SqliteSessionStore) -> None:
         self.store = store
@@ -47,7 +47,7 @@ class Process:
 
 @asynccontextmanager
 async def process(directory: Path, **options: Any) -> AsyncIterator[Process]:
-    """Begin to share sessions."""
+    """Start sharing sessions."""
     store = SqliteSessionStore(directory, **{"maximum": 100, "idle_seconds": 600.0, **options})
     try:
         yield Process(store)
@@ -57,13 +57,13 @@ async def process(directory: Path, **options: Any) -> AsyncIterator[Process]:
 
 @asynccontextmanager
 async def two(directory: Path, **options: Any) -> AsyncIterator[tuple[SqliteSessionStore, SqliteSessionStore]]:
-    """Begin to share sessions in two processes."""
+    """Start sharing sessions in two processes."""
     async with process(directory, **options) as one, process(directory, **options) as other:
         yield one.store, other.store
 
 
 async def test_a_session_is_found_by_the_others(tmp_path: Path) -> None:
-    """What one process begins another finds whole, also when the first has gone; what is known is not given again."""
+    """A process finds the full session of another process, even after that has exited, but no state it already has."""
     async with process(tmp_path) as other:
         async with process(tmp_path) as one:
             assert await one.store.begin("s", RECORD)
@@ -73,7 +73,7 @@ async def test_a_session_is_found_by_the_others(tmp_path: Path) -> None:
 
 
 async def test_ends_and_maximum(tmp_path: Path) -> None:
-    """The maximum counts the sessions of all; one that ended makes room, and is found, changed and held by nobody."""
+    """The maximum counts the sessions of all processes; an ended session frees its place and cannot be used."""
     async with two(tmp_path, maximum=2) as (one, other):
         assert [await one.begin("a", RECORD), await other.begin("b", RECORD)] == [True, True]
         assert not await one.begin("c", RECORD)
@@ -84,8 +84,8 @@ async def test_ends_and_maximum(tmp_path: Path) -> None:
         assert await one.begin("c", RECORD)
 
 
-async def test_sessions_that_nobody_uses_end(tmp_path: Path) -> None:
-    """A session lives for as long as it is found or held now and then."""
+async def test_idle_sessions_end(tmp_path: Path) -> None:
+    """A session lives as long as it is found or held at intervals."""
     async with two(tmp_path, idle_seconds=0.2) as (one, other):
         await one.begin("s", RECORD)
         loop = asyncio.get_running_loop()
@@ -94,12 +94,12 @@ async def test_sessions_that_nobody_uses_end(tmp_path: Path) -> None:
             assert await other.find("s", 1) == KnownSession(1, None)
             await asyncio.sleep(0)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            await asyncio.sleep(0.3)  # sleeps: it is the passing of time that is tested
+            await asyncio.sleep(0.3)  # sleeps: the test is about elapsed time
         assert await one.hold(["s"]) == frozenset()
 
 
 async def test_messages_reach_the_other_holders(tmp_path: Path) -> None:
-    """A message goes to every process that holds the session, but neither to its sender nor to anybody else."""
+    """A message reaches every other process that holds the session, but not its sender."""
     async with process(tmp_path) as one, process(tmp_path) as other, process(tmp_path) as stranger:
         await one.store.begin("s", RECORD)
         assert not await one.store.send("s", b"alone")
@@ -116,8 +116,8 @@ def _sockets(directory: Path) -> int:
     return sum(path.is_socket() for path in directory.iterdir())
 
 
-async def test_the_dead_hold_nothing(tmp_path: Path) -> None:
-    """A process that left its socket behind is not told twice, and its socket goes."""
+async def test_sockets_of_dead_processes_are_removed(tmp_path: Path) -> None:
+    """The socket of a dead process is removed when a message cannot be delivered."""
     async with process(tmp_path) as one:
         await one.store.begin("s", RECORD)
         dead = Process(SqliteSessionStore(tmp_path, maximum=1, idle_seconds=1))
@@ -131,7 +131,7 @@ async def test_the_dead_hold_nothing(tmp_path: Path) -> None:
 
 
 async def test_many_messages(tmp_path: Path) -> None:
-    """A burst that is more than a socket holds arrives whole and in order."""
+    """A burst larger than a socket buffer arrives completely and in order."""
     async with process(tmp_path) as one, process(tmp_path) as other:
         await one.store.begin("s", RECORD)
         await other.store.find("s", 0)
@@ -153,7 +153,7 @@ _CHANGES = st.builds(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.booleans(), _CHANGES), max_size=8))
 async def test_any_changes(tmp_path: Path, changes: list[tuple[bool, SessionChange]]) -> None:
-    """Whichever process changes what, both find what all changes together make."""
+    """After any changes by two processes, both find the combined state."""
     async with two(tmp_path, maximum=10_000) as (one, other):
         name = f"session {next(_names)}"
         await one.begin(name, RECORD)
@@ -179,8 +179,8 @@ _STEPS = st.lists(
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_STEPS)
-async def test_events_are_kept_as_in_memory(tmp_path: Path, steps: list[tuple[str, str, bytes]]) -> None:
-    """After whatever was kept and forgotten, the store in a file gives what the one in memory gives."""
+async def test_events_are_stored_as_in_memory(tmp_path: Path, steps: list[tuple[str, str, bytes]]) -> None:
+    """After any operations, the file store returns the same events as the store in memory."""
     kept = SqliteEventStore(tmp_path / "events.sqlite", max_events=5, max_bytes=60)
     model, session = MemoryEventStore(5, 60), f"session {next(_names)}"
     try:
@@ -198,7 +198,7 @@ async def test_events_are_kept_as_in_memory(tmp_path: Path, steps: list[tuple[st
 
 
 class Name(BaseModel):
-    """Who somebody is."""
+    """A name."""
 
     name: str
 
@@ -216,7 +216,7 @@ class Container(containers.DeclarativeContainer):
 
 
 async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
-    """A client goes on with its session at another server that shares the directory, and when the first has gone."""
+    """A client continues its session at another server that shares the directory, even after the first has exited."""
     shared = {"sessions": {"directory": str(tmp_path / "shared")}}
     async with serving(Container(), shared) as later, httpx2.AsyncClient() as http:
         async with serving(Container(), shared) as earlier:
@@ -228,8 +228,8 @@ async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
         assert (await client.post(message("tools/list"))).status_code == 404
 
 
-async def test_an_answer_reaches_who_asked(tmp_path: Path) -> None:
-    """A question of one process is answered by a request that reaches another."""
+async def test_an_answer_reaches_the_asking_process(tmp_path: Path) -> None:
+    """A question of one process is answered by a request that reaches another process."""
     shared = {"sessions": {"directory": str(tmp_path / "shared")}}
     async with serving(Container(), shared) as one, serving(Container(), shared) as other, httpx2.AsyncClient() as http:
         client = Client(http, one.url)
@@ -243,8 +243,8 @@ async def test_an_answer_reaches_who_asked(tmp_path: Path) -> None:
             assert (await events.take()).message["result"]["content"][0]["text"] == "Ann"
 
 
-async def test_a_directory_that_cannot_be(tmp_path: Path) -> None:
-    """A directory that cannot be made is a configuration error that names the setting."""
+async def test_an_invalid_directory(tmp_path: Path) -> None:
+    """A directory that cannot be created is a configuration error that names the setting."""
     (tmp_path / "file").touch()
     async with ServerHost(Container(), flags={"sessions": {"directory": str(tmp_path / "file" / "here")}}) as host:
         with pytest.raises(ConfigurationError, match=r"sessions\.directory: .* cannot be used"):

@@ -1,4 +1,4 @@
-"""The store of quotas in memory: how much it keeps, and what it lets go."""
+"""The quota store in memory: its capacity and the entries that it drops."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,8 +18,8 @@ def till_of(max_entries: int) -> tuple[Till, MemoryQuotaStore]:
     return Till(store, clock), store
 
 
-async def test_ten_thousand_principals_take_a_bounded_room() -> None:
-    """However many keys come, no more are kept than there are places."""
+async def test_memory_is_bounded() -> None:
+    """With any number of keys, the store keeps at most its maximum number of entries."""
     till, store = till_of(500)
     for number in range(10_000):
         assert await till.takes((f"principal {number}", DAY, 1.0), (f"rate {number}", QUICK, 1.0))
@@ -27,8 +27,8 @@ async def test_ten_thousand_principals_take_a_bounded_room() -> None:
     assert len(store) == len(store._ends) == 500
 
 
-async def test_what_is_full_again_goes_first() -> None:
-    """A crowd that came and went leaves its places to those who are still counted."""
+async def test_full_buckets_are_dropped_first() -> None:
+    """Entries of idle principals are dropped before those still being counted."""
     till, _ = till_of(1000)
     for _ in range(5):
         assert await till.takes(("busy", DAY, 1.0))
@@ -41,8 +41,8 @@ async def test_what_is_full_again_goes_first() -> None:
     assert not await till.takes(("busy", DAY, 1.0))
 
 
-async def test_who_took_most_is_kept() -> None:
-    """Where there is no room, a crowd of new principals does not wash away the one who used up its share."""
+async def test_the_heaviest_user_is_kept() -> None:
+    """When the store is full, new principals do not displace one that has used up its limit."""
     till, store = till_of(100)
     for _ in range(5):
         assert await till.takes(("greedy", QUICK, 1.0))
@@ -53,8 +53,8 @@ async def test_who_took_most_is_kept() -> None:
     assert not await till.takes(("greedy", QUICK, 1.0))
 
 
-async def test_room_comes_back() -> None:
-    """Nothing is kept for long of those who do not come back."""
+async def test_idle_entries_are_dropped() -> None:
+    """Entries of principals that do not return are dropped."""
     till, store = till_of(10_000)
     for number in range(1000):
         assert await till.takes((f"crowd {number}", QUICK, 1.0))
@@ -69,10 +69,10 @@ async def test_room_comes_back() -> None:
     st.dictionaries(st.sampled_from("abcdef"), st.one_of(rate_limits(0.5, 3.0, 50.0), window_limits), min_size=6),
     st.lists(st.tuples(st.integers(0, 100 * SECOND), st.sampled_from("abcdef"), costs), max_size=50),
 )
-async def test_letting_go_of_what_is_full_changes_nothing(
+async def test_dropping_full_buckets_changes_nothing(
     limits: dict[str, RateLimit | WindowLimit], calls: list[tuple[int, str, float]]
 ) -> None:
-    """A store that drops what has ended answers as one that keeps everything."""
+    """A store that drops full buckets decides like a store that keeps everything."""
     (tidy, _), (hoarding, hoard) = till_of(1000), till_of(1000)
     hoard._make_room = lambda now: None  # type: ignore[method-assign]
     for step, key, cost in calls:
@@ -81,8 +81,8 @@ async def test_letting_go_of_what_is_full_changes_nothing(
 
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, SECOND), st.sampled_from("abcdefgh"), costs), max_size=60))
-async def test_every_place_is_known_once(max_entries: int, calls: list[tuple[int, str, float]]) -> None:
-    """However few places there are, each kept key can be let go again."""
+async def test_every_entry_is_tracked_once(max_entries: int, calls: list[tuple[int, str, float]]) -> None:
+    """With any capacity, every stored key can be dropped again."""
     till, store = till_of(max_entries)
     for step, key, cost in calls:
         till.clock.now += step

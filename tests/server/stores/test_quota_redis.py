@@ -1,4 +1,4 @@
-"""Quotas in a real Redis: what is kept there, and what happens when it is away."""
+"""Quotas in a real Redis: its keys, and outages."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ DAY = ("day", WindowLimit(3, "day"), 1.0)
 
 @pytest.fixture
 async def client(redis: RedisServer) -> AsyncIterator[Redis]:
-    """Look into Redis, which is empty at first."""
+    """Connect to an empty Redis."""
     async with Redis(unix_socket_path=redis.socket, decode_responses=True) as opened:
         await opened.flushall()
         yield opened
@@ -37,14 +37,14 @@ async def store_at(
 
 
 async def test_replicas_share_one_count(redis: RedisServer, client: Redis) -> None:
-    """Two stores with connections of their own give, together, as much as one."""
+    """Two stores with separate connections share one limit."""
     async with store_at(redis) as first, store_at(redis) as second:
         taken = [await store.take(claims_of([RATE, DAY])) for store in (first, second, first, second)]
     assert [refusal is None for refusal in taken] == [True, True, True, False]
 
 
-async def test_many_at_once_take_no_more(redis: RedisServer, client: Redis) -> None:
-    """Of a hundred calls at the same time, over more connections than one, exactly as many pass as may."""
+async def test_concurrent_calls_do_not_exceed_the_limit(redis: RedisServer, client: Redis) -> None:
+    """Of a hundred concurrent calls over several connections, exactly the limit passes."""
     claims = claims_of([("rate", RateLimit(0.001, 30.0), 1.0), ("day", WindowLimit(70, "day"), 1.0)])
     async with AsyncExitStack() as stack:
         stores = [await stack.enter_async_context(store_at(redis)) for _ in range(4)]
@@ -53,7 +53,7 @@ async def test_many_at_once_take_no_more(redis: RedisServer, client: Redis) -> N
 
 
 async def test_the_clock_is_that_of_redis(redis: RedisServer, client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replicas agree on the time, whatever their own clocks say."""
+    """Replicas use the clock of Redis, regardless of their own clocks."""
     monkeypatch.setattr(time, "time_ns", lambda: 0)
     monkeypatch.setattr(time, "time", lambda: 0.0)
     async with store_at(redis) as store:
@@ -64,8 +64,8 @@ async def test_the_clock_is_that_of_redis(redis: RedisServer, client: Redis, mon
         assert int(amount) > 0
 
 
-async def test_keys_go_when_they_say_nothing(redis: RedisServer, client: Redis) -> None:
-    """Every key has the prefix and lives as long as its bucket is not full, or its window not over."""
+async def test_keys_expire(redis: RedisServer, client: Redis) -> None:
+    """Every key has the prefix and expires when its bucket is full or its window is over."""
     async with store_at(redis, prefix="shop:") as store:
         claims = claims_of([RATE, DAY, ("brief", RateLimit(1000.0, 5.0), 1.0)])
         assert await store.take(claims) is None
@@ -77,8 +77,8 @@ async def test_keys_go_when_they_say_nothing(redis: RedisServer, client: Redis) 
         assert 200_000 - PATIENCE_SECONDS * 1000 < await client.pttl("shop:quota:rate") <= 200_000
 
 
-async def test_a_forgotten_script_is_brought_again(redis: RedisServer, client: Redis) -> None:
-    """A Redis that does not know the script gets it once, and then runs it by its digest."""
+async def test_a_missing_script_is_uploaded_again(redis: RedisServer, client: Redis) -> None:
+    """A Redis without the script gets it once, and then runs it by its digest."""
     async with store_at(redis) as store:
         for _ in range(2):
             await client.script_flush()
@@ -90,13 +90,13 @@ async def test_a_forgotten_script_is_brought_again(redis: RedisServer, client: R
 
 
 async def uploads(client: Redis) -> int:
-    """Count the scripts that Redis was given."""
+    """Count the uploads of scripts."""
     stats = await client.info("commandstats")
     return sum(stat["calls"] for name, stat in stats.items() if name.startswith("cmdstat_script"))
 
 
-async def test_what_others_wrote_is_replaced(redis: RedisServer, client: Redis) -> None:
-    """A value that is none of ours counts as none."""
+async def test_foreign_values_are_replaced(redis: RedisServer, client: Redis) -> None:
+    """A value in an unknown format is treated as missing."""
     async with store_at(redis) as store:
         await client.set("axolotl:quota:rate", "swordfish")
         await client.rpush("axolotl:quota:day", "swordfish")
@@ -105,7 +105,7 @@ async def test_what_others_wrote_is_replaced(redis: RedisServer, client: Redis) 
 
 
 async def test_a_restart_is_survived() -> None:
-    """A store that finds its Redis gone says so, and goes on when there is one again."""
+    """A store reports that Redis is unavailable, and recovers when Redis is back."""
     with RedisServer() as server:
         async with store_at(server) as store:
             assert await store.take(claims_of([RATE])) is None
@@ -120,7 +120,7 @@ async def test_a_restart_is_survived() -> None:
 
 
 async def test_a_redis_that_hangs_is_not_waited_for() -> None:
-    """The wait has an end, a call can be cancelled at any moment of it, and late answers reach no other call."""
+    """Waiting ends at the timeout, a call can be cancelled meanwhile, and late replies reach no other call."""
     with RedisServer() as server:
         async with store_at(server, timeout_seconds=0.05) as store, store_at(server) as patient:
             assert await patient.take(claims_of([DAY])) is None
@@ -139,8 +139,8 @@ async def test_a_redis_that_hangs_is_not_waited_for() -> None:
             assert [refusal and refusal.rule for refusal in refusals] == [None, None, "more"]
 
 
-async def test_a_password_stays_inside() -> None:
-    """What is told of a Redis that refuses us names its address, and no secret."""
+async def test_errors_contain_no_password() -> None:
+    """Errors name the address of Redis but no secret."""
     with RedisServer("--requirepass", "opensesame") as server:
         for url in (
             f"unix://user:swordfish@{server.socket}",
@@ -159,8 +159,8 @@ async def test_a_password_stays_inside() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "localhost:6379", "http://:swordfish@localhost", "redis://localhost:swordfish"])
-def test_an_address_that_is_none(url: str) -> None:
-    """A URL that names no Redis is a mistake in the configuration, and is not repeated."""
+def test_an_invalid_url(url: str) -> None:
+    """An invalid URL is a configuration error that does not repeat the URL."""
     with pytest.raises(ConfigurationError, match=r"redis\.url is not the URL of a Redis") as failure:
         RedisClient(url)
     assert "swordfish" not in str(failure.value)

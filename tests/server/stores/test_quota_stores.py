@@ -1,4 +1,4 @@
-"""What every store of quotas does, in memory and in a real Redis."""
+"""Quota stores: the same behavior in memory and in a real Redis."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,7 +12,7 @@ from tests.support.core.quota_model import SECOND, START, Limit, Paper, costs, r
 from tests.support.stores.quota_stores import Till, opened
 from tests.support.stores.redis_server import RedisServer
 
-# Redis lets keys go by its own clock, whatever the test's says: what a test counts on must last longer than the test.
+# Redis expires keys by its own clock, not by that of the test, so limits must last longer than the test.
 limits = st.one_of(rate_limits(0.01, 1 / 30, 0.7 / 60), window_limits)
 steps = st.one_of(st.integers(0, 50), st.integers(0, 300 * SECOND), st.integers(0, 7200 * SECOND))
 
@@ -25,7 +25,7 @@ async def till(request: pytest.FixtureRequest) -> AsyncIterator[Till]:
 
 
 def stories() -> Any:
-    """Make limits by their keys, and calls: a step of the clock, and what each takes under some of the keys."""
+    """Generate limits by key, and calls: a step of the clock and the amounts to take under some of the keys."""
     calls = st.tuples(steps, st.dictionaries(st.sampled_from("abc"), costs, min_size=1))
     return st.tuples(st.fixed_dictionaries(dict.fromkeys("abc", limits)), st.lists(calls, max_size=25))
 
@@ -41,22 +41,22 @@ async def assert_as_on_paper(till: Till, limits: dict[str, Limit], calls: list[t
 
 
 @given(stories())
-async def test_memory_is_what_paper_says(story: Any) -> None:
-    """Whatever is taken together and when, the same calls pass in memory as with fractions on paper."""
+async def test_memory_matches_the_model(story: Any) -> None:
+    """After any sequence of calls, memory decides like a model with exact fractions."""
     async with opened(None) as till:
         await assert_as_on_paper(till, *story)
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
-async def test_redis_is_what_paper_says(redis: RedisServer, story: Any) -> None:
-    """Whatever is taken together and when, the same calls pass in Redis as with fractions on paper."""
+async def test_redis_matches_the_model(redis: RedisServer, story: Any) -> None:
+    """After any sequence of calls, Redis decides like a model with exact fractions."""
     async with opened(redis) as till:
         await assert_as_on_paper(till, *story)
 
 
 async def test_all_or_nothing(till: Till) -> None:
-    """A call that one rule refuses takes nothing from the others."""
+    """A call rejected by one rule takes nothing from the others."""
     roomy, narrow = ("roomy", WindowLimit(3, "day"), 1.0), ("narrow", WindowLimit(1, "day"), 1.0)
     assert await till.takes(roomy, narrow)
     for _ in range(5):
@@ -65,8 +65,8 @@ async def test_all_or_nothing(till: Till) -> None:
     assert [await till.takes(roomy) for _ in range(3)] == [True, True, False]
 
 
-async def test_refused_calls_take_nothing(till: Till) -> None:
-    """Whoever keeps knocking is let in as soon as one who waited."""
+async def test_rejected_calls_take_nothing(till: Till) -> None:
+    """Calls that are rejected repeatedly do not delay the next accepted call."""
     rule = ("key", RateLimit(0.01, 1.0), 1.0)
     assert await till.takes(rule)
     for _ in range(9):
@@ -76,8 +76,8 @@ async def test_refused_calls_take_nothing(till: Till) -> None:
     assert await till.takes(rule)
 
 
-async def test_the_longest_wait_is_told(till: Till) -> None:
-    """Of several rules against a call, the one that stands longest is named, wherever it is among them."""
+async def test_the_longest_wait_is_reported(till: Till) -> None:
+    """If several rules reject a call, the one with the longest wait is reported, whatever the order."""
     minute, day = ("minute", WindowLimit(1, "minute"), 1.0), ("day", WindowLimit(1, "day"), 1.0)
     rate = ("rate", RateLimit(0.01, 1.0), 1.0)
     assert await till.takes(minute, rate, day)
@@ -90,29 +90,29 @@ async def test_the_longest_wait_is_told(till: Till) -> None:
     assert refusal == ("rate", 100 * SECOND)
 
 
-async def test_keys_are_apart(till: Till) -> None:
-    """What is taken under one key is not missing under another."""
+async def test_keys_are_independent(till: Till) -> None:
+    """Amounts taken under one key do not count under another."""
     for key in ("a", "b", "ä" * 50, "line\nbreak", "\ud800", "{slot}", "*"):
         assert await till.takes((key, WindowLimit(1, "day"), 1.0))
         assert not await till.takes((key, WindowLimit(1, "day"), 1.0))
 
 
 async def test_costs_add_up(till: Till) -> None:
-    """Ten tenths are one, and a call that costs more takes more."""
+    """Ten costs of a tenth add up to one, and a call with a higher cost takes more."""
     rule = WindowLimit(1, "day")
     assert [await till.takes(("key", rule, 0.1)) for _ in range(11)] == [True] * 10 + [False]
     assert [await till.takes(("other", RateLimit(0.001, 5.0), 2.0)) for _ in range(3)] == [True, True, False]
 
 
 async def test_a_burst_is_whole(till: Till) -> None:
-    """As many calls pass at once as the burst says, whatever the rate."""
+    """The full burst passes at once, whatever the rate."""
     for number, rate in enumerate([0.01, 1 / 30, 0.007, 1 / 7]):
         rule = (f"key {number}", RateLimit(rate, 7.0), 1.0)
         assert [await till.takes(rule) for _ in range(8)] == [True] * 7 + [False]
 
 
-async def test_a_clock_that_went_back_locks_nobody_out(till: Till) -> None:
-    """A bucket that was emptied an hour ahead fills at its usual pace, also where every try is refused."""
+async def test_a_clock_set_back_does_not_block_callers(till: Till) -> None:
+    """A bucket emptied one hour ahead refills at its usual rate, even if every call is rejected."""
     rule, day = ("key", RateLimit(0.01, 1.0), 1.0), ("day", WindowLimit(1, "day"), 1.0)
     till.clock.now = START + 400 * 86_400 * SECOND
     assert await till.takes(day)
@@ -127,8 +127,8 @@ async def test_a_clock_that_went_back_locks_nobody_out(till: Till) -> None:
     assert not await till.takes(day)
 
 
-async def test_a_window_goes_on_over_its_border(till: Till) -> None:
-    """A clock that goes back over midnight by a second gives no second quota."""
+async def test_a_window_survives_a_clock_set_back(till: Till) -> None:
+    """A clock set back over midnight by a second does not grant a second quota."""
     midnight, day = 20_900 * 86_400 * SECOND, ("day", WindowLimit(1, "day"), 1.0)
     till.clock.now = midnight
     assert await till.takes(day)

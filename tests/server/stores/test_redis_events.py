@@ -1,4 +1,4 @@
-"""What only the store of events in Redis has: it is shared, it forgets by itself, and it can be away."""
+"""The event store in Redis: sharing, expiry and outages."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,14 +18,14 @@ from tests.support.stores.redis_server import RedisServer, redis_client
 
 @asynccontextmanager
 async def store_at(redis: RedisServer, prefix: str = "axolotl:", **options: Any) -> AsyncIterator[RedisEventStore]:
-    """Make a store under its own prefix."""
+    """Create a store with its own prefix."""
     limits = {"max_events": 100, "max_bytes": 10_000, "idle_seconds": 600.0, "timeout_seconds": 20.0}
     async with redis_client(redis.url, prefix=prefix) as client:
         yield RedisEventStore(client, **{**limits, **options})
 
 
 async def test_two_processes_share_events(redis: RedisServer) -> None:
-    """What one process keeps another one gives, and their ids are of one row."""
+    """One process returns the events that another has stored, with IDs from one sequence."""
     async with store_at(redis, prefix="two:") as mine, store_at(redis, prefix="two:") as theirs:
         ids = [await store.append("session", "a", b"%d" % n) for n, store in enumerate([mine, theirs, mine, theirs])]
         assert ids == sorted(ids, key=int)
@@ -34,8 +34,8 @@ async def test_two_processes_share_events(redis: RedisServer) -> None:
         assert await mine.after("session", "a", ids[0]) is None
 
 
-async def test_appending_at_once(redis: RedisServer) -> None:
-    """However many append at the same time, no id is given twice and the bounds hold."""
+async def test_concurrent_appends(redis: RedisServer) -> None:
+    """Concurrent appends get unique IDs and respect the limits."""
     async with store_at(redis, prefix="once:", max_events=10) as store:
         ids = await asyncio.gather(*(store.append("session", "a", b"x") for _ in range(200)))
         assert len(set(ids)) == 200
@@ -43,22 +43,22 @@ async def test_appending_at_once(redis: RedisServer) -> None:
         assert len(await store.after("session", "a", first) or ()) == 10
 
 
-async def test_it_forgets_sessions_that_are_silent(redis: RedisServer) -> None:
-    """Everything that is kept of a session has an end; ids of before are not given again."""
+async def test_silent_sessions_expire(redis: RedisServer) -> None:
+    """All data of a session expires, and old IDs are not assigned again."""
     async with store_at(redis, prefix="silent:", idle_seconds=0.05) as store:
         before = await store.append("session", "a", b"1")
         async with Redis.from_url(redis.url) as client, asyncio.timeout(20):
             keys = [key async for key in client.scan_iter("silent:*")]
             assert len(keys) == 2
             while await client.exists(*keys):
-                continue  # to ask takes a while itself
+                continue  # asking itself takes time
         after = await store.append("session", "a", b"2")
         assert int(after) > int(before)
         assert await store.after("session", "a", before) is None
 
 
-async def test_ids_of_sessions_cannot_be_read(redis: RedisServer) -> None:
-    """Whoever looks into Redis learns no id of a session."""
+async def test_keys_contain_no_session_id(redis: RedisServer) -> None:
+    """The keys in Redis do not reveal session IDs."""
     async with store_at(redis, prefix="hidden-events:") as store, Redis.from_url(redis.url) as client:
         await store.append("5ec2e7", "a", b"1")
         keys = [key async for key in client.scan_iter("hidden-events:*")]
@@ -67,7 +67,7 @@ async def test_ids_of_sessions_cannot_be_read(redis: RedisServer) -> None:
 
 
 async def test_an_outage() -> None:
-    """While Redis is away, or hangs, that is told in time; when it is back, the store is too."""
+    """While Redis is unavailable or hangs, the store reports it in time; it recovers when Redis is back."""
     with RedisServer() as redis:
         async with store_at(redis, timeout_seconds=0.2) as store:
             await store.append("session", "a", b"1")
@@ -95,8 +95,8 @@ _Step = tuple[str, str, int]
         max_size=30,
     )
 )
-async def test_it_does_what_memory_does(redis: RedisServer, steps: list[_Step]) -> None:
-    """Step by step, both stores give the same messages."""
+async def test_redis_matches_memory(redis: RedisServer, steps: list[_Step]) -> None:
+    """After every step, both stores return the same messages."""
     async with opened(None, 6, 20) as memory, opened(redis, 6, 20) as shared:
         ids: list[tuple[str, str]] = []
         for step, stream, number in steps:

@@ -1,4 +1,4 @@
-"""The store of sessions in Redis, and what processes say to each other through it."""
+"""The session store in Redis, and messages between processes that share it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"e
 
 
 class Process:
-    """A process that shares sessions: its store, and what it has heard."""
+    """A process that shares sessions: its store and the messages it has received."""
 
     def __init__(self, store: RedisSessionStore) -> None:
         self.store = store
@@ -37,7 +37,7 @@ class Process:
 
 @asynccontextmanager
 async def process(redis: RedisServer, prefix: str, **options: Any) -> AsyncIterator[Process]:
-    """Begin to share sessions."""
+    """Start sharing sessions."""
     usual = {"maximum": 100, "idle_seconds": 600.0, "timeout_seconds": PATIENCE_SECONDS}
     async with redis_client(redis.url, prefix=prefix) as client:
         store = RedisSessionStore(client, **{**usual, **options})
@@ -49,7 +49,7 @@ async def process(redis: RedisServer, prefix: str, **options: Any) -> AsyncItera
 
 @asynccontextmanager
 async def two(redis: RedisServer, **options: Any) -> AsyncIterator[tuple[RedisSessionStore, RedisSessionStore]]:
-    """Begin to share sessions in two processes."""
+    """Start sharing sessions in two processes."""
     prefix = options.pop("prefix", redis.new_prefix())
     async with process(redis, prefix, **options) as one, process(redis, prefix, **options) as other:
         yield one.store, other.store
@@ -61,7 +61,7 @@ async def _hashes(redis: RedisServer, pattern: str = "idle:*") -> list[bytes]:
 
 
 async def test_a_session_is_found_by_the_others(redis: RedisServer) -> None:
-    """What one process begins another finds whole; what it knows already is not given again."""
+    """A process finds the full session of another process, but no state that it already has."""
     async with two(redis) as (one, other):
         assert await one.begin("s", RECORD)
         assert await other.find("s", 0) == KnownSession(1, RECORD)
@@ -70,7 +70,7 @@ async def test_a_session_is_found_by_the_others(redis: RedisServer) -> None:
 
 
 async def test_changes_are_seen_at_once(redis: RedisServer) -> None:
-    """After a change every process finds the new state under a new version."""
+    """After a change, every process finds the new state with a new version."""
     async with two(redis) as (one, other):
         await one.begin("s", RECORD)
         assert await one.change("s", SessionChange(initialized=True, log_level="error")) == 2
@@ -86,7 +86,7 @@ async def test_changes_are_seen_at_once(redis: RedisServer) -> None:
 
 
 async def test_an_end_is_seen_at_once(redis: RedisServer) -> None:
-    """A session that has ended is found, changed and held by nobody, and nothing of it is left."""
+    """An ended session can no longer be found, changed or held, and leaves no data."""
     async with two(redis) as (one, other):
         await one.begin("s", RECORD)
         await other.find("s", 0)
@@ -98,8 +98,8 @@ async def test_an_end_is_seen_at_once(redis: RedisServer) -> None:
         assert await one.find("s", 0) is None
 
 
-async def test_there_are_so_many(redis: RedisServer) -> None:
-    """The maximum counts the sessions of all processes; one that ended makes room."""
+async def test_the_maximum_counts_all_processes(redis: RedisServer) -> None:
+    """The maximum counts the sessions of all processes, and an ended session frees its place."""
     async with two(redis, maximum=2) as (one, other):
         assert [await one.begin("a", RECORD), await other.begin("b", RECORD)] == [True, True]
         assert not await one.begin("c", RECORD)
@@ -108,8 +108,8 @@ async def test_there_are_so_many(redis: RedisServer) -> None:
         assert await other.begin("c", RECORD)
 
 
-async def test_sessions_that_nobody_uses_end(redis: RedisServer) -> None:
-    """A session lives for as long as it is found or held now and then, and makes room when it has ended."""
+async def test_idle_sessions_end(redis: RedisServer) -> None:
+    """A session lives as long as it is found or held at intervals, and frees its place when it ends."""
     async with two(redis, prefix="idle:", maximum=1, idle_seconds=0.3) as (one, other):
         await one.begin("s", RECORD)
         loop = asyncio.get_running_loop()
@@ -126,7 +126,7 @@ async def test_sessions_that_nobody_uses_end(redis: RedisServer) -> None:
 
 
 async def test_messages_reach_the_other_holders(redis: RedisServer) -> None:
-    """A message goes to every process that holds the session, but neither to its sender nor to anybody else."""
+    """A message reaches every other process that holds the session, but not its sender."""
     async with process(redis, "m:") as one, process(redis, "m:") as other, process(redis, "m:") as stranger:
         await one.store.begin("s", RECORD)
         assert not await one.store.send("s", b"alone")
@@ -140,13 +140,13 @@ async def test_messages_reach_the_other_holders(redis: RedisServer) -> None:
 
 
 async def test_a_process_that_died_is_not_waited_for(redis: RedisServer) -> None:
-    """A holder that hears nothing counts as gone after the first message that it missed."""
+    """A holder counts as gone after the first message that it missed."""
     async with process(redis, "d:") as one:
         async with process(redis, "d:") as other:
             await one.store.begin("s", RECORD)
             await other.store.find("s", 0)
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while await one.store.send("s", b"hello?", wait=True):  # until Redis knows that it has gone
+            while await one.store.send("s", b"hello?", wait=True):  # until Redis notices that it is gone
                 pass
         [key] = await _hashes(redis, "d:*")
         async with Redis.from_url(redis.url) as client:
@@ -154,8 +154,8 @@ async def test_a_process_that_died_is_not_waited_for(redis: RedisServer) -> None
             assert len([field for field in fields if field.startswith(b"h:")]) == 1
 
 
-async def test_nothing_can_be_read_from_keys(redis: RedisServer) -> None:
-    """Whoever lists the keys in Redis learns no id of a session."""
+async def test_keys_contain_no_session_id(redis: RedisServer) -> None:
+    """The keys in Redis do not reveal session IDs."""
     async with process(redis, "hidden:") as one, Redis.from_url(redis.url) as client:
         await one.store.begin("5ec2e7", RECORD)
         names = [key async for key in client.scan_iter("hidden:*")]
@@ -165,7 +165,7 @@ async def test_nothing_can_be_read_from_keys(redis: RedisServer) -> None:
 
 
 async def test_an_outage() -> None:
-    """While Redis is away every question is answered by an error, in time; then all goes on, and the gap is told."""
+    """While Redis is unavailable, every operation fails in time; afterwards all works again and the gap is reported."""
     with RedisServer() as redis:
         async with process(redis, "o:", timeout_seconds=0.3) as one:
             await one.store.begin("s", RECORD)
@@ -192,7 +192,7 @@ async def test_an_outage() -> None:
 
 
 async def test_a_redis_that_hangs() -> None:
-    """A Redis that does not answer is not waited for any longer than the settings say."""
+    """Waiting for a Redis that does not answer ends at the configured timeout."""
     with RedisServer() as redis:
         async with process(redis, "h:", timeout_seconds=0.2) as one:
             await one.store.begin("s", RECORD)
@@ -217,7 +217,7 @@ _CHANGES = st.builds(
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.booleans(), _CHANGES), max_size=8))
 async def test_any_changes(redis: RedisServer, changes: list[tuple[bool, SessionChange]]) -> None:
-    """Whichever process changes what, both find what all changes together make."""
+    """After any changes by two processes, both find the combined state."""
     async with two(redis) as (one, other):
         await one.begin("s", RECORD)
         expected = RECORD

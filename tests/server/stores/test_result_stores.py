@@ -1,4 +1,4 @@
-"""Every store of results keeps the same promises."""
+"""Result stores: the same behavior in memory and in Redis."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[IResultStore]:
 
 
 async def test_one_holder_at_a_time(store: IResultStore) -> None:
-    """Of many who want a key at once one gets it, and may ask again; when it lets go another one gets it."""
+    """Of many concurrent claims one succeeds and can be repeated; after its release another one succeeds."""
     claims = await asyncio.gather(*(store.claim("k", f"holder {number}") for number in range(20)))
     assert sorted(map(str, claims)) == ["mine"] + ["theirs"] * 19
     winner = f"holder {claims.index('mine')}"
@@ -33,8 +33,8 @@ async def test_one_holder_at_a_time(store: IResultStore) -> None:
     assert await store.claim("k", "late") == "mine"
 
 
-async def test_what_is_kept_is_given_to_all(store: IResultStore) -> None:
-    """A result stands where the claim stood, for whoever asks, until it is over."""
+async def test_a_result_replaces_the_claim(store: IResultStore) -> None:
+    """A stored result replaces the claim and is returned to every caller until it expires."""
     record = bytes(range(256))
     assert await store.claim("k", "a") == "mine"
     assert await store.keep("k", "a", record, 60)
@@ -46,7 +46,7 @@ async def test_what_is_kept_is_given_to_all(store: IResultStore) -> None:
 
 
 async def test_a_claim_that_was_lost(store: IResultStore) -> None:
-    """Whoever lost its key to another one does not overwrite what that one does, or has done."""
+    """A holder that has lost its claim does not overwrite the claim or result of the new holder."""
     assert await store.claim("k", "b") == "mine"
     assert not await store.renew("k", "a")
     assert not await store.keep("k", "a", b"of a", 60)
@@ -55,8 +55,8 @@ async def test_a_claim_that_was_lost(store: IResultStore) -> None:
     assert await store.claim("k", "a") == b"of b"
 
 
-async def test_a_claim_that_nobody_took_meanwhile(store: IResultStore) -> None:
-    """A result is kept also if the claim has ended, as long as nobody else has the key."""
+async def test_an_expired_claim(store: IResultStore) -> None:
+    """A result is stored even if the claim has expired, unless another holder has the key."""
     assert await store.keep("k", "a", b"of a", 60)
     assert await store.claim("k", "b") == b"of a"
 
@@ -65,8 +65,8 @@ class Clock:
     now = 0.0
 
 
-async def test_memory_forgets_in_time() -> None:
-    """A result is forgotten when its time is over, and the key can be had again."""
+async def test_memory_drops_expired_results() -> None:
+    """An expired result is dropped, and its key can be claimed again."""
     store = MemoryResultStore(100, 10_000, lambda: Clock.now)
     await store.keep("k", "a", b"x", 60)
     Clock.now += 60
@@ -75,7 +75,7 @@ async def test_memory_forgets_in_time() -> None:
 
 
 async def test_memory_is_bounded() -> None:
-    """Beyond the bounds, in number or in size, the oldest results go; what is over goes first."""
+    """Beyond the limits, in number or size, expired results are dropped first, then the oldest."""
     store = MemoryResultStore(10, 1000, lambda: Clock.now)
     for number in range(30):
         await store.keep(f"{number:02}", "a", b"x", 60)
@@ -90,8 +90,8 @@ async def test_memory_is_bounded() -> None:
     assert (len(store), store.evicted) == (1, evicted)
 
 
-async def test_memory_does_not_empty_itself_for_a_giant() -> None:
-    """What is larger than all the room there is does not drive anything out."""
+async def test_an_oversized_result_displaces_nothing() -> None:
+    """A result larger than the whole store does not displace other results."""
     store = MemoryResultStore(10, 1000)
     await store.keep("small", "a", b"x", 60)
     await store.keep("giant", "a", b"x" * 2000, 60)
@@ -99,7 +99,7 @@ async def test_memory_does_not_empty_itself_for_a_giant() -> None:
     assert await store.claim("giant", "a") == "mine"
 
 
-async def test_the_same_key_again_takes_no_more_room() -> None:
+async def test_a_replaced_result_is_counted_once() -> None:
     """A result that replaces another is counted once."""
     store = MemoryResultStore(10, 1000)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The end of a server on stdio: by the end of its input, or by a signal while its client is still there."""
+"""Graceful shutdown over stdio, by the end of input or by a signal."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ async def over_stdio(**environment: str) -> AsyncIterator[ServerProcess]:
 
 
 def asked(name: str, arguments: Any = None, id: int | str = 1) -> bytes:
-    """Write a call as clients with a handshake do."""
+    """Write a call of a handshake revision."""
     return call(name, arguments, id=id, handshake=True)
 
 
@@ -48,25 +48,25 @@ def answer(question: Any, name: str) -> bytes:
 
 
 def results(said: list[Any]) -> dict[Any, Any]:
-    """Give the results by the ids of their requests."""
+    """Return the results by request ID."""
     return {one["id"]: one["result"] for one in said if "result" in one}
 
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Path:
-    """A named pipe, which a tool reads when the test writes."""
+    """A named pipe from which a tool reads until the test writes."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
 
 
 async def write(path: Path, text: str = "now") -> None:
-    """Let the tool go on that reads a pipe."""
+    """Release the tool that reads from a pipe."""
     await asyncio.to_thread(path.write_text, text)
 
 
 async def test_running_calls_are_answered_at_the_end_of_the_input() -> None:
-    """Hundreds of calls that run when the client closes its end are answered, quietly, and the exit code is 0."""
+    """Hundreds of calls running at the end of input are answered without log output, and the exit code is 0."""
     async with over_stdio() as server:
         arguments = {"total": CALLS, "seconds": 0.3}
         server.say(*(asked("work_together", {**arguments, "number": one}, id=one) for one in range(CALLS)))
@@ -80,8 +80,8 @@ async def test_running_calls_are_answered_at_the_end_of_the_input() -> None:
     assert "stopping, requested by" not in server.log
 
 
-async def test_what_does_not_end_is_stopped_and_answered() -> None:
-    """Code that is stuck is answered with the reason, and named in the log."""
+async def test_stuck_calls_are_stopped_and_answered() -> None:
+    """A stuck call is answered with the reason and named in the log."""
     stuck = ["hang", "swallow", "block"]
     async with over_stdio(AXOLOTL_STDIO__DRAIN_SECONDS="0.2") as server:
         server.say(*(asked(name, id=name) for name in stuck))
@@ -97,8 +97,8 @@ async def test_what_does_not_end_is_stopped_and_answered() -> None:
         assert f"tool {name}, request {name!r}, is stopped: shutdown" in server.log
 
 
-async def test_a_question_that_nobody_can_answer_is_given_up() -> None:
-    """A call that waits for an answer is stopped when the client closes its end, however long others may go on."""
+async def test_a_question_ends_when_the_input_ends() -> None:
+    """A call waiting for an answer is stopped at the end of input, even while other calls run."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         question = await server.hear()
@@ -112,7 +112,7 @@ async def test_a_question_that_nobody_can_answer_is_given_up() -> None:
 
 
 async def test_a_question_that_comes_too_late_is_not_asked(pipe: Path) -> None:
-    """A call that wants to ask after the client closed its end is stopped, though it would ask for ever."""
+    """A call that asks a question after the end of input is stopped, and the question is not sent."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_late", {"path": str(pipe)}, id=7))
         await server.until("ask_late runs")
@@ -126,8 +126,8 @@ async def test_a_question_that_comes_too_late_is_not_asked(pipe: Path) -> None:
     assert server.ended_at - began < SLACK
 
 
-async def test_a_question_of_a_task_is_given_up() -> None:
-    """The same holds for a task, and who waits for its result is answered."""
+async def test_a_question_of_a_task_ends_when_the_input_ends() -> None:
+    """A task waiting for an answer is stopped at the end of input, and the request for its result is answered."""
     async with over_stdio(**PATIENT) as server:
         server.say(message("tools/call", {"name": "ask_as_task", "arguments": {}, "task": {}}))
         task = (await server.hear())["result"]["task"]["taskId"]
@@ -142,8 +142,8 @@ async def test_a_question_of_a_task_is_given_up() -> None:
     assert server.ended_at - began < SLACK
 
 
-async def test_a_last_answer_is_heard() -> None:
-    """An answer that is sent right before the client closes its end is an answer."""
+async def test_a_last_answer_is_received() -> None:
+    """An answer sent immediately before the end of input still counts."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         question = await server.hear()
@@ -155,8 +155,8 @@ async def test_a_last_answer_is_heard() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_client_is_heard_after_a_signal(number: signal.Signals) -> None:
-    """A client that is still there may answer what it was asked; its new calls are refused, and then it is over."""
+async def test_a_client_can_answer_after_a_signal(number: signal.Signals) -> None:
+    """After a signal, a client can answer open questions, but its new calls are rejected."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         question = await server.hear()
@@ -172,7 +172,7 @@ async def test_a_client_is_heard_after_a_signal(number: signal.Signals) -> None:
 
 
 async def test_a_client_that_leaves_after_a_signal_is_not_waited_for() -> None:
-    """What a client that was told to wait can no longer answer is given up when it closes its end."""
+    """After a signal, open questions are cancelled when the client closes the input."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         await server.hear()
@@ -184,15 +184,15 @@ async def test_a_client_that_leaves_after_a_signal_is_not_waited_for() -> None:
     assert answers[7]["_meta"]["reason"] == "shutdown"
 
 
-async def test_a_signal_after_the_end_of_the_input_hastens() -> None:
-    """Clients that closed the input and lost their patience send a signal: what runs is stopped at once."""
+async def test_a_signal_after_the_end_of_input_stops_calls() -> None:
+    """A signal after the end of input stops running calls immediately."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("hang", id=7), asked("swallow", id=8), asked("ask_name", id=9))
         await server.until("swallow runs")
         await server.hear()
         server.stdin.close()
         while (await server.hear()).get("id") != 9:
-            pass  # the question is given up: the end of the input is known
+            pass  # the question is cancelled: the server has seen the end of input
         server.tell()
         began = time.monotonic()
         answers = results(await server.hear_rest())
@@ -202,7 +202,7 @@ async def test_a_signal_after_the_end_of_the_input_hastens() -> None:
 
 
 async def test_resources_are_closed_after_the_last_answer(pipe: Path) -> None:
-    """The resources of the container are there as long as a call runs, and closed before the process ends."""
+    """The resources of the container stay open while a call runs, and are closed before the process ends."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("read_late", {"path": str(pipe)}))
         await server.until("read_late runs")
@@ -214,8 +214,8 @@ async def test_resources_are_closed_after_the_last_answer(pipe: Path) -> None:
     assert server.log.index("cache closed") < server.log.index("database closed")
 
 
-async def test_listeners_are_told() -> None:
-    """A listener gets its result and the notification that ends it, and does not hold the end up."""
+async def test_subscriptions_are_ended() -> None:
+    """An open subscription gets its result and final notification, and does not delay the shutdown."""
     listen = message("subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": META}, id="l")
     async with starting(TARGET, **PATIENT) as server:
         server.say(listen)
@@ -227,10 +227,10 @@ async def test_listeners_are_told() -> None:
     assert (cancelled["method"], cancelled["params"]) == ("notifications/cancelled", {"requestId": "l"})
 
 
-async def test_a_client_that_does_not_read_is_given_up(
+async def test_a_client_that_does_not_read_delays_the_end_only_briefly(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What nobody takes from the standard output holds the end up for a while, and not for ever."""
+    """Output that is not read delays the shutdown only for a limited time."""
     monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
     theirs, ours = os.pipe()
     try:
@@ -243,7 +243,7 @@ async def test_a_client_that_does_not_read_is_given_up(
 
 
 async def test_a_client_that_reads_slowly_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as something is taken, the rest is kept."""
+    """While a slow client keeps reading, no output is dropped."""
     monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
     theirs, ours = os.pipe()
     writer = await pipes.open_writer(ours, lambda full: None, lambda: None)

@@ -1,4 +1,4 @@
-"""A client on the standard streams that does not read: what it may lose is lost, and nothing else."""
+"""Clients on stdio that do not read: dropped notifications and kept replies."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from axolotl_server.transports.stdio import _Outbox
 
 
 class Written:
-    """A writer that keeps what it is given."""
+    """A writer that stores its input."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -20,8 +20,8 @@ class Written:
         return
 
 
-async def test_news_beyond_the_limit_make_room_and_replies_stay() -> None:
-    """While nothing is read the oldest news are dropped; the reply that waits among them is not."""
+async def test_notifications_are_dropped_and_replies_are_kept() -> None:
+    """While nothing is read, the oldest notifications are dropped, but no reply is."""
     written = Written()
     outbox = _Outbox(written)
     outbox.hold(True)
