@@ -1,1 +1,1 @@
-"""TODO"""
+"""The in-process client, for tests and the command line."""

@@ -1,4 +1,4 @@
-"""A client in the same process: the real pipeline without a wire, for tests and the command line."""
+"""The in-process client: talks to a server without a network, through everything but the transport."""
 
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,19 +15,19 @@ from axolotl_server.client.outcomes import (
     PromptOutcome,
     ResourceOutcome,
 )
-from axolotl_server.client.requests import Listening, OnTold, Requests, is_asking, is_task, unanswered
+from axolotl_server.client.requests import Listening, OnNotification, Requests, is_asking, is_task, unanswered
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.host import ServerHost
 from axolotl_server.methods.subscriptions import Listable
 
 
 class InProcessClient:
-    """Speaks the stateless revision to a handler; any number of requests may run at once.
+    """A client of the stateless revision; any number of requests may run concurrently.
 
-    A request whose task is cancelled is cancelled at the server too. `answer` is given every question that the server
-    asks, as an `Inquiry`, and gives an `Answer`; `capabilities` says what may be asked, which is everything unless it
-    says less, and nothing where there is no `answer`. `on_progress` and `on_log` hear the params of what is told about
-    one request before it is answered, log messages of all levels.
+    Cancelling the task of a request cancels it on the server too. `answer` gets every question of the server as an
+    `Inquiry` and returns an `Answer`. `capabilities` are the client's capabilities; by default, the server may ask
+    everything if there is an `answer`, and nothing otherwise. `on_progress` and `on_log` get the params of progress
+    notifications and of log messages of all levels while a request runs.
     """
 
     def __init__(
@@ -43,19 +43,19 @@ class InProcessClient:
         self._requests = Requests(handler, principal, answer, capabilities)
 
     async def list_tools(self) -> list[dict[str, Any]]:
-        """List all tools, page by page."""
+        """List all tools."""
         return await self._list("tools/list", "tools")
 
     async def list_prompts(self) -> list[dict[str, Any]]:
-        """List all prompts, page by page."""
+        """List all prompts."""
         return await self._list("prompts/list", "prompts")
 
     async def list_resources(self) -> list[dict[str, Any]]:
-        """List all resources with a fixed URI, page by page."""
+        """List all resources with a fixed URI."""
         return await self._list("resources/list", "resources")
 
     async def list_resource_templates(self) -> list[dict[str, Any]]:
-        """List all resource templates, page by page."""
+        """List all resource templates."""
         return await self._list("resources/templates/list", "resourceTemplates")
 
     async def call(
@@ -63,45 +63,41 @@ class InProcessClient:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
-        on_progress: OnTold | None = None,
-        on_log: OnTold | None = None,
+        on_progress: OnNotification | None = None,
+        on_log: OnNotification | None = None,
     ) -> CallOutcome:
-        """Call a tool; if the client's capabilities have the extension for tasks, a task is followed to its end.
+        """Call a tool; if the capabilities include the tasks extension, wait for the end of a task.
 
-        Raises:
-            RemoteError: if the server refuses the request itself, as for a name that no tool has.
-            UnansweredQuestion: if the tool asks and there is nobody to answer.
-            TaskCancelled: if the call became a task that was ended without a result.
+        Raises RemoteError if the server refuses the request, for example for an unknown name, UnansweredQuestion if the
+        tool asks and there is no `answer`, and TaskCancelled if the task was cancelled.
         """
         params = {"name": name, "arguments": arguments or {}}
         result = await self._finish("tools/call", params, on_progress, on_log)
-        return CallOutcome.of(await self._followed(result["taskId"]) if is_task(result) else result)
+        return CallOutcome.of(await self._follow_or_cancel(result["taskId"]) if is_task(result) else result)
 
     async def get_prompt(
         self,
         name: str,
         arguments: Mapping[str, str] | None = None,
         *,
-        on_progress: OnTold | None = None,
-        on_log: OnTold | None = None,
+        on_progress: OnNotification | None = None,
+        on_log: OnNotification | None = None,
     ) -> PromptOutcome:
-        """Have a prompt rendered.
+        """Get a prompt.
 
-        Raises:
-            RemoteError: if there is no such prompt, its arguments are wrong, or it fails.
-            UnansweredQuestion: if the prompt asks and there is nobody to answer.
+        Raises RemoteError if there is no such prompt, its arguments are invalid, or it fails, and UnansweredQuestion if
+        it asks and there is no `answer`.
         """
         params = {"name": name, "arguments": arguments or {}}
         return PromptOutcome.of(await self._finish("prompts/get", params, on_progress, on_log))
 
     async def read_resource(
-        self, uri: str, *, on_progress: OnTold | None = None, on_log: OnTold | None = None
+        self, uri: str, *, on_progress: OnNotification | None = None, on_log: OnNotification | None = None
     ) -> ResourceOutcome:
-        """Read what is behind a URI.
+        """Read a resource.
 
-        Raises:
-            RemoteError: if there is nothing, or reading it fails.
-            UnansweredQuestion: if the resource asks and there is nobody to answer.
+        Raises RemoteError if there is no such resource or reading it fails, and UnansweredQuestion if it asks and there
+        is no `answer`.
         """
         return ResourceOutcome.of(await self._finish("resources/read", {"uri": uri}, on_progress, on_log))
 
@@ -114,14 +110,13 @@ class InProcessClient:
         template: str | None = None,
         known: Mapping[str, str] | None = None,
     ) -> Completion:
-        """Suggest values for an argument of a prompt, or a variable of a template, of which `value` was typed.
+        """Complete `value`, which was typed for an argument of a prompt or a variable of a template.
 
-        Raises:
-            RemoteError: if there is no such prompt, template or argument.
-            ValueError: unless either a prompt or a template is named.
+        `known` are the other arguments. Raises RemoteError if there is no such prompt, template or argument, and
+        ValueError unless either a prompt or a template is given.
         """
         if (prompt is None) == (template is None):
-            raise ValueError("Name the prompt or the template whose argument is to be completed")
+            raise ValueError("Give either a prompt or a template")
         reference = (
             {"type": "ref/resource", "uri": template} if prompt is None else {"type": "ref/prompt", "name": prompt}
         )
@@ -137,17 +132,13 @@ class InProcessClient:
     async def listen(
         self, *uris: str, lists: Collection[Listable] = ("tools", "prompts", "resources")
     ) -> AsyncIterator[Listening]:
-        """Hear of changes of these resources, and of the lists, for as long as the block lasts.
-
-        Raises:
-            RemoteError: if the server refuses.
-        """
+        """Listen for changes of these resources and lists while the block runs; raises RemoteError."""
         wanted: dict[str, Any] = {f"{kind}ListChanged": True for kind in lists}
         if uris:
             wanted["resourceSubscriptions"] = uris
         async with self._requests.conversation() as conversation:
             conversation.begin("subscriptions/listen", {"notifications": wanted, "_meta": self._requests.meta()})
-            acknowledged = await conversation.hear()
+            acknowledged = await conversation.receive()
             accepted = {} if acknowledged is None else acknowledged[1]["notifications"]
             yield Listening(conversation, accepted)
 
@@ -156,37 +147,29 @@ class InProcessClient:
         method: str,
         params: Mapping[str, Any],
         *,
-        on_progress: OnTold | None = None,
-        on_log: OnTold | None = None,
+        on_progress: OnNotification | None = None,
+        on_log: OnNotification | None = None,
     ) -> Any:
-        """Send a request of any kind and wait for its result; what the server asks meanwhile is answered.
+        """Send any request, answer the questions of the server, and return the result.
 
-        Where the client has no `answer`, the result may be the questions. A `_meta` of the params is kept.
-
-        Raises:
-            RemoteError: if the answer is an error.
-            UnansweredQuestion: if the server never stops asking.
-            ConnectionError: if the client is closed.
+        Without an `answer`, the result may be the questions. A `_meta` in the params is kept. Raises RemoteError if the
+        answer is an error, UnansweredQuestion if the server keeps asking, and ConnectionError if the client is closed.
         """
         return await self._requests.finish(method, params, on_progress, on_log)
 
     async def follow(self, task_id: str) -> Any:
-        """Wait for the end of a task and give its result; what it asks is answered.
+        """Wait for the end of a task, answer its questions, and return its result.
 
-        Raises:
-            RemoteError: if it ends with an error.
-            TaskCancelled: if it is ended without a result.
-            UnansweredQuestion: if it asks and there is nobody to answer.
-            ConnectionError: if the client is closed, or the server ends.
+        Raises RemoteError if it ends with an error, TaskCancelled if it was cancelled, UnansweredQuestion if it asks
+        and there is no `answer`, and ConnectionError if the client is closed or the server stops.
         """
         return await self._requests.follow(task_id)
 
     async def close(self) -> None:
-        """End the connection; requests that still run are cancelled."""
+        """Close the client; running requests are cancelled."""
         await self._requests.close()
 
-    async def _followed(self, task_id: str) -> Any:
-        """Wait for a task that nobody else will; without somebody who waits it is of no use."""
+    async def _follow_or_cancel(self, task_id: str) -> Any:
         try:
             return await self.follow(task_id)
         except BaseException:
@@ -204,12 +187,11 @@ class InProcessClient:
             params = {"cursor": result["nextCursor"]}
 
     async def _finish(
-        self, method: str, params: Mapping[str, Any], on_progress: OnTold | None, on_log: OnTold | None
+        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
     ) -> Any:
-        """Send a request that may ask, and see to it that its result is complete."""
         result = await self.request(method, params, on_progress=on_progress, on_log=on_log)
         if is_asking(result):
-            raise unanswered("The server asks, and nobody answers: give connect() an answer", result)
+            raise unanswered("The server asks, but the client has no answer: pass one to connect()", result)
         return result
 
 
@@ -223,9 +205,9 @@ async def connect(
     answer: Answering | None = None,
     capabilities: Mapping[str, Any] | None = None,
 ) -> AsyncIterator[InProcessClient]:
-    """Start a container's server and talk to it; `settings` has the form of the settings file.
+    """Start the server of a container and connect to it; `settings` has the form of the settings file.
 
-    `answer` and `capabilities` say what the server may ask and what it is told then, see `InProcessClient`.
+    `answer` and `capabilities` are those of `InProcessClient`.
     """
     async with ServerHost(container, flags=settings, toolsets=toolsets) as host:
         client = InProcessClient(host.handler, principal, answer=answer, capabilities=capabilities)

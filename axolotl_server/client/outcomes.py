@@ -1,4 +1,4 @@
-"""What a server told the client in the same process."""
+"""Outcomes, questions, answers and errors of the in-process client."""
 
 import inspect
 from base64 import b64decode
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 ACCEPT: Final[Mapping[str, Any]] = {"action": "accept"}
 """The answer of a user who agrees to open a page."""
 DECLINE: Final[Mapping[str, Any]] = {"action": "decline"}
-"""The answer of a user who says no."""
+"""The answer of a user who declines."""
 CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
-"""The answer of a user who closes the question without a choice."""
+"""The answer of a user who dismisses the question."""
 
 EVERYTHING: Final[Mapping[str, Any]] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}, "context": {}},
     "roots": {},
 }
-"""The capabilities of a client that can be asked whatever there is to ask."""
+"""The capabilities of a client that can answer every kind of question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,83 +35,78 @@ class Inquiry:
     """A question of the server."""
 
     key: str
-    """The name that the code gave it, else its place: `ask-1`, `sample-1`, `roots-1`."""
+    """The key that the code chose, or a numbered one: `ask-1`, `sample-1`, `roots-1`."""
     method: str
     """`elicitation/create`, `sampling/createMessage` or `roots/list`."""
     params: Mapping[str, Any]
 
     @property
     def message(self) -> str:
-        """What the user is asked; empty where it is a model that is asked, or nobody."""
+        """The text for the user; empty for questions to a model and for roots."""
         return str(self.params.get("message", ""))
 
 
 Answer: TypeAlias = Union[Mapping[str, Any], BaseModel, "Sample", str, Sequence[Root]]
 """An answer to any question.
 
-To a form: the model, filled in, or the content as a mapping. To a form or a page: `ACCEPT`, `DECLINE` or `CANCEL`. To
-a model: a `Sample`, or its text. To the question for roots: the roots. A mapping may also be the whole result, as the
-protocol has it; that of a form or a page is known by its `action`.
+For a form: an instance of its model, or the content as a mapping. For a form or a page: `ACCEPT`, `DECLINE` or
+`CANCEL`. For a question to a model: a `Sample`, or its text. For roots: the roots. A mapping may also be the whole
+result of the protocol; for a form or a page, it is recognized by its `action`.
 """
 
 Answering: TypeAlias = Callable[[Inquiry], Answer | Awaitable[Answer]]
-"""Answers a question, at once or later."""
+"""Answers a question; it may be asynchronous."""
 
 
 async def answers_to(result: Mapping[str, Any], answering: Answering) -> dict[str, Any]:
-    """Answer the questions of one round; gives what the request is to be sent again with.
-
-    Raises:
-        TypeError: if an answer is none.
-    """
+    """Answer the questions of one round; returns params for the next request, or raises TypeError."""
     responses: dict[str, Any] = {}
     for key, asked in result.get("inputRequests", {}).items():
         inquiry = Inquiry(key, asked["method"], asked.get("params", {}))
-        given = answering(inquiry)
-        responses[key] = _response(inquiry, await given if inspect.isawaitable(given) else given)
+        answer = answering(inquiry)
+        responses[key] = _response(inquiry, await answer if inspect.isawaitable(answer) else answer)
     params: dict[str, Any] = {"inputResponses": responses} if responses else {}
     return {**params, "requestState": result["requestState"]} if "requestState" in result else params
 
 
-def _response(inquiry: Inquiry, given: Any) -> Mapping[str, Any]:
-    """Write an answer in the form of the protocol."""
+def _response(inquiry: Inquiry, answer: Any) -> Mapping[str, Any]:
     if inquiry.method == "elicitation/create":
-        written = _filled_in(given)
+        response = _form_response(answer)
     elif inquiry.method == "sampling/createMessage":
-        written = _sampled(given)
+        response = _sample_response(answer)
     else:
-        written = _listed(given)
-    if written is None:
-        raise TypeError(f"{type(given).__name__} is no answer to {inquiry.method}, which asks for {inquiry.key!r}")
-    return written
+        response = _roots_response(answer)
+    if response is None:
+        raise TypeError(f"{type(answer).__name__} is not an answer to {inquiry.key!r} ({inquiry.method})")
+    return response
 
 
-def _filled_in(given: Any) -> Mapping[str, Any] | None:
-    if isinstance(given, BaseModel):
-        return {**ACCEPT, "content": given.model_dump(mode="json", by_alias=True, exclude_none=True)}
-    if isinstance(given, Mapping):
-        return given if "action" in given else {**ACCEPT, "content": given}
+def _form_response(answer: Any) -> Mapping[str, Any] | None:
+    if isinstance(answer, BaseModel):
+        return {**ACCEPT, "content": answer.model_dump(mode="json", by_alias=True, exclude_none=True)}
+    if isinstance(answer, Mapping):
+        return answer if "action" in answer else {**ACCEPT, "content": answer}
     return None
 
 
-def _sampled(given: Any) -> Mapping[str, Any] | None:
+def _sample_response(answer: Any) -> Mapping[str, Any] | None:
     from axolotl_core.questions.sampling import Sample  # few tools sample
 
-    if isinstance(given, str):
-        return {"role": "assistant", "content": {"type": "text", "text": given}, "model": "in-process"}
-    if isinstance(given, Sample):
-        content = msgspec.to_builtins(given.content, str_keys=True)
-        said = {"role": given.role, "content": content, "model": given.model}
-        return said if given.stop_reason is None else {**said, "stopReason": given.stop_reason}
-    return given if isinstance(given, Mapping) else None
+    if isinstance(answer, str):
+        return {"role": "assistant", "content": {"type": "text", "text": answer}, "model": "in-process"}
+    if isinstance(answer, Sample):
+        content = msgspec.to_builtins(answer.content, str_keys=True)
+        response = {"role": answer.role, "content": content, "model": answer.model}
+        return response if answer.stop_reason is None else {**response, "stopReason": answer.stop_reason}
+    return answer if isinstance(answer, Mapping) else None
 
 
-def _listed(given: Any) -> Mapping[str, Any] | None:
-    if isinstance(given, Sequence) and all(isinstance(one, Root) for one in given):
+def _roots_response(answer: Any) -> Mapping[str, Any] | None:
+    if isinstance(answer, Sequence) and all(isinstance(one, Root) for one in answer):
         return {
-            "roots": [{"uri": one.uri} if one.name is None else {"uri": one.uri, "name": one.name} for one in given]
+            "roots": [{"uri": one.uri} if one.name is None else {"uri": one.uri, "name": one.name} for one in answer]
         }
-    return given if isinstance(given, Mapping) else None
+    return answer if isinstance(answer, Mapping) else None
 
 
 class RemoteError(Exception):
@@ -125,11 +120,11 @@ class RemoteError(Exception):
 
 
 class TaskCancelled(Exception):
-    """The task that a call became was ended before there was a result."""
+    """The task of a call was cancelled, so there is no result."""
 
 
 class UnansweredQuestion(Exception):
-    """The server asks something and gets no answer that it takes; `keys` name the questions."""
+    """The server asks, but gets no answer that it accepts; `keys` are the keys of the questions."""
 
     def __init__(self, message: str, keys: Sequence[str]) -> None:
         super().__init__(message)
@@ -138,7 +133,7 @@ class UnansweredQuestion(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What a tool answered."""
+    """The result of a tool."""
 
     content: Sequence[Mapping[str, Any]]
     structured: Any
@@ -153,13 +148,13 @@ class CallOutcome:
 
     @property
     def text(self) -> str:
-        """All text of the answer."""
+        """The text of all content blocks."""
         return "\n".join(block["text"] for block in self.content if block["type"] == "text")
 
 
 @dataclass(frozen=True, slots=True)
 class PromptOutcome:
-    """What a prompt made of its arguments."""
+    """The result of a prompt."""
 
     messages: Sequence[Mapping[str, Any]]
     description: str | None
@@ -172,14 +167,14 @@ class PromptOutcome:
 
     @property
     def text(self) -> str:
-        """All text of the messages, whoever says it."""
+        """The text of all messages."""
         blocks = (message["content"] for message in self.messages)
         return "\n".join(block["text"] for block in blocks if block["type"] == "text")
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceOutcome:
-    """What is behind a URI, and how long it may be kept."""
+    """The contents of a resource, and how long they may be cached."""
 
     contents: Sequence[Mapping[str, Any]]
     cache: CacheHint
@@ -193,19 +188,19 @@ class ResourceOutcome:
 
     @property
     def text(self) -> str:
-        """All text of the contents."""
+        """The text of all contents."""
         return "\n".join(content["text"] for content in self.contents if "text" in content)
 
     @property
     def blobs(self) -> list[bytes]:
-        """The contents that are no text, decoded."""
+        """The binary contents, decoded."""
         return [b64decode(content["blob"]) for content in self.contents if "blob" in content]
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that changed: a list, or the resource behind a URI."""
+    """A change of a list or a resource."""
 
     method: str
-    """The notification, as `notifications/tools/list_changed`."""
+    """The notification, for example `notifications/tools/list_changed`."""
     uri: str | None = None
