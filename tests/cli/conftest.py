@@ -1,4 +1,4 @@
-"""Commands in this process, and commands in processes of their own."""
+"""Fixtures that run commands, in this process and in others."""
 
 import logging
 import os
@@ -14,7 +14,7 @@ from tests.support.processes import Processes
 
 
 class CommandLine:
-    """Runs commands in this process, in a directory of their own."""
+    """Runs commands in this process, in an empty directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -24,12 +24,12 @@ class CommandLine:
         return Answer(result.exit_code, result.stdout, result.stderr)
 
     def write(self, name: str, text: str) -> None:
-        """Put a file into the directory."""
+        """Write a file to the directory."""
         (self.directory / name).write_text(text, encoding="utf-8")
 
 
 class Answer:
-    """How a command ended and what it wrote."""
+    """The exit code and the output of a command."""
 
     def __init__(self, code: int, stdout: str, stderr: str) -> None:
         self.code = code
@@ -39,21 +39,21 @@ class Answer:
 
 @pytest.fixture
 def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pristine: None) -> CommandLine:
-    """Give the commands an empty directory and forget afterwards what they imported and logged."""
+    """Run commands in an empty directory, and undo their imports and logging afterwards."""
     monkeypatch.chdir(tmp_path)
     return CommandLine(tmp_path)
 
 
 @pytest.fixture
 def processes() -> Iterator[Processes]:
-    """Start processes that end with the test."""
+    """Start processes, and end them after the test."""
     with Processes() as started:
         yield started
 
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Path:
-    """Make a named pipe: a tool that reads it waits until the test writes to it."""
+    """Create a named pipe: a tool that reads it waits until the test writes to it."""
     if sys.platform == "win32":
         pytest.skip("there are no named pipes here")
     path = tmp_path / "pipe"
@@ -63,7 +63,7 @@ def pipe(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def pristine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Hide the settings of whoever runs the tests, and put the interpreter back afterwards."""
+    """Hide the developer's settings, and restore imports and logging afterwards."""
     for name in os.environ:
         if name.startswith("AXOLOTL_"):
             monkeypatch.delenv(name)

@@ -1,4 +1,4 @@
-"""The application itself: version, help, start-up, and errors that end a command."""
+"""The application: version, help, imports at start, and errors of commands."""
 
 from importlib.metadata import version
 
@@ -17,14 +17,14 @@ def test_version(cli: CommandLine) -> None:
 
 
 def test_no_arguments(cli: CommandLine) -> None:
-    """Without arguments there is help that names every command."""
+    """Without arguments, the help lists every command."""
     answer = cli()
     assert answer.code == 0
     assert all(command in answer.stdout for command in ("serve", "list", "call", "prompt", "read", "inspect", "check"))
 
 
 def test_unknown_command(cli: CommandLine) -> None:
-    """A command that is not there is a usage error."""
+    """An unknown command is a usage error."""
     answer = cli("srve")
     assert answer.code == 2
     assert "No such command" in answer.stderr
@@ -36,21 +36,21 @@ def test_module(processes: Processes) -> None:
 
 
 def test_version_imports_little() -> None:
-    """The version needs nothing of the framework."""
+    """`--version` does not import the framework."""
     modules = set(imported_modules("--version"))
     assert not modules & HEAVY
     assert len(modules) < 300
 
 
 def test_stdio_imports_no_http_and_no_rich() -> None:
-    """Serving over stdio loads neither uvicorn nor rich, nor what only some tools need."""
+    """Serving over stdio imports neither uvicorn nor rich, nor modules that only some tools need."""
     modules = set(imported_modules("serve", "benchmarks.servers.axolotl_add:Container"))
     assert "axolotl_server.transports.stdio" in modules
     assert not modules & {"uvicorn", "rich", "rich.console", "jsonschema_rs", "docstring_parser"}
 
 
 def test_findings_are_lines(cli: CommandLine) -> None:
-    """Every finding has a line of its own on the standard error stream, and there is no traceback."""
+    """Every finding is printed on its own line of stderr, without a traceback."""
     cli.write("axolotl.toml", "[http]\nport = -1\npaht = '/x'\n")
     answer = cli("list")
     assert answer.code == 2
@@ -60,14 +60,14 @@ def test_findings_are_lines(cli: CommandLine) -> None:
 
 
 def test_other_errors_are_not_hidden(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of another kind is a bug and shows itself."""
+    """Any other error is a bug and is raised."""
     monkeypatch.setattr("axolotl_cli.target.find_file", lambda directory: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         cli("list")
 
 
 def test_cause_is_shown_on_demand(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the level debug, the cause of a finding is logged with its traceback."""
+    """At level debug, the cause of a finding is logged with its traceback."""
     cli.write("broken_cause.py", "1 / 0\n")
     assert "Traceback" not in cli("list", "broken_cause").stderr
     monkeypatch.setenv("AXOLOTL_LOG_LEVEL", "debug")

@@ -1,4 +1,4 @@
-"""Logging: one line a message, whatever is in it."""
+"""Logging: one line per message, whatever it contains."""
 
 import io
 import logging
@@ -27,7 +27,7 @@ def test_format(logged: tuple[logging.Logger, io.StringIO]) -> None:
 
 
 def test_controls_are_escaped(logged: tuple[logging.Logger, io.StringIO]) -> None:
-    """Neither a line break nor a terminal's escape sequence gets through."""
+    """Line breaks and escape sequences are escaped."""
     logger, stream = logged
     logger.info("tool %s failed", "a\n12:00:00 INFO    root: forged\x1b[2J\x9b\u2028")
     [line] = stream.getvalue().splitlines()
@@ -35,7 +35,7 @@ def test_controls_are_escaped(logged: tuple[logging.Logger, io.StringIO]) -> Non
 
 
 def test_tracebacks_are_indented(logged: tuple[logging.Logger, io.StringIO]) -> None:
-    """A traceback takes its lines, but none of them looks like a message."""
+    """A traceback is indented, so that none of its lines looks like a message."""
     logger, stream = logged
     try:
         raise ValueError("first\n12:00:00 ERROR   root: forged\x1b[2J")
@@ -48,7 +48,7 @@ def test_tracebacks_are_indented(logged: tuple[logging.Logger, io.StringIO]) -> 
 
 
 def test_levels(pristine: None, capsys: pytest.CaptureFixture[str]) -> None:
-    """Only what is important enough is logged, to the standard error stream."""
+    """Only messages of the level and above are logged, to stderr."""
     start_logging("warning")
     logging.getLogger("axolotl").info("one")
     set_log_level("info")

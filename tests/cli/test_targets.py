@@ -1,4 +1,4 @@
-"""Which container a command works on."""
+"""The target of a command."""
 
 import json
 
@@ -30,7 +30,7 @@ def names(cli: CommandLine, *words: str) -> list[str]:
     ],
 )
 def test_forms(cli: CommandLine, target: str) -> None:
-    """A target names a container class, a container or a function that makes one, in a module or a file."""
+    """A target names a container class, a container or a function that returns one, in a module or a file."""
     assert names(cli, target) == TOOLS
 
 
@@ -55,7 +55,7 @@ def test_forms(cli: CommandLine, target: str) -> None:
     ],
 )
 def test_wrong_targets(cli: CommandLine, target: str, finding: str) -> None:
-    """A target that is wrong is told in one line that says what."""
+    """An invalid target is reported on one line."""
     cli.write("needs_more.py", "import not_installed\n")
     cli.write("fails.py", "raise ValueError('two\\nlines')\n")
     cli.write("fails_later.py", "def make():\n    raise KeyError('x')\n")
@@ -67,24 +67,24 @@ def test_wrong_targets(cli: CommandLine, target: str, finding: str) -> None:
 
 
 def test_starter(cli: CommandLine) -> None:
-    """Where nothing names a target, the starter set is taken."""
+    """Without a target, the starter set is used."""
     assert names(cli)[:5] == STARTER
 
 
 def test_own_file(cli: CommandLine) -> None:
-    """The settings file names the default target; `-` asks for it by name."""
+    """The settings file names the default target, which `-` stands for."""
     cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Empty"\n')
     assert names(cli) == names(cli, "-") == []
 
 
 def test_project_file(cli: CommandLine) -> None:
-    """A table of the project file does the same."""
+    """A table in pyproject.toml does the same."""
     cli.write("pyproject.toml", '[tool.axolotl]\ntarget = "tests.support.containers.command_containers:Empty"\n')
     assert names(cli) == []
 
 
 def test_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An argument beats the environment, which beats the file."""
+    """An argument takes precedence over the environment, which takes precedence over the file."""
     cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Empty"\n')
     monkeypatch.setenv("AXOLOTL_TARGET", "tests.support.containers.command_containers:Polite")
     assert names(cli) == ["greet"]
@@ -92,7 +92,7 @@ def test_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_environment_of_commands_that_need_a_target(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`-` stands for the target of the environment, where there is one."""
+    """`-` stands for the target in the environment, if there is one."""
     cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Empty"\n')
     monkeypatch.setenv("AXOLOTL_TARGET", "tests.support.containers.full_container:Container")
     assert cli("prompt", "-", "praise", "dish=soup").stdout == "Praise soup 1 times.\n"
@@ -111,12 +111,12 @@ def test_environment_of_commands_that_need_a_target(cli: CommandLine, monkeypatc
     ],
 )
 def test_toolsets(cli: CommandLine, words: list[str], expected: list[str]) -> None:
-    """Tool sets can be chosen, one by one or in a list."""
+    """Tool sets can be selected one by one or in a list."""
     assert names(cli, "tests.support.containers.command_containers:Sets", *words) == expected
 
 
 def test_toolset_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flag beats the environment, which beats the file."""
+    """A flag takes precedence over the environment, which takes precedence over the file."""
     cli.write("axolotl.toml", 'target = "tests.support.containers.command_containers:Sets"\ntoolset = "numeric"\n')
     assert names(cli) == ["double"]
     monkeypatch.setenv("AXOLOTL_TOOLSETS", "polite")
@@ -125,7 +125,7 @@ def test_toolset_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_unknown_toolset(cli: CommandLine) -> None:
-    """A tool set that is not there is an error with a suggestion."""
+    """An unknown tool set is an error with a suggestion."""
     answer = cli("list", "tests.support.containers.command_containers:Sets", "--toolset", "numerc")
     assert answer.code == 2
     assert "did you mean 'numeric'?" in answer.stderr

@@ -1,4 +1,4 @@
-"""From the words of a command line to arguments."""
+"""Arguments from the words of a command line."""
 
 from typing import Any
 
@@ -40,23 +40,23 @@ SCHEMA = {
     ],
 )
 def test_values(word: str, expected: Any) -> None:
-    """A value is JSON where it can be, and text where the schema wants text."""
+    """A value is JSON if it can be parsed, and text if the schema says so."""
     [value] = read_arguments([word], SCHEMA).values()
     assert value == expected
 
 
 def test_nothing() -> None:
-    """No words are no arguments."""
+    """Without words there are no arguments."""
     assert read_arguments([], SCHEMA) == {}
 
 
 def test_undecoded_words() -> None:
-    """A word that the locale could not decode is read as UTF-8."""
+    """A word that the locale could not decode is decoded as UTF-8."""
     word = "text=für 𝄞".encode().decode("ascii", "surrogateescape")
     assert read_arguments([word], SCHEMA) == {"text": "für 𝄞"}
 
 
 def test_twice() -> None:
-    """A key that is given twice is refused, not chosen among."""
+    """A key that is given twice is an error."""
     with pytest.raises(ConfigurationError, match="'text' is given twice"):
         read_arguments(['{"text": "a"}', "text=b"], SCHEMA)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="terminals")
 
 
 def call(processes: Processes, *words: str, typed: str) -> tuple[int, str, list[str]]:
-    """Call a tool, type everything ahead, and give the code, the output and the lines on the error stream."""
+    """Call a tool, type all input ahead, and return the exit code, stdout and the lines of stderr."""
     server = processes.start_in_terminal("call", SAMPLE, *words)
     server.type(typed)
     code, stdout, stderr = server.end()
@@ -22,7 +22,7 @@ def call(processes: Processes, *words: str, typed: str) -> tuple[int, str, list[
 
 
 def test_form(processes: Processes) -> None:
-    """Fields are asked one by one; what does not fit is asked again at once, defaults need no typing."""
+    """Fields are asked one by one; an invalid value is asked again at once, and defaults need no input."""
     typed = "large\nsalt, pepper\nsalt, oil\n9\n2\n2026-02-03\n\nfine\nyes\n"
     code, stdout, lines = call(processes, "order", "table=3", typed=typed)
     assert code == 0, lines
@@ -47,7 +47,7 @@ def test_form(processes: Processes) -> None:
 
 
 def test_asked_again(processes: Processes) -> None:
-    """An answer that only the server can judge is asked for again, and the person is told why."""
+    """If the server does not accept an answer, it is asked again, with a note."""
     first, second = "\n\n1\n2026-02-03\n\nNOT LIKE THIS\n", "\n\n1\n2026-02-03\n\n\n"
     code, stdout, lines = call(processes, "order", "table=3", typed=f"{first}{second}no\n")
     assert code == 0
@@ -57,33 +57,33 @@ def test_asked_again(processes: Processes) -> None:
 
 
 def test_decline(processes: Processes) -> None:
-    """Ctrl-D declines, and the tool's answer to that is the answer."""
+    """Ctrl-D declines, and the tool's result is printed."""
     code, stdout, lines = call(processes, "confirm", typed="\x04")
     assert (code, stdout, lines[-1]) == (1, "", "The user declined to answer")
 
 
 def test_page(processes: Processes) -> None:
-    """A page is shown, and Enter agrees to open it."""
+    """The URL of a page is shown, and Enter accepts."""
     code, stdout, lines = call(processes, "pay", typed="\n")
     assert (code, stdout) == (0, "paid\n")
     assert lines[:2] == ["Please pay", "  https://example.com/pay"]
 
 
 def test_model_and_roots(processes: Processes) -> None:
-    """A person may answer for a model, and works in the current directory unless another is named."""
+    """A person can answer as the model; the default root is the current directory."""
     code, stdout, lines = call(processes, "think", typed="a soup\n\n")
     assert (code, stdout) == (0, f"a soup {ROOT.as_uri()}\n")
     assert lines[:3] == ["The server asks a model:", "  system: Be brief", "  user: What is best?"]
 
 
 def test_model_without_answer(processes: Processes) -> None:
-    """A model has no way to decline: the command ends and says so."""
+    """A question to a model cannot be declined: the command fails."""
     code, stdout, lines = call(processes, "think", typed="\x04")
     assert (code, stdout, lines[-1]) == (2, "", "Error: The question 'sample-1' was not answered")
 
 
 def test_given_answers_are_not_asked(processes: Processes) -> None:
-    """What the command line answers, the person is not asked."""
+    """Questions that the command line answers are not asked."""
     meal = '{"pieces": 2, "day": "2026-02-03"}'
     code, stdout, lines = call(processes, "order", "table=3", "--answer", f"ask-1={meal}", typed="y\n")
     assert code == 0

@@ -32,12 +32,12 @@ def field(schema: dict[str, Any], *, required: bool = True) -> FormField:
     ],
 )
 def test_label(schema: dict[str, Any], label: str) -> None:
-    """The label says what may be entered and what an empty line stands for."""
+    """The label shows the accepted values and the meaning of an empty line."""
     assert field(schema).label == label
 
 
 def test_optional_label() -> None:
-    """What may be left out says so."""
+    """An optional field is labeled as such."""
     assert field({"type": "string"}, required=False).label == "thing (text) [optional]"
 
 
@@ -58,12 +58,12 @@ def test_optional_label() -> None:
     ],
 )
 def test_read(schema: dict[str, Any], line: str, value: Any) -> None:
-    """What is entered becomes a value of the field's type, an empty line the default."""
+    """A line becomes a value of the field's type, an empty line the default."""
     assert field(schema).read(line) == value
 
 
 def test_blank() -> None:
-    """What may be left out and is, is not there."""
+    """An optional field that is left empty has no value."""
     assert field({"type": "integer"}, required=False).read("\n") is BLANK
 
 
@@ -86,13 +86,13 @@ def test_blank() -> None:
     ],
 )
 def test_unreadable(schema: dict[str, Any], line: str, problem: str) -> None:
-    """What is no value says what to enter."""
+    """The error for an invalid value says what to enter."""
     with pytest.raises(ValueError, match=r"^.+$") as caught:
         field(schema).read(line)
     assert str(caught.value) == problem
 
 
 def test_fields() -> None:
-    """A form has its fields in order, and knows which must be filled in."""
+    """A form has its fields in order, and knows which are required."""
     schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": TITLED}, "required": ["b"]}
     assert [(one.name, one.required) for one in fields_of(schema)] == [("a", False), ("b", True)]

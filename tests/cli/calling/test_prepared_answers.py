@@ -1,4 +1,4 @@
-"""Questions that commands are asked: answered on the command line, or not at all."""
+"""Answers to questions on the command line."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def call(cli: CommandLine, *words: str) -> Answer:
 
 
 def test_all_answers(cli: CommandLine) -> None:
-    """Each question finds its answer by its key; log messages of each run are told meanwhile."""
+    """Each question gets the answer with its key; log messages of each run are printed meanwhile."""
     meal = '{"size": "l", "extras": ["oil"], "pieces": 2, "day": "2026-02-03"}'
     answer = call(cli, "order", "table=3", "--answer", f"ask-1={meal}", "--answer", 'sure={"sure": true}')
     assert answer.code == 0
@@ -28,13 +28,13 @@ def test_all_answers(cli: CommandLine) -> None:
     [("decline", "The user declined to answer\n"), ("cancel", "The user cancelled the question\n")],
 )
 def test_no(cli: CommandLine, action: str, text: str) -> None:
-    """A question can be declined or cancelled; what the tool makes of it is its answer."""
+    """A question can be declined or cancelled; the tool decides what that means."""
     answer = call(cli, "confirm", "--answer", f"ask-1={action}")
     assert (answer.code, answer.stdout, answer.stderr) == (1, "", text)
 
 
 def test_page(cli: CommandLine) -> None:
-    """A page is accepted."""
+    """A question to open a page can be accepted."""
     assert call(cli, "pay", "--answer", "ask-1=accept").stdout == "paid\n"
 
 
@@ -53,7 +53,7 @@ def test_page(cli: CommandLine) -> None:
     ],
 )
 def test_models_and_roots(cli: CommandLine, sample: str, roots: str, text: str) -> None:
-    """A model's answer is its text or the whole result, roots are directories, URIs or the whole result."""
+    """The answer of a model is text or a complete result; roots are directories, URIs or a complete result."""
     answer = call(cli, "think", "--answer", f"sample-1={sample}", "--answer", f"roots-1={roots}")
     assert (answer.code, answer.stdout) == (0, text)
 
@@ -82,7 +82,7 @@ def test_models_and_roots(cli: CommandLine, sample: str, roots: str, text: str) 
     ],
 )
 def test_no_answer(cli: CommandLine, tool: str, finding: str) -> None:
-    """Without a terminal, a question without an answer says how to give one."""
+    """Without a terminal, the error for a question without an answer says how to give one."""
     answer = call(cli, tool)
     assert (answer.code, answer.stdout, answer.stderr) == (2, "", f"Error: {finding}\n")
 
@@ -102,7 +102,7 @@ def test_suggested_answer(cli: CommandLine) -> None:
 
 
 def test_unaccepted_answer(cli: CommandLine) -> None:
-    """An answer that the server does not take is told, not tried for ever."""
+    """An answer that the server does not accept is an error, and not sent again forever."""
     answer = call(cli, "confirm", "--answer", 'ask-1={"sure": "maybe"}')
     assert answer.code == 2
     assert answer.stderr.startswith(
@@ -112,7 +112,7 @@ def test_unaccepted_answer(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize("text", ["maybe", "5", "[]"])
 def test_unreadable_answer(cli: CommandLine, text: str) -> None:
-    """A form is answered by an object, or by one of three words."""
+    """A form is answered with an object, or with one of three words."""
     answer = call(cli, "confirm", "--answer", f"ask-1={text}")
     assert answer.code == 2
     assert answer.stderr.startswith("Error: The answer to 'ask-1' is invalid; answer for example with")
@@ -127,14 +127,14 @@ def test_unreadable_answer(cli: CommandLine, text: str) -> None:
     ],
 )
 def test_wrong_words(cli: CommandLine, words: list[str], finding: str) -> None:
-    """Words that are no answers are usage errors, before anything is started."""
+    """Words that are not answers are usage errors, before anything starts."""
     answer = cli("call", "absent_module", "confirm", *words)
     assert (answer.code, answer.stderr) == (2, f"Error: {finding}\n")
 
 
 @pytest.mark.parametrize("name", ["simmer", "SIMMER"])
 def test_task(cli: CommandLine, name: str) -> None:
-    """A tool that runs as a task only is followed to its end, and asks like any other."""
+    """A tool that requires a task is followed to its end, and asks questions like any other."""
     answer = call(cli, name, "--answer", 'ask-1={"sure": true}')
     assert (answer.code, answer.stdout, answer.stderr) == (0, "simmered: True\n", "")
 
@@ -147,7 +147,7 @@ def test_task_without_answer(cli: CommandLine) -> None:
 
 
 def test_unasked(cli: CommandLine) -> None:
-    """An answer that nobody asked for is worth a line, because its key may be misspelled."""
+    """An answer that is not used is reported, because its key may be misspelled."""
     answer = call(cli, "pay", "--answer", "ask-1=accept", "--answer", "aks-1=accept")
     assert (answer.code, answer.stdout) == (0, "paid\n")
     assert answer.stderr == "The question 'aks-1' was not asked; its answer was not used\n"

@@ -53,7 +53,7 @@ BLANKS = st.sampled_from(
 
 
 def _document(others: dict[str, Any], servers: Any, inputs: Any) -> dict[str, Any]:
-    """Put servers and inputs that make sense into a document, in the place of those that make none."""
+    """Put valid servers and inputs into a document."""
     document = {key: value for key, value in others.items() if key not in ("mcpServers", "servers", "inputs")}
     if servers is not None:
         document |= {"mcpServers": servers, "servers": servers}
@@ -62,7 +62,7 @@ def _document(others: dict[str, Any], servers: Any, inputs: Any) -> dict[str, An
 
 @st.composite
 def texts(draw: st.DrawFn, values: st.SearchStrategy[Any] = DOCUMENTS) -> str:
-    """Write a document as somebody could have written it."""
+    """Format a document with comments and blanks, as a person might."""
 
     def blank() -> str:
         return draw(BLANKS)
@@ -96,7 +96,7 @@ def comments_of(text: str) -> list[str]:
 
 
 def is_within(old: str, new: str) -> bool:
-    """Tell whether nothing but blanks was taken out of a text."""
+    """Tell whether only blanks were removed from a text."""
     rest = iter(new)
     return all(character in rest for character in old if not character.isspace())
 

@@ -31,7 +31,7 @@ def run(*words: str | Path) -> Answer:
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Name a log, and forget the key of whoever runs the tests."""
+    """Return the path of a log, without the developer's key in the environment."""
     monkeypatch.delenv("AXOLOTL_AUDIT__KEY", raising=False)
     monkeypatch.delenv("AXOLOTL_AUDIT__KEY_FILE", raising=False)
     return tmp_path / "audit.jsonl"
@@ -42,7 +42,7 @@ def change(log: Path) -> None:
 
 
 def test_verify(log: Path) -> None:
-    """A log as it was written is called that, and its last record is named for the next time."""
+    """An unchanged log is verified, and its last record is printed for the next time."""
     last = json.loads(write_log(log, 3)[-1])
     answer = run("verify", log)
     assert answer.code == 0
@@ -50,7 +50,7 @@ def test_verify(log: Path) -> None:
 
 
 def test_verify_finds_a_fault(log: Path) -> None:
-    """The first thing that is wrong is told with its place, and the exit code is 1."""
+    """The first fault is reported with its place, and the exit code is 1."""
     write_log(log, 3)
     change(log)
     answer = run("verify", log)
@@ -59,7 +59,7 @@ def test_verify_finds_a_fault(log: Path) -> None:
 
 
 def test_verify_for_programs(log: Path) -> None:
-    """The same is there as JSON."""
+    """The same report is available as JSON."""
     store = store_at(log)
     store.open()
     store.append([record(1, event="start", kind="tool", subject="alice")])
@@ -75,7 +75,7 @@ def test_verify_for_programs(log: Path) -> None:
 
 
 def test_verify_warns(log: Path) -> None:
-    """Losses, crashes and calls without an end are told, though nobody did anything to the log."""
+    """Lost records, crashes and calls without an end are warnings."""
     write_log(log, 1)
     with log.open("ab") as opened:
         opened.write(b'{"seq"')
@@ -91,7 +91,7 @@ def test_verify_warns(log: Path) -> None:
 
 
 def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key comes from a file or the environment; without one that is needed nothing can be said."""
+    """The key comes from a file or the environment; without it, a keyed log cannot be verified."""
     write_log(log, 1, KEY)
     key_file = log.with_name("key")
     key_file.write_text(f"{KEY}\n")
@@ -109,7 +109,7 @@ def test_verify_with_a_key(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_verify_with_an_anchor(log: Path) -> None:
-    """A record that an earlier run named must be there, so that an end that is missing is found."""
+    """A record that an earlier run printed must exist, so that a truncated log is found."""
     lines = write_log(log, 3)
     _, _, head = run("verify", log).stdout.strip().rpartition(" ")
     assert run("verify", log, "--expect", head).code == 0
@@ -122,13 +122,13 @@ def test_verify_with_an_anchor(log: Path) -> None:
 
 @pytest.mark.parametrize("command", ["verify", "tail"])
 def test_a_log_that_is_not_there(command: str, log: Path) -> None:
-    """A log that cannot be read is no log that is wrong."""
+    """A log that cannot be read is a different error than a changed one."""
     with pytest.raises(ConfigurationError, match="cannot be read"):
         run(command, log)
 
 
 def test_verify_a_database(tmp_path: Path) -> None:
-    """A database is told from lines by what is in it."""
+    """A database is recognized by its content."""
     path = tmp_path / "records"
     store = SqliteStore(path, Hashing(None))
     store.open()
@@ -139,7 +139,7 @@ def test_verify_a_database(tmp_path: Path) -> None:
 
 
 def test_tail(log: Path) -> None:
-    """The last records are shown, a line each, whatever stands in them."""
+    """The last records are shown, one per line, whatever they contain."""
     store = store_at(log, max_bytes=500)
     store.open()
     for number in range(5):
@@ -162,7 +162,7 @@ def test_tail(log: Path) -> None:
 
 @pytest.fixture
 def following(log: Path) -> Iterator[Any]:
-    """Follow a log in a process of its own."""
+    """Follow a log in another process."""
     store = store_at(log, max_bytes=400)
     store.open()
     program = "from axolotl_cli.commands.audit import audit; audit()"
@@ -183,7 +183,7 @@ def following(log: Path) -> Iterator[Any]:
 
 
 def test_tail_follows(following: Any) -> None:
-    """New records are shown when they come, also when a new file begins."""
+    """New records are shown as they are written, also after a rotation."""
     store, shown = following
     assert shown.readline().endswith("open\n")
     for number in range(4):

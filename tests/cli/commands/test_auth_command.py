@@ -1,4 +1,4 @@
-"""`axolotl auth`, and servers that strangers could reach."""
+"""`axolotl auth`, and servers that others can reach."""
 
 import json
 import re
@@ -15,7 +15,7 @@ OPEN = {"AXOLOTL_HTTP__ALLOW_UNAUTHENTICATED": "true"}
 
 
 def test_a_key(cli: CommandLine) -> None:
-    """A key is made at random, and what is to be written into the file is TOML that a server takes."""
+    """A key is random, and the printed setting is valid TOML."""
     first, second = cli("auth", "hash-key", "ci"), cli("auth", "hash-key", "ci")
     assert (first.code, second.code) == (0, 0)
     keys = [re.findall(r"axk_[\w-]{43}", answer.stdout) for answer in (first, second)]
@@ -25,21 +25,21 @@ def test_a_key(cli: CommandLine) -> None:
 
 
 def test_a_key_for_programs(cli: CommandLine) -> None:
-    """Programs get JSON."""
+    """`--json` prints the key and its hash."""
     made = json.loads(cli("auth", "hash-key", "ci", "--json").stdout)
     assert made.keys() == {"name", "key", "hash"}
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "x" * 65])
-def test_a_name_that_is_none(cli: CommandLine, name: str) -> None:
-    """A name that the settings could not have is refused."""
+def test_invalid_names(cli: CommandLine, name: str) -> None:
+    """A name that is invalid in the settings is refused."""
     answer = cli("auth", "hash-key", name)
     assert answer.code == 2
     assert "use letters" in answer.stderr
 
 
 def test_a_server_with_a_key(processes: Processes) -> None:
-    """A server that knows a key serves its holder, at any address, and nobody else."""
+    """A server with an API key serves only clients with that key, on any address."""
     made = json.loads(processes.run("auth", "hash-key", "ci", "--json")[1])
     said = {"AXOLOTL_AUTH__API_KEYS__CI__HASH": made["hash"]}
     _, invitation = start(processes, SAMPLE, "--host", "0.0.0.0", **said)
@@ -49,8 +49,8 @@ def test_a_server_with_a_key(processes: Processes) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_strangers(processes: Processes, host: str) -> None:
-    """A server that everybody could use does not start where others can reach it, and says what to do."""
+def test_public_addresses_need_authentication(processes: Processes, host: str) -> None:
+    """A server without authentication does not start on a public address, and the error says what to do."""
     code, stdout, stderr = processes.run("serve", SAMPLE, "-t", "http", "--host", host, "--port", "0")
     assert (code, stdout) == (2, "")
     assert stderr.startswith(f"Error: Anyone who can reach {host} could use this server. Configure auth")
@@ -58,8 +58,8 @@ def test_strangers(processes: Processes, host: str) -> None:
     assert READY not in stderr
 
 
-def test_strangers_that_are_welcome(processes: Processes) -> None:
-    """Said explicitly, the server is open."""
+def test_explicitly_unauthenticated(processes: Processes) -> None:
+    """With `http.allow_unauthenticated` it does start."""
     _, invitation = start(processes, SAMPLE, "--host", "0.0.0.0", **OPEN)
     assert paste(invitation).status_code == 200
 
@@ -72,10 +72,8 @@ def test_strangers_that_are_welcome(processes: Processes) -> None:
         ("AXOLOTL_HTTP__ALLOWED_HOSTS", '["*"]', "allow_any_host = true"),
     ],
 )
-def test_what_is_wrong_is_told_before_anything_is_promised(
-    processes: Processes, name: str, value: str, finding: str
-) -> None:
-    """Whatever is wrong about tokens or certificates ends the start with 2, before the invitation."""
+def test_errors_before_the_banner(processes: Processes, name: str, value: str, finding: str) -> None:
+    """Invalid settings for tokens or certificates end the start with 2, before the banner."""
     said: Any = {name: value}
     code, stdout, stderr = processes.run("serve", SAMPLE, "-t", "http", "--port", "0", **said)
     assert (code, stdout) == (2, "")
@@ -84,7 +82,7 @@ def test_what_is_wrong_is_told_before_anything_is_promised(
 
 
 def test_check(cli: CommandLine) -> None:
-    """`axolotl check` finds settings of tokens that do not fit."""
+    """`axolotl check` finds invalid settings for tokens."""
     cli.write(
         "axolotl.toml",
         'target = "tests.support.containers.command_containers:Container"\n[auth]\nrequired_scopes = ["read"]\n',
@@ -94,8 +92,8 @@ def test_check(cli: CommandLine) -> None:
     assert "Nothing verifies tokens" in answer.stdout + answer.stderr
 
 
-def test_what_a_server_without_tokens_loads() -> None:
-    """Nothing that verifies tokens is loaded where there are none."""
+def test_imports_without_authentication() -> None:
+    """A server without authentication does not import what verifies tokens."""
     modules = set(imported_modules("list", SAMPLE))
     assert "axolotl_server.host" in modules
     assert modules.isdisjoint(

@@ -30,7 +30,7 @@ def test_structured(cli: CommandLine, words: list[str]) -> None:
 
 
 def test_whole_result(cli: CommandLine) -> None:
-    """On demand the whole result is printed."""
+    """With `--json`, the complete result is printed."""
     result = json.loads(call(cli, "greet", "name=Ann", "--json").stdout)
     assert result["content"] == [{"type": "text", "text": "Hello, Ann!"}]
     assert result["_meta"]
@@ -42,20 +42,20 @@ def test_default_target(cli: CommandLine) -> None:
 
 
 def test_tool_error(cli: CommandLine) -> None:
-    """A tool that answers with an error gives the exit code 1, and its text goes to the standard error stream."""
+    """A tool that fails gives exit code 1, and its text goes to stderr."""
     answer = call(cli, "complain")
     assert (answer.code, answer.stdout, answer.stderr) == (1, "", "This is not my day.\n")
 
 
 def test_tool_error_as_json(cli: CommandLine) -> None:
-    """The whole result of a failure is printed like any other."""
+    """The complete result of a failure is printed like any other."""
     answer = call(cli, "complain", "--json")
     assert answer.code == 1
     assert json.loads(answer.stdout)["isError"] is True
 
 
 def test_crash(cli: CommandLine) -> None:
-    """The answer hides what happened, the log tells it."""
+    """The result hides the exception; the log has it."""
     answer = call(cli, "crash")
     assert answer.code == 1
     assert "RuntimeError: the secret" in answer.stderr
@@ -63,48 +63,48 @@ def test_crash(cli: CommandLine) -> None:
 
 
 def test_invalid_arguments(cli: CommandLine) -> None:
-    """Arguments that do not fit are an answer of the tool, as on the wire."""
+    """Invalid arguments are an error of the tool, as in the protocol."""
     answer = call(cli, "double", "number=many")
     assert answer.code == 1
     assert "number" in answer.stderr
 
 
 def test_unknown_tool(cli: CommandLine) -> None:
-    """A tool that is not there gives the exit code 3 and a suggestion."""
+    """An unknown tool gives exit code 3 and a suggestion."""
     answer = call(cli, "gret")
     assert (answer.code, answer.stdout) == (3, "")
     assert answer.stderr == "Error: Tool not found: gret (did you mean 'greet'?) (-32602)\n"
 
 
 def test_unknown_tool_as_json(cli: CommandLine) -> None:
-    """A refusal is printed as the JSON-RPC error that it is."""
+    """A refusal is printed as a JSON-RPC error."""
     answer = call(cli, "gret", "--json")
     assert answer.code == 3
     assert json.loads(answer.stdout)["error"]["code"] == -32602
 
 
 def test_impossible_name(cli: CommandLine) -> None:
-    """A name that no tool can have is refused like one that no tool has."""
+    """A name that no tool can have is refused like an unknown one."""
     assert call(cli, " not\na name ").code == 3
 
 
 @pytest.mark.parametrize("word", ["Ann", "=Ann", "{name", '{"name": }'])
 def test_unreadable_arguments(cli: CommandLine, word: str) -> None:
-    """A word that is neither pair nor object is a usage error."""
+    """A word that is neither a pair nor an object is a usage error."""
     answer = call(cli, "greet", word)
     assert (answer.code, answer.stdout) == (2, "")
     assert len(answer.stderr.splitlines()) == 1
 
 
 def test_progress(cli: CommandLine) -> None:
-    """Progress goes to the standard error stream."""
+    """Progress goes to stderr."""
     answer = call(cli, "count")
     assert answer.stdout == "done\n"
     assert answer.stderr == "… 1/2 one\n… 2/2 two\n"
 
 
 def test_noise(processes: Processes) -> None:
-    """What a user's code writes to the standard output does not mix with the answer."""
+    """Output of user code does not mix with the result."""
     code, stdout, stderr = processes.run(
         "call", "tests.support.containers.noisy_container:Container", "shout", "text=hey"
     )

@@ -143,7 +143,7 @@ def messages(report: Any, severity: str) -> list[str]:
 
 
 def test_fine(cli: CommandLine) -> None:
-    """Where nothing is wrong, the exit code is 0."""
+    """Without findings, the exit code is 0."""
     answer = cli("check", "tests.support.containers.command_containers:Container")
     assert (answer.code, answer.stdout) == (
         0,
@@ -169,7 +169,7 @@ def test_all_errors_at_once(cli: CommandLine) -> None:
 
 
 def test_every_kind(cli: CommandLine) -> None:
-    """Prompts, resources, templates, extensions, pages and keys are looked at like tools."""
+    """Prompts, resources, templates, extensions, pages and keys are checked like tools."""
     cli.write("features.py", dedent(FEATURES))
     code, report = check(cli, "features")
     assert code == 2
@@ -193,8 +193,8 @@ def test_every_kind(cli: CommandLine) -> None:
     ]
 
 
-def test_what_findings_are_about(cli: CommandLine) -> None:
-    """A finding names the tool, prompt or resource it is about, and no others."""
+def test_features_of_findings(cli: CommandLine) -> None:
+    """A finding names its tool, prompt or resource."""
     cli.write("features.py", dedent(FEATURES))
     findings = check(cli, "features")[1]["findings"]
     about = [{key: value for key, value in one.items() if key not in ("message", "severity")} for one in findings]
@@ -208,7 +208,7 @@ def test_what_findings_are_about(cli: CommandLine) -> None:
 
 
 def test_everything_fine(cli: CommandLine) -> None:
-    """A server with every kind of feature is counted whole."""
+    """All kinds of features are counted."""
     answer = cli("check", "tests.support.containers.full_container:Container", "--strict")
     counts = "5 tools, 3 prompts, 2 resources, 1 template"
     assert (answer.code, answer.stdout) == (
@@ -218,7 +218,7 @@ def test_everything_fine(cli: CommandLine) -> None:
 
 
 def test_warnings(cli: CommandLine) -> None:
-    """What could be better is a warning, and no reason to fail."""
+    """Possible improvements are warnings, and the check succeeds."""
     cli.write("improvable.py", dedent(IMPROVABLE))
     cli.write("axolotl.toml", "[tools.a_name_with_spaces]\ntimeout_seconds = 1\n")
     code, report = check(cli, "improvable")
@@ -237,13 +237,13 @@ def test_warnings(cli: CommandLine) -> None:
 
 
 def test_strict(cli: CommandLine) -> None:
-    """On demand, warnings fail."""
+    """With `--strict`, warnings are errors."""
     cli.write("improvable.py", dedent(IMPROVABLE))
     assert check(cli, "improvable", "--strict")[0] == 2
 
 
 def test_text(cli: CommandLine) -> None:
-    """People get a line a finding and a sum."""
+    """The text has a line for each finding, and a summary."""
     cli.write("improvable.py", dedent(IMPROVABLE))
     lines = cli("check", "improvable").stdout.splitlines()
     assert lines[0].startswith("warning Tool 'a name with spaces' has a name")
@@ -280,14 +280,14 @@ def test_wrong_container(cli: CommandLine, container: str, finding: str) -> None
 
 
 def test_missing_target(cli: CommandLine) -> None:
-    """A target that is not there is a finding like any other."""
+    """A missing target is a finding like any other."""
     code, report = check(cli, "absent_module")
     assert code == 2
     assert "There is no module 'absent_module'" in messages(report, "error")[0]
 
 
 def test_disabled_tools_are_left_out(cli: CommandLine) -> None:
-    """What an operator turned off is not compiled."""
+    """Disabled tools are not compiled."""
     cli.write("improvable.py", dedent(IMPROVABLE))
     cli.write("axolotl.toml", "[tools.'a name with spaces']\nenabled = false\n")
     assert check(cli, "improvable", "--strict")[0] == 0

@@ -1,4 +1,4 @@
-"""`axolotl check` and rules that concern nothing."""
+"""`axolotl check` and rules that match nothing."""
 
 from textwrap import dedent
 
@@ -45,7 +45,7 @@ RULE = """
     [pytest.param("quotas", QUOTA, "trial", id="quotas"), pytest.param("authorization", RULE, "clerks", id="rules")],
 )
 def test_a_rule_about_a_tool_set(cli: CommandLine, section: str, rule: str, name: str) -> None:
-    """A rule about a tool set that is there is fine; one about a set that is not there is named."""
+    """A rule for an unknown tool set is reported; one for a known set is not."""
     cli.write("till.py", dedent(CODE))
     cli.write("axolotl.toml", dedent(rule).format(toolset="billing"))
     answer = cli("check", "till")

@@ -17,7 +17,7 @@ CANARY = "canary-8b1f-and-longer-than-it-must-be"
 
 
 def show(cli: CommandLine, *words: str) -> dict[str, tuple[Any, str, str | None]]:
-    """Give each setting with its value, its layer and its place."""
+    """Return the value, source and place of each setting."""
     answer = cli("config", "show", *words, "--json")
     assert answer.code == 0, answer.stderr
     return {
@@ -27,13 +27,13 @@ def show(cli: CommandLine, *words: str) -> dict[str, tuple[Any, str, str | None]
 
 
 def test_no_arguments(cli: CommandLine) -> None:
-    """Without arguments there is help that names both commands."""
+    """Without arguments, the help lists both commands."""
     answer = cli("config")
     assert {"show", "schema"} <= set(answer.stdout.split()) | set(answer.stderr.split())
 
 
-def test_every_layer(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each value is shown with the layer and the place that it came from."""
+def test_every_source(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each value is shown with its source and place."""
     cli.write("axolotl.toml", "[http]\nport = 1\nhost = 'a'\n\n[tools.GREET]\ntimeout_seconds = 2\n")
     cli.write(".env", "\nAXOLOTL_HTTP__HOST=b\nAXOLOTL_HTTP__PATH=/b\n")
     monkeypatch.setenv("AXOLOTL_HTTP__PATH", "/c")
@@ -50,14 +50,14 @@ def test_every_layer(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_operator_beats_a_tool(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where somebody sets a limit of a tool, its own attribute is not shown."""
+    """If an operator sets a limit of a tool, the tool's own value is not shown."""
     monkeypatch.setenv("AXOLOTL_TOOLS__READ__TIMEOUT_SECONDS", "9")
     place = "AXOLOTL_TOOLS__READ__TIMEOUT_SECONDS"
     assert show(cli, SAMPLE)["tools.read.timeout_seconds"] == (9.0, "environment", place)
 
 
 def test_without_a_target(cli: CommandLine) -> None:
-    """Where nobody names one, no container is asked, not even the starter set."""
+    """Without a target no container is loaded, not even the starter set."""
     cli.write("axolotl.toml", "log_level = 'error'\n")
     answer = cli("config", "show", "--json")
     assert json.loads(answer.stdout)["target"] is None
@@ -66,7 +66,7 @@ def test_without_a_target(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize("where", ["axolotl.toml", ".env", "environment", "argument"])
 def test_a_target_that_is_named(cli: CommandLine, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever the target is named, its container is asked; one that cannot be loaded is an error."""
+    """Wherever the target is named, its container is loaded; if that fails, it is an error."""
     written = {"axolotl.toml": f"target = '{SAMPLE}'\n", ".env": f"AXOLOTL_TARGET={SAMPLE}\n"}
     if where in written:
         cli.write(where, written[where])
@@ -78,14 +78,14 @@ def test_a_target_that_is_named(cli: CommandLine, where: str, monkeypatch: pytes
 
 
 def test_changed(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`--changed` leaves out what nobody set."""
+    """`--changed` leaves out defaults."""
     monkeypatch.setenv("AXOLOTL_LOG_LEVEL", "WARNING")
     assert show(cli, "--changed") == {"log_level": ("warning", "environment", "AXOLOTL_LOG_LEVEL")}
     assert len(show(cli, "--all")) == len(show(cli)) > 100
 
 
 def test_text(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """People get a table: what is set, in the words of the file, and with `--origin` where."""
+    """The table shows the settings, and with `--origin` where they come from."""
     cli.write("axolotl.toml", f"target = '{SAMPLE}'\n\n[http]\nallowed_hosts = ['a', 'b']\n")
     plain, full = cli("config", "show"), cli("config", "show", "--origin")
     assert plain.code == full.code == 0
@@ -99,7 +99,7 @@ def test_text(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_shows_everything(width: int, cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a terminal, however narrow, nothing is cut off: long values and origins go on in the next line."""
+    """On a terminal, however narrow, nothing is cut off: long values and origins are wrapped."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(width))
     hosts = [f"host-{number}.a-rather-long-name.example.com" for number in range(6)]
@@ -113,7 +113,7 @@ def test_a_terminal_shows_everything(width: int, cli: CommandLine, monkeypatch: 
 
 
 def test_mistakes(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is wrong is told in lines, with where it was said; nothing is shown."""
+    """Errors are reported one per line with their places, and no settings are shown."""
     cli.write("axolotl.toml", "[http]\nprot = 1\n")
     cli.write(".env", "AXOLOTL_HTTP__PORT=eighty\n")
     monkeypatch.setenv("AXOLOTL_LIMITS__THREADS", "0")
@@ -126,15 +126,15 @@ def test_mistakes(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_a_wrong_flag_is_told(processes: Processes) -> None:
-    """A flag is blamed by its name."""
+def test_invalid_flags(processes: Processes) -> None:
+    """An invalid flag is reported by its name."""
     code, _, stderr = processes.run("serve", SAMPLE, "--transport", "http", "--path", "mcp")
     assert code == 2
     assert stderr.strip().endswith("(flag --path)")
 
 
-def test_stray_variables(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that nobody reads are warned of, and stop nobody; those of the commands themselves are read."""
+def test_unknown_variables(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unknown variables cause a warning; those of the commands themselves do not."""
     cli.write(".env", "\nAXOLOTL_HTPP__PORT=1\nAXOLOTL_TOOLSETS=polite\n")
     monkeypatch.setenv("AXOLOTL_HTTP_PORT", "1")
     monkeypatch.setenv("AXOLOTL_TARGET", "tests.support.containers.command_containers:Sets")
@@ -153,14 +153,14 @@ def test_stray_variables(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_schema(cli: CommandLine) -> None:
-    """The schema is printed for programs."""
+    """The schema is printed as JSON."""
     answer = cli("config", "schema")
     assert answer.code == 0
     assert json.loads(answer.stdout) == file_schema()
 
 
 def test_env_files(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flag names the file of variables, else a variable does, else it is `.env`; the environment beats them."""
+    """The env file is named by a flag or a variable, and is `.env` otherwise; the environment takes precedence."""
     for name in (".env", "by-variable.env", "by-flag.env"):
         cli.write(name, f"AXOLOTL_SERVER__NAME={name}\nAXOLOTL_SERVER__TITLE=of the file\n")
     assert show(cli)["server.name"][0] == ".env"
@@ -176,7 +176,7 @@ def test_env_files(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("by_flag", [True, False])
 def test_a_named_env_file_must_be_there(cli: CommandLine, by_flag: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who names a file wants it read."""
+    """An env file that is named must exist."""
     if not by_flag:
         monkeypatch.setenv("AXOLOTL_ENV_FILE", "absent.env")
     answer = cli("config", "show", *(["--env-file", "absent.env"] if by_flag else []))
@@ -198,7 +198,7 @@ def test_a_named_env_file_must_be_there(cli: CommandLine, by_flag: bool, monkeyp
     ],
 )
 def test_every_command_reads_env_files(words: list[str], cli: CommandLine, processes: Processes) -> None:
-    """The file of variables holds for all commands that start a server."""
+    """All commands that load a server read the env file."""
     cli.write("prod.env", f"AXOLOTL_TARGET={SAMPLE}\nAXOLOTL_HTTP__PORT=eighty\n")
     code, stdout, stderr = processes.run(*words, "--env-file", "prod.env", directory=cli.directory)
     assert code == 2
@@ -206,7 +206,7 @@ def test_every_command_reads_env_files(words: list[str], cli: CommandLine, proce
 
 
 def test_an_env_file_is_not_exported(processes: Processes, tmp_path: Path) -> None:
-    """The code of a container does not see what the file says."""
+    """Variables of the env file are not exported to the container's code."""
     (tmp_path / ".env").write_text("AXOLOTL_SERVER__NAME=of-the-file\n")
     (tmp_path / "own.py").write_text(
         "import os\nfrom dependency_injector import containers, providers\n"
@@ -236,7 +236,7 @@ def test_an_env_file_is_not_exported(processes: Processes, tmp_path: Path) -> No
 def test_secrets_are_never_written(
     words: list[str], is_right: bool, cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether all is well or not, no output has a secret, wherever it came from; also with the log at its loudest."""
+    """No output contains a secret, whatever its source, on success and on errors, even at log level debug."""
     cli.write("key", f"{CANARY}\n")
     cli.write("axolotl.toml", f"target = '{SAMPLE}'\n[audit]\nkey_file = 'key'\nstderr = true\n")
     cli.write(".env", f"AXOLOTL_PROTOCOL__STATE_KEYS='[\"{CANARY}\"]'\n")
@@ -250,8 +250,8 @@ def test_secrets_are_never_written(
     assert "canary" not in answer.stdout + answer.stderr
 
 
-def test_explanations_cost_nothing_unasked() -> None:
-    """A server whose settings are right imports nothing of what explains them."""
+def test_valid_settings_import_no_explanations() -> None:
+    """A server with valid settings does not import the code that explains errors."""
     modules = set(imported_modules("list", SAMPLE))
     parts = ("effective", "file_schema", "mistakes", "toml_lines")
     assert "axolotl_server.configuration.loading" in modules

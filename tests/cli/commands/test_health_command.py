@@ -1,4 +1,4 @@
-"""`axolotl health`, against servers in processes of their own."""
+"""`axolotl health` with real server processes."""
 
 import json
 import signal
@@ -19,14 +19,14 @@ TARGET = "tests.support.containers.shutdown_tools:container"
 
 
 def start(processes: Processes, **environment: Any) -> tuple[Server, str]:
-    """Serve over HTTP; gives the server and its URL. A busy machine is no reason to be degraded."""
+    """Serve over HTTP, and return the server and its URL; a busy machine must not make it degraded."""
     environment["AXOLOTL_LIMITS__LOOP_STALL_SECONDS"] = "60"
     server = processes.start("serve", TARGET, "-t", "http", "--port", "0", **environment)
     return server, server.read_until(READY).splitlines()[0].rpartition(" ")[2].removesuffix("/mcp")
 
 
 def test_a_server_that_is_ready(processes: Processes, cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The answer is 0, whether the server is named on the command line, by its route or in the settings."""
+    """The exit code is 0, whether the server, its route or the settings name the address."""
     _, url = start(processes)
     port = url.rpartition(":")[2]
     for words in (["--url", url], ["--url", f"{url}/"], ["--url", f"{url}/health"]):
@@ -40,7 +40,7 @@ def test_a_server_that_is_ready(processes: Processes, cli: CommandLine, monkeypa
 
 
 def test_json(processes: Processes, cli: CommandLine) -> None:
-    """Programs get what the server said, and whether it is ready."""
+    """The JSON has the health report, and whether the server is ready."""
     _, url = start(processes)
     said = json.loads(cli("health", "--url", url, "--json").stdout)
     assert (said["ready"], said["url"], said["status"]) == (True, f"{url}/readyz", "ok")
@@ -48,7 +48,7 @@ def test_json(processes: Processes, cli: CommandLine) -> None:
 
 
 def test_a_server_that_is_not_ready(processes: Processes, cli: CommandLine, tmp_path: Path) -> None:
-    """The answer is 1, and what is not well is named, with the reason where the server gives it."""
+    """The exit code is 1, and failed checks are named, with the reason if the server gives one."""
     switch = tmp_path / "off"
     settings = {"TEST_SWITCH": str(switch), "AXOLOTL_HEALTH__CACHE_SECONDS": "0"}
     _, url = start(processes, **settings)
@@ -64,7 +64,7 @@ def test_a_server_that_is_not_ready(processes: Processes, cli: CommandLine, tmp_
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_server_that_stops(processes: Processes, cli: CommandLine) -> None:
-    """A server that was told to stop is not ready, and then it is gone."""
+    """A server that is stopping is not ready, and then does not answer."""
     server, url = start(processes, AXOLOTL_HTTP__DRAIN_DELAY_SECONDS="60")
     server.signal(signal.SIGTERM)
     server.read_until("calls are still accepted")
@@ -77,8 +77,8 @@ def test_a_server_that_stops(processes: Processes, cli: CommandLine) -> None:
     assert answer.stderr.startswith(f"Error: No health report from {url}/readyz: ")
 
 
-def test_nobody_answers(cli: CommandLine) -> None:
-    """Where no server is, the answer is 3, also for programs."""
+def test_no_server(cli: CommandLine) -> None:
+    """Without a server the exit code is 3, also with `--json`."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
         answer = cli("health", "--url", url, "--timeout", "0.1")
@@ -113,8 +113,8 @@ def stranger() -> Iterator[str]:
         thread.join()
 
 
-def test_another_server_answers(cli: CommandLine, stranger: str) -> None:
-    """What is not about health is not taken for an answer."""
+def test_no_health_report(cli: CommandLine, stranger: str) -> None:
+    """A response that is not a health report is an error."""
     answer = cli("health", "--url", stranger)
     assert answer.code == 3
     assert "the status is 200; are the health routes enabled?" in answer.stderr
@@ -122,12 +122,12 @@ def test_another_server_answers(cli: CommandLine, stranger: str) -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8000", "ftp://host", "http://", "http://host:port"])
 def test_wrong_urls(cli: CommandLine, url: str) -> None:
-    """What is no URL of a server is refused."""
+    """Invalid URLs are refused."""
     assert cli("health", "--url", url).code == 2
 
 
 def test_settings_without_an_address(cli: CommandLine) -> None:
-    """Where the settings do not tell what to ask, the error says what to do."""
+    """If the settings have no address, the error says what to do."""
     cli.write("axolotl.toml", "[http]\nport = 0\n")
     answer = cli("health")
     assert answer.code == 2
@@ -139,7 +139,7 @@ def test_settings_without_an_address(cli: CommandLine) -> None:
 
 
 def test_it_starts_quickly(processes: Processes) -> None:
-    """With a URL nothing of a server is imported, nor what it stands on."""
+    """With a URL, no module of the server is imported."""
     _, url = start(processes)
     modules = set(imported_modules("health", "--url", url))
     heavy = {"axolotl_core", "axolotl_server", "dependency_injector", "uvicorn"}

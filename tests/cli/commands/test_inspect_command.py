@@ -18,7 +18,7 @@ def inspect(cli: CommandLine, *words: str) -> Any:
 
 
 def test_identity(cli: CommandLine) -> None:
-    """The report says what the server says of itself, and which revisions it speaks."""
+    """The report has the identity of the server and its revisions."""
     report = inspect(cli, SAMPLE)
     assert report["target"] == SAMPLE
     assert (report["server"]["name"], report["server"]["version"]) == ("sample", "7")
@@ -26,7 +26,7 @@ def test_identity(cli: CommandLine) -> None:
 
 
 def test_layers(cli: CommandLine) -> None:
-    """Each tool has the layers that concern it, outermost first; those that do not are not there."""
+    """Each tool has the layers that apply to it, outermost first."""
     cli.write("axolotl.toml", "[tools.double]\nmax_concurrency = 3\n")
     layers = {tool["name"]: tool["layers"] for tool in inspect(cli, SAMPLE)["tools"]}
     assert [name.rpartition(".")[2] for name in layers["greet"]][-1] == "Bystander"
@@ -35,7 +35,7 @@ def test_layers(cli: CommandLine) -> None:
 
 
 def test_limits(cli: CommandLine) -> None:
-    """Limits are those after everything was weighed."""
+    """Limits are the effective ones."""
     cli.write("axolotl.toml", "[tools.double]\nmax_concurrency = 3\n")
     limits = {tool["name"]: tool["limits"] for tool in inspect(cli, SAMPLE)["tools"]}
     assert limits["read"]["timeout_seconds"] == 20
@@ -45,14 +45,14 @@ def test_limits(cli: CommandLine) -> None:
 
 
 def test_schemas(cli: CommandLine) -> None:
-    """Schemas are whole."""
+    """Schemas are complete."""
     double = next(tool for tool in inspect(cli, SAMPLE)["tools"] if tool["name"] == "double")
     assert double["input_schema"]["properties"]["number"] == {"description": "What is doubled.", "type": "integer"}
     assert double["output_schema"]["type"] == "object"
 
 
 def test_settings_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment beats the file, which beats the container."""
+    """The environment takes precedence over the file, which takes precedence over the container."""
     assert inspect(cli, SAMPLE)["settings"]["limits"]["timeout_seconds"] == 5
     cli.write("axolotl.toml", "[limits]\ntimeout_seconds = 6\n")
     assert inspect(cli, SAMPLE)["settings"]["limits"]["timeout_seconds"] == 6
@@ -61,7 +61,7 @@ def test_settings_precedence(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_text(cli: CommandLine) -> None:
-    """People get a page with the arguments in words."""
+    """The text describes arguments in words."""
     answer = cli("inspect", SAMPLE)
     lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
     assert answer.code == 0
@@ -73,7 +73,7 @@ def test_text(cli: CommandLine) -> None:
 
 
 def test_every_kind(cli: CommandLine) -> None:
-    """Prompts, resources and templates are there with their schemas, limits and layers."""
+    """Prompts, resources and templates have schemas, limits and layers."""
     report = inspect(cli, "tests.support.containers.full_container:Container")
     praise = report["prompts"][0]
     assert praise["arguments_schema"]["properties"]["dish"]["description"] == "What is praised."
@@ -86,7 +86,7 @@ def test_every_kind(cli: CommandLine) -> None:
 
 
 def test_every_kind_as_text(cli: CommandLine) -> None:
-    """People see of everything what kind it is."""
+    """The text shows the kind of each feature."""
     answer = cli("inspect", "tests.support.containers.full_container:Container")
     lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
     assert "extensions com.example/receipts" in lines
@@ -106,6 +106,6 @@ def test_every_kind_as_text(cli: CommandLine) -> None:
 
 
 def test_toolsets(cli: CommandLine) -> None:
-    """Tool sets can be chosen and are named."""
+    """Tool sets can be selected and are named."""
     [tool] = inspect(cli, "tests.support.containers.command_containers:Sets", "--toolset", "polite")["tools"]
     assert (tool["name"], tool["toolset"]) == ("greet", "polite")

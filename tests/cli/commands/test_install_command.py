@@ -1,4 +1,4 @@
-"""`axolotl install`: what clients get, where it is written, and what becomes of what was there."""
+"""`axolotl install`: entries for clients, their files, and existing content."""
 
 import asyncio
 import json
@@ -36,13 +36,13 @@ CANARY = "canary-5fa1c"
 
 @pytest.fixture
 def project(cli: CommandLine) -> CommandLine:
-    """Give the commands a directory with a container in it."""
+    """Give the commands a directory with a container."""
     cli.write("greeter.py", GREETER)
     return cli
 
 
 def entry_of(cli: CommandLine, *words: str) -> dict[str, Any]:
-    """Print what belongs into a file, and take the one server out of it."""
+    """Print a configuration and return its only server."""
     answer = cli("install", *words)
     assert answer.code == 0, answer.stderr
     document = json.loads(answer.stdout)
@@ -52,7 +52,7 @@ def entry_of(cli: CommandLine, *words: str) -> dict[str, Any]:
 
 
 async def greeting_of(entry: dict[str, Any], directory: Path) -> str:
-    """Start what was written as a client does, in another directory, and call the tool."""
+    """Start an entry as a client does, in another directory, and call the tool."""
     server = StdioServerParameters(command=entry["command"], args=entry["args"], env=entry["env"], cwd=directory)
     async with Client(server, mode="legacy", read_timeout_seconds=20) as client:
         result = await client.call_tool("greet", {"name": "Ada"})
@@ -60,20 +60,20 @@ async def greeting_of(entry: dict[str, Any], directory: Path) -> str:
 
 
 async def tools_at(url: str) -> list[str]:
-    """Go where a client is told to go, and look at what is offered there."""
+    """Connect to a URL and list the tools."""
     async with Client(url, mode="legacy", read_timeout_seconds=20) as client:
         return [tool.name for tool in (await client.list_tools()).tools]
 
 
 def test_what_is_written_starts(project: CommandLine, tmp_path: Path) -> None:
-    """The official client starts what stands in the file, from anywhere, and shakes hands."""
+    """The official client can start the written entry from any directory."""
     assert project("install", "cursor", "greeter.py", "--write", "--config", "c.json", *path_option()).code == 0
     written = json.loads((tmp_path / "c.json").read_text())["mcpServers"]["acme-greeter"]
     assert asyncio.run(greeting_of(written, Path("/"))) == "Hello, Ada!"
 
 
 def test_the_project_is_found_again(project: CommandLine, tmp_path: Path) -> None:
-    """The settings file, its target and modules of the project are found from wherever the client starts it."""
+    """The settings file, its target and modules of the project are found from any directory."""
     (tmp_path / "greeter.py").rename(tmp_path / "acme_greetings.py")
     project.write("axolotl.toml", "target = 'acme_greetings:Container'\n[server]\nname = 'of-the-file'\n")
     answer = project("install", "json", *path_option())
@@ -84,8 +84,8 @@ def test_the_project_is_found_again(project: CommandLine, tmp_path: Path) -> Non
     assert asyncio.run(greeting_of(entry, elsewhere)) == "Hello, Ada!"
 
 
-def test_strangers_directories_are_harmless(project: CommandLine, tmp_path: Path) -> None:
-    """A client may start the server where somebody put modules that are called like those it needs."""
+def test_working_directory_is_not_imported(project: CommandLine, tmp_path: Path) -> None:
+    """Modules in the client's working directory are not imported, even if they have the same names."""
     hostile = tmp_path / "hostile"
     hostile.mkdir()
     for name in ("typer", "asyncio", "greeter", "axolotl_cli"):
@@ -95,7 +95,7 @@ def test_strangers_directories_are_harmless(project: CommandLine, tmp_path: Path
 
 
 def test_a_server_at_its_url(project: CommandLine, processes: Processes, tmp_path: Path) -> None:
-    """Over HTTP the address of the settings is written, and the official client finds the server there."""
+    """Over HTTP the entry has the address in the settings, and the official client can connect to it."""
     server = processes.start("serve", "greeter.py", "--transport", "http", "--port", "0", directory=tmp_path)
     invitation = server.read_until(READY)
     port = invitation.partition("127.0.0.1:")[2].partition("/")[0]
@@ -106,7 +106,7 @@ def test_a_server_at_its_url(project: CommandLine, processes: Processes, tmp_pat
 
 
 def path_option() -> tuple[str, str]:
-    """Have the started server find the code that is tested; clients hand on next to nothing of their environment."""
+    """Let the server find the tested code; clients pass on hardly any of their environment."""
     return ("--env", f"PYTHONPATH={ROOT}")
 
 
@@ -121,7 +121,7 @@ def path_option() -> tuple[str, str]:
     ],
 )
 def test_stdio_entries(client: str, section: str, kind: dict[str, str], project: CommandLine, tmp_path: Path) -> None:
-    """Each client gets the server in its own words: the interpreter by its path, the directory, the target."""
+    """Each client gets an entry in its format: interpreter, directory and target."""
     answer = project("install", client, "greeter.py", "--env", "A=1")
     program = {
         "command": os.path.abspath(sys.executable),
@@ -141,13 +141,13 @@ def test_stdio_entries(client: str, section: str, kind: dict[str, str], project:
     ],
 )
 def test_http_entries(client: str, entry: dict[str, Any], cli: CommandLine) -> None:
-    """A URL needs no target; the token is referred to, never written."""
+    """A URL needs no target; the entry refers to the token and never contains it."""
     words = [client, "--url", "https://x.example/mcp", "--name", "acme", "--token-env", "ACME"]
     assert entry_of(cli, *words) == {**entry, "headers": {"Authorization": entry["headers"]}}
 
 
 def test_vscode_asks_for_secrets(project: CommandLine, tmp_path: Path) -> None:
-    """VS Code is told to ask for what must not stand in the file, once, and besides what it asks for already."""
+    """VS Code asks for values that must not be in the file; its other inputs stay."""
     project.write("mcp.json", '{\n  "inputs": [\n    {"id": "mine"}, // asked\n  ],\n  "servers": {}\n}\n')
     words = ["install", "vscode", "greeter.py", "--env", "API_TOKEN", "--env", "REGION", "--config", "mcp.json"]
     assert project(*words, "--write").code == 0
@@ -180,7 +180,7 @@ def test_vscode_asks_for_secrets(project: CommandLine, tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("client", ["cursor", "claude-desktop", "vscode"])
 def test_secrets_are_not_written(client: str, variable: str, project: CommandLine, tmp_path: Path) -> None:
-    """What looks like a secret is refused and not repeated, unless it is said that it may be written."""
+    """Values that look like secrets are refused and not printed, unless `--with-secrets` is given."""
     words = ["install", client, "greeter.py", "--env", variable, "--config", "c.json", "--write"]
     answer = project(*words)
     assert answer.code == 2
@@ -196,7 +196,7 @@ def test_secrets_are_not_written(client: str, variable: str, project: CommandLin
     ["AXOLOTL_AUDIT__KEY_FILE=/run/key", "AXOLOTL_AUTH__TOKEN_CACHE_SECONDS=5", "KEYBOARD=de", "API_KEY=", "T=${T}"],
 )
 def test_other_values_are_written(variable: str, project: CommandLine) -> None:
-    """What is no secret, names a file with one, or refers to one is written."""
+    """Other values, paths of secret files and references are written."""
     name, _, value = variable.partition("=")
     assert entry_of(project, "cursor", "greeter.py", "--env", variable)["env"] == {name: value}
 
@@ -221,15 +221,15 @@ def test_other_values_are_written(variable: str, project: CommandLine) -> None:
     ],
 )
 def test_mistakes(words: list[str], problem: str, project: CommandLine) -> None:
-    """What makes no sense is refused with what to do instead."""
+    """Invalid options are refused with what to do instead."""
     answer = project("install", *words)
     assert (answer.code, answer.stdout) == (2, "")
     assert problem in answer.stderr
     assert "canary" not in answer.stderr
 
 
-def test_everything_that_chose_the_server_is_written(project: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tool sets and the file of variables come along; other variables of this shell do not, and are named."""
+def test_options_are_written(project: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The entry has the tool sets and the env file; other variables of this shell are named in a warning."""
     project.write("prod.env", "AXOLOTL_SERVER__NAME=prod\n")
     monkeypatch.setenv("AXOLOTL_TARGET", "greeter.py")
     monkeypatch.setenv("AXOLOTL_LOG_LEVEL", "debug")
@@ -263,14 +263,14 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("platform", "variables", "client", "scope", "path"), PLACES)
-def test_places(platform: str, variables: dict[str, str], client: str, scope: str, path: Path | None) -> None:
-    """Each client has its file where its own documentation says, on every platform."""
+def test_config_paths(platform: str, variables: dict[str, str], client: str, scope: str, path: Path | None) -> None:
+    """The file of each client is where its documentation says, on every platform."""
     paths = ConfigPaths(platform, HOME, variables, Path("/project"))
     assert paths.find(ClientName(client), Scope(scope)) == path
 
 
-def test_the_usual_file(project: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without `--config` the file of the user is changed; where the client was never started, nothing is made."""
+def test_user_file(project: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without `--config` the user's file is changed, unless the client was never started."""
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -286,8 +286,8 @@ def test_the_usual_file(project: CommandLine, monkeypatch: pytest.MonkeyPatch, t
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_the_file_of_a_project(project: CommandLine, tmp_path: Path) -> None:
-    """With `--scope project` the file is made in the project, with a warning that it is about this machine."""
+def test_project_file(project: CommandLine, tmp_path: Path) -> None:
+    """With `--scope project` the file is created in the project, with a warning about paths of this machine."""
     answer = project("install", "cursor", "greeter.py", "--scope", "project", "--write")
     assert answer.code == 0
     assert (tmp_path / ".cursor" / "mcp.json").is_file()
@@ -295,7 +295,7 @@ def test_the_file_of_a_project(project: CommandLine, tmp_path: Path) -> None:
 
 
 def test_printing_changes_nothing(project: CommandLine, tmp_path: Path) -> None:
-    """By default nothing is written, and the output is JSON alone."""
+    """By default nothing is written, and stdout has only JSON."""
     answer = project("install", "claude-code", "greeter.py", "--config", "c.json")
     json.loads(answer.stdout)
     assert f"Add this to {tmp_path / 'c.json'}" in answer.stderr
@@ -304,7 +304,7 @@ def test_printing_changes_nothing(project: CommandLine, tmp_path: Path) -> None:
 
 
 def test_a_file_is_merged(project: CommandLine, tmp_path: Path) -> None:
-    """Everything else stays, byte for byte; what was there is kept beside it, however often that happens."""
+    """Everything else in the file stays the same, and every change keeps a backup."""
     before = (
         '{\n    // mine\n    "theme": "dark",\n    "mcpServers": {\n        "a": {"command": "a"} // first\n    }\n}\n'
     )
@@ -332,7 +332,7 @@ def test_a_file_is_merged(project: CommandLine, tmp_path: Path) -> None:
 
 
 def test_another_server_of_that_name(project: CommandLine, tmp_path: Path) -> None:
-    """A name that is taken is refused; with `--force` the entry is replaced, save for what its user added."""
+    """A different server of the same name is refused; `--force` replaces it, except keys that its user added."""
     theirs = {"mcpServers": {"acme-greeter": {"command": "theirs", "env": {"K": CANARY}, "disabled": True}}}
     project.write("c.json", json.dumps(theirs))
     words = ["install", "cursor", "greeter.py", "--config", "c.json", "--write"]
@@ -351,8 +351,8 @@ def test_another_server_of_that_name(project: CommandLine, tmp_path: Path) -> No
     "content",
     [b'{"a": 1', b"[]", b'{"mcpServers": []}', b'{"a": 1, "a": 2}', b"\xff\xfe{}", b"mcpServers:\n  a: {}\n"],
 )
-def test_what_is_not_understood_is_left_alone(content: bytes, project: CommandLine, tmp_path: Path) -> None:
-    """A file that is no such JSON is neither changed nor copied."""
+def test_invalid_files_are_not_changed(content: bytes, project: CommandLine, tmp_path: Path) -> None:
+    """An invalid file is neither changed nor backed up."""
     (tmp_path / "c.json").write_bytes(content)
     answer = project("install", "cursor", "greeter.py", "--config", "c.json", "--write", "--force")
     assert answer.code == 2
@@ -361,8 +361,8 @@ def test_what_is_not_understood_is_left_alone(content: bytes, project: CommandLi
     assert not (tmp_path / "c.json.bak").exists()
 
 
-def test_links_stay_links(project: CommandLine, tmp_path: Path) -> None:
-    """A file that is a link, as those who keep their settings in a repository have it, is changed where it is."""
+def test_symbolic_links(project: CommandLine, tmp_path: Path) -> None:
+    """A symbolic link stays a link, and its target is changed."""
     project.write("real.json", "{}")
     (tmp_path / "c.json").symlink_to("real.json")
     assert project("install", "cursor", "greeter.py", "--config", "c.json", "--write").code == 0
@@ -370,8 +370,8 @@ def test_links_stay_links(project: CommandLine, tmp_path: Path) -> None:
     assert "acme-greeter" in (tmp_path / "real.json").read_text()
 
 
-def test_a_file_that_others_write(tmp_path: Path) -> None:
-    """A file that was changed after it was read is not overwritten, and nothing is left beside it but the copy."""
+def test_concurrent_changes(tmp_path: Path) -> None:
+    """A file that was changed after it was read is not overwritten, and only the backup is left next to it."""
     path = tmp_path / "c.json"
     path.write_text("{}")
     file = ClientFile.read(path)
@@ -382,8 +382,8 @@ def test_a_file_that_others_write(tmp_path: Path) -> None:
     assert sorted(one.name for one in tmp_path.iterdir()) == ["c.json", "c.json.bak"]
 
 
-def test_a_place_that_cannot_be_written(project: CommandLine) -> None:
-    """A file that cannot be read or made is told, without a traceback."""
+def test_unwritable_paths(project: CommandLine) -> None:
+    """A file that cannot be read or created is an error without a traceback."""
     project.write("file", "")
     answer = project("install", "cursor", "greeter.py", "--config", "file/c.json", "--write")
     assert answer.code == 2
@@ -391,7 +391,7 @@ def test_a_place_that_cannot_be_written(project: CommandLine) -> None:
 
 
 def test_directory_option(project: CommandLine, processes: Processes, tmp_path: Path) -> None:
-    """`--directory` has a command work as if it had been started there; a directory that is none is refused."""
+    """`--directory` runs a command in another directory; a path that is not a directory is refused."""
     project.write("axolotl.toml", "target = 'greeter.py'\n")
     code, stdout, stderr = processes.run("--directory", str(tmp_path), "list", "--json")
     assert code == 0, stderr

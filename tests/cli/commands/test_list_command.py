@@ -6,7 +6,7 @@ from tests.cli.conftest import CommandLine
 
 
 def test_table(cli: CommandLine) -> None:
-    """People get a line a tool, whole, with its tool set, where it runs and its timeout."""
+    """The table has a line for each tool, with its tool set, execution and timeout."""
     answer = cli("list", "tests.support.containers.command_containers:Sets")
     lines = [line.split() for line in answer.stdout.splitlines()]
     assert answer.code == 0
@@ -15,8 +15,8 @@ def test_table(cli: CommandLine) -> None:
     assert lines[-1] == ["2", "tools"]
 
 
-def test_table_shows_what_holds(cli: CommandLine) -> None:
-    """Limits are those after everything was weighed."""
+def test_table_shows_effective_limits(cli: CommandLine) -> None:
+    """Limits are the effective ones."""
     cli.write("axolotl.toml", "[tools.greet]\ntimeout_seconds = 0.5\nexecution = 'thread'\n")
     lines = [
         line.split()
@@ -27,12 +27,12 @@ def test_table_shows_what_holds(cli: CommandLine) -> None:
 
 
 def test_empty(cli: CommandLine) -> None:
-    """A server without tools says so."""
+    """A server without tools has a summary only."""
     assert cli("list", "tests.support.containers.command_containers:Empty").stdout == "0 tools\n"
 
 
 def test_json(cli: CommandLine) -> None:
-    """Programs get the same as JSON."""
+    """`--json` prints the same."""
     answer = cli("list", "tests.support.containers.command_containers:Polite", "--json")
     assert json.loads(answer.stdout) == {
         "tools": [
@@ -52,7 +52,7 @@ def test_json(cli: CommandLine) -> None:
 
 
 def test_every_kind(cli: CommandLine) -> None:
-    """Prompts, resources and templates have tables of their own, and the last line counts all."""
+    """Prompts, resources and templates have their own tables, and the last line counts all."""
     answer = cli("list", "tests.support.containers.full_container:Container")
     lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
     assert answer.code == 0
@@ -64,7 +64,7 @@ def test_every_kind(cli: CommandLine) -> None:
 
 
 def test_no_tools(cli: CommandLine) -> None:
-    """What there is none of has no table."""
+    """A kind without features has no table."""
     answer = cli("list", "tests.support.containers.full_container:Sets")
     assert answer.stdout.splitlines()[0].split() == [
         "Prompt",
@@ -81,7 +81,7 @@ def test_no_tools(cli: CommandLine) -> None:
 
 
 def test_every_kind_as_json(cli: CommandLine) -> None:
-    """Programs get all of them."""
+    """`--json` prints all kinds."""
     offer = json.loads(cli("list", "tests.support.containers.full_container:Container", "--json").stdout)
     assert [tool["name"] for tool in offer["tools"]] == ["order", "confirm", "pay", "think", "simmer"]
     assert offer["prompts"][0]["arguments"] == [

@@ -1,4 +1,4 @@
-"""`axolotl manifest`: what clients and registries are told."""
+"""`axolotl manifest`: configuration for clients and registries."""
 
 import json
 import re
@@ -19,13 +19,13 @@ IMAGE = "registry.example.com/acme/greeter:1.2.0"
 
 
 def manifest(publication: Publication, **sections: Any) -> dict[str, Any]:
-    """Describe a server with such settings."""
+    """Describe a server with these settings."""
     sections["server"] = {**IDENTITY, **sections.get("server", {})}
     return server_manifest(ServerSettings.model_validate(sections), publication)
 
 
 def check_documented(made: dict[str, Any]) -> None:
-    """Check what the schema of 2025-12-11 demands of a manifest, and what the official registry demands besides."""
+    """Check a manifest against the schema of 2025-12-11 and the rules of the official registry."""
     assert made["$schema"] == "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
     assert {"name", "description", "version"} <= made.keys()
     known = {"$schema", "name", "title", "description", "version", "websiteUrl", "repository", "icons"}
@@ -49,7 +49,7 @@ def check_documented(made: dict[str, Any]) -> None:
 
 
 def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A registry gets all that it demands, from the settings and the command line."""
+    """The manifest has all required fields, from the settings and the command line."""
     for key, value in {**IDENTITY, "title": "Greeter", "website_url": "https://acme.example"}.items():
         monkeypatch.setenv(f"AXOLOTL_SERVER__{key.upper()}", value)
     words = [
@@ -83,8 +83,8 @@ def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
 
-def test_everything_wrong_is_told_at_once(cli: CommandLine) -> None:
-    """What a registry would refuse is refused before, all of it, with what to do."""
+def test_all_errors_are_reported_at_once(cli: CommandLine) -> None:
+    """Everything that a registry would refuse is reported at once, with what to do."""
     words = ["--package", "npm:x", "--package", "pypi:x==1.*", "--url", "http://localhost/mcp", "--repository", "x"]
     answer = cli("manifest", "server.json", SAMPLE, *words, "--env", "A=1")
     assert (answer.code, answer.stdout) == (2, "")
@@ -109,8 +109,8 @@ def test_everything_wrong_is_told_at_once(cli: CommandLine) -> None:
         ({"website_url": "acme"}, "server.website_url is not a URL"),
     ],
 )
-def test_identities_that_no_registry_takes(identity: dict[str, str], problem: str) -> None:
-    """Limits of the schema are checked before somebody publishes."""
+def test_invalid_identities(identity: dict[str, str], problem: str) -> None:
+    """Limits of the schema are checked."""
     with pytest.raises(ConfigurationError, match=re.escape(problem)):
         manifest(Publication(NAME, url=URL), server=identity)
 
@@ -129,15 +129,15 @@ def test_identities_that_no_registry_takes(identity: dict[str, str], problem: st
         Publication(NAME, packages=["pypi:"]),
     ],
 )
-def test_publications_that_no_registry_takes(publication: Publication) -> None:
-    """Names, addresses and packages must be what a registry can use, and nothing secret is repeated."""
+def test_invalid_publications(publication: Publication) -> None:
+    """Names, URLs and packages must be valid in a registry, and no secret is printed."""
     with pytest.raises(ConfigurationError) as refusal:
         manifest(publication)
     assert "secret" not in str(refusal.value)
 
 
-def test_keys_are_asked_for() -> None:
-    """A server with keys has the registry say so; with an authorization server, clients find out themselves."""
+def test_api_keys_are_declared() -> None:
+    """A server with API keys declares the header; with an authorization server, clients discover it."""
     key = {"hash": "sha256:" + "0" * 64}
     (remote,) = manifest(Publication(NAME, url=URL), auth={"api_keys": {"a": key}})["remotes"]
     (header,) = remote["headers"]
@@ -146,8 +146,8 @@ def test_keys_are_asked_for() -> None:
     assert "headers" not in manifest(Publication(NAME, url=URL), auth=auth)["remotes"][0]
 
 
-def test_pictures() -> None:
-    """Pictures behind a URL are shown in the registry; those inside of the settings are not."""
+def test_icons() -> None:
+    """Icons at a URL are included; icons in the settings are not."""
     icons = [
         {"src": "https://acme.example/a.png", "mime_type": "image/png", "sizes": ["48x48"]},
         {"src": "data:image/png;base64,AAAA"},
@@ -159,7 +159,7 @@ def test_pictures() -> None:
 
 
 def test_arguments_of_packages() -> None:
-    """Words for the program are written one by one, in the place of those that an image gets."""
+    """Arguments for the program replace the default one of an image."""
     packages = ["oci:registry.example.com/acme/greeter:1", "pypi:acme-greeter@2.0"]
     made = manifest(Publication(NAME, packages, arguments=["serve", "greeter.py"]))
     check_documented(made)
@@ -170,7 +170,7 @@ def test_arguments_of_packages() -> None:
 
 
 def test_mcp_json(cli: CommandLine) -> None:
-    """The manifest for clients is what `install json` prints, and nothing is said besides."""
+    """The manifest for clients is what `install json` prints, without messages."""
     for words in ([SAMPLE, "--name", "a", "--env", "A=1"], ["--url", URL, "--name", "b", "--token-env", "T"]):
         answer = cli("manifest", "mcp.json", *words)
         assert (answer.code, answer.stderr) == (0, "")
@@ -180,7 +180,7 @@ def test_mcp_json(cli: CommandLine) -> None:
 
 
 def test_no_resource_is_started(cli: CommandLine) -> None:
-    """To describe a server nothing of it is started: what it stands on may not be there."""
+    """No resource of the container is started to describe a server."""
     cli.write(
         "needy.py",
         "from dependency_injector import containers, providers\n"

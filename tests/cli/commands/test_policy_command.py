@@ -71,7 +71,7 @@ SETTINGS = """
 
 @pytest.fixture
 def policy(cli: CommandLine) -> CommandLine:
-    """A server with a policy, in the directory of the commands."""
+    """Write a server with a policy to the directory of the commands."""
     cli.write("server.py", dedent(SERVER))
     cli.write("axolotl.toml", dedent(SETTINGS))
     return cli
@@ -83,7 +83,7 @@ def explain(cli: CommandLine, *words: str) -> tuple[int, Any]:
 
 
 def test_allowed(policy: CommandLine) -> None:
-    """The rule that decides is named, the others with why they do not match, and the exit code is 0."""
+    """The deciding rule is named, the others with the reason why they do not match; the exit code is 0."""
     answer = policy("policy", "explain", "--as", "ada", "--role", "clerk", "--tenant", "acme", "REFUND")
     lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
     assert answer.code == 0
@@ -95,7 +95,7 @@ def test_allowed(policy: CommandLine) -> None:
 
 
 def test_denied(policy: CommandLine) -> None:
-    """A rule that denies is named though others allow, the caller's view is told, and the exit code is 1."""
+    """A rule that denies decides although others allow, the reported error is named, and the exit code is 1."""
     principal = json.dumps({"subject": "ada", "tenant": "acme", "roles": ["clerk"], "scopes": ["beginner"]})
     answer = policy("policy", "explain", "--as", principal, "refund")
     lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
@@ -108,7 +108,7 @@ def test_denied(policy: CommandLine) -> None:
 
 
 def test_json(policy: CommandLine) -> None:
-    """Programs get all of it."""
+    """The JSON has everything."""
     code, verdict = explain(policy, "--as", "bob", "--scope", "beginner", "--scope", "b", "refund")
     assert code == 1
     assert verdict["principal"] == {"subject": "bob", "tenant": None, "scopes": ["b", "beginner"], "roles": []}
@@ -140,8 +140,8 @@ def test_what_decides(words: list[str], code: int, rule: str, policy: CommandLin
 
 
 @pytest.mark.parametrize(("mood", "code"), [("good", 0), ("bad", 1)])
-def test_an_authorizer_of_ones_own(mood: str, code: int, policy: CommandLine) -> None:
-    """The container's authorizer is asked, also about claims; it has no rules to show."""
+def test_custom_authorizer(mood: str, code: int, policy: CommandLine) -> None:
+    """The container's authorizer decides, also with claims; it has no rules to show."""
     policy.write("axolotl.toml", 'target = "server.py:Own"\n')
     principal = json.dumps({"subject": "ada", "claims": {"mood": mood}})
     ended, verdict = explain(policy, "--as", principal, "refund")
@@ -149,7 +149,7 @@ def test_an_authorizer_of_ones_own(mood: str, code: int, policy: CommandLine) ->
 
 
 def test_off(policy: CommandLine) -> None:
-    """Without a policy everybody may use everything, and that is said."""
+    """Without a policy everyone may use everything, and the output says so."""
     policy.write("axolotl.toml", "")
     answer = policy("policy", "explain", "--as", "ada", "--target", "server.py:Container", "refund")
     assert answer.code == 0
@@ -169,14 +169,14 @@ def test_off(policy: CommandLine) -> None:
     ],
 )
 def test_mistakes(words: list[str], code: int, problem: str, policy: CommandLine) -> None:
-    """What is wrong is said in a line, with an exit code of its own."""
+    """Errors are reported on one line, with their own exit code."""
     answer = policy("policy", "explain", *words)
     assert answer.code == code
     assert problem in " ".join(answer.stderr.replace("│", " ").split())
 
 
 def test_a_wrong_rule(policy: CommandLine) -> None:
-    """A mistake in the settings is told with its place."""
+    """An error in the settings is reported with its place."""
     policy.write("axolotl.toml", '[[authorization.rules]]\nname = "x"\neffect = "alow"\n')
     answer = policy("policy", "explain", "--as", "ada", "--target", "server.py:Container", "refund")
     assert answer.code == 2

@@ -22,18 +22,18 @@ def prompt(cli: CommandLine, *words: str) -> Answer:
     ],
 )
 def test_one_message(cli: CommandLine, words: list[str], text: str) -> None:
-    """A single message is printed as it is; arguments are texts, whatever they look like."""
+    """A single message is printed as it is; arguments are text, whatever they look like."""
     answer = prompt(cli, "praise", *words)
     assert (answer.code, answer.stdout, answer.stderr) == (0, text, "")
 
 
 def test_several_messages(cli: CommandLine) -> None:
-    """Of several messages it is said who speaks."""
+    """Several messages are printed with their roles."""
     assert prompt(cli, "talk").stdout == "[user]\nHow are you?\n[assistant]\nFine.\n"
 
 
 def test_whole_result(cli: CommandLine) -> None:
-    """On demand the whole result is printed."""
+    """With `--json`, the complete result is printed."""
     result = json.loads(prompt(cli, "praise", "dish=soup", "--json").stdout)
     assert result["messages"] == [{"role": "user", "content": {"type": "text", "text": "Praise soup 1 times."}}]
 
@@ -49,18 +49,18 @@ def test_whole_result(cli: CommandLine) -> None:
     ],
 )
 def test_refused(cli: CommandLine, words: list[str], line: str) -> None:
-    """What the server does not answer gives the exit code 3 and its reason."""
+    """A refused request gives exit code 3 and the reason."""
     answer = prompt(cli, *words)
     assert (answer.code, answer.stdout, answer.stderr) == (3, "", f"{line}\n")
 
 
 def test_unreadable_arguments(cli: CommandLine) -> None:
-    """A word that is neither pair nor object is a usage error."""
+    """A word that is neither a pair nor an object is a usage error."""
     answer = prompt(cli, "praise", "soup")
     assert (answer.code, answer.stderr) == (2, "Error: 'soup' is not an argument: write key=value or a JSON object\n")
 
 
 def test_toolset(cli: CommandLine) -> None:
-    """Tool sets can be chosen."""
+    """Tool sets can be selected."""
     answer = cli("prompt", "tests.support.containers.full_container:Sets", "praise", "dish=soup", "--toolset", "guests")
     assert answer.stdout == "Praise soup 1 times.\n"

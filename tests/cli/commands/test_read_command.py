@@ -18,7 +18,7 @@ def read(cli: CommandLine, *words: str) -> Answer:
 
 
 def test_text(cli: CommandLine) -> None:
-    """Text is written as it is, so that it can be kept."""
+    """Text is printed unchanged."""
     answer = read(cli, "ui://menu")
     assert (answer.code, answer.stdout, answer.stderr) == (0, "<p>Soup</p>", "")
 
@@ -31,14 +31,14 @@ def test_text(cli: CommandLine) -> None:
     ],
 )
 def test_bytes(uri: str, expected: bytes) -> None:
-    """Bytes are written as they are; text before them ends with a line break."""
+    """Bytes are printed unchanged; text before them ends with a line break."""
     command = [sys.executable, "-m", "axolotl_cli", "read", SAMPLE, uri]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True, cwd=ROOT)
     assert done.stdout == expected
 
 
 def test_whole_result(cli: CommandLine) -> None:
-    """On demand the whole result is printed, which says how long it may be kept."""
+    """With `--json`, the complete result is printed, including its cache hints."""
     result = json.loads(read(cli, "ui://menu", "--json").stdout)
     assert result["contents"] == [{"uri": "ui://menu", "text": "<p>Soup</p>", "mimeType": "text/html;profile=mcp-app"}]
     assert result["ttlMs"] == 0
@@ -46,19 +46,19 @@ def test_whole_result(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize("uri", ["dishes://stone", "nowhere://at-all"])
 def test_missing(cli: CommandLine, uri: str) -> None:
-    """What is not there gives the exit code 3."""
+    """An unknown resource gives exit code 3."""
     answer = read(cli, uri)
     assert (answer.code, answer.stdout, answer.stderr) == (3, "", f"Error: Resource not found: {uri} (-32602)\n")
 
 
 def test_missing_as_json(cli: CommandLine) -> None:
-    """A refusal is printed as the JSON-RPC error that it is."""
+    """A refusal is printed as a JSON-RPC error."""
     answer = read(cli, "nowhere://at-all", "--json")
     assert answer.code == 3
     assert json.loads(answer.stdout)["error"]["data"] == {"uri": "nowhere://at-all"}
 
 
 def test_no_resources(cli: CommandLine) -> None:
-    """A server without resources refuses."""
+    """A server without resources refuses the request."""
     answer = cli("read", "tests.support.containers.command_containers:Polite", "any://thing")
     assert (answer.code, answer.stderr) == (3, "Error: Method not found: resources/read (-32601)\n")

@@ -1,4 +1,4 @@
-"""`axolotl dev`, in real processes: code that changes while clients use it."""
+"""`axolotl dev` in real processes: hot reload while clients make calls."""
 
 import json
 import os
@@ -63,14 +63,14 @@ TOOLS = "providers.Object(version), providers.Object(read), providers.Object(ask
 
 
 def code(version: str, *, more: str = "") -> str:
-    """Write a server that tells which version of itself it is."""
+    """Return the source of a server that reports its version."""
     tools = f"{TOOLS}, providers.Object({more})" if more else TOOLS
     extra = f"\n@tool\nasync def {more}() -> str:\n    return VERSION\n\n" if more else ""
     return dedent(HEAD).format(version=version) + extra + dedent(TAIL).format(tools=tools)
 
 
 class Project:
-    """A directory with a server in it, and `axolotl dev` at work there."""
+    """A directory with a server, and `axolotl dev` running there."""
 
     def __init__(self, processes: Processes, directory: Path, *words: str, text: str = code("one")) -> None:
         self.file = directory / "served.py"
@@ -85,7 +85,7 @@ class Project:
         return self
 
     def save(self, text: str) -> str:
-        """Change the code, and wait until that is taken over or found wrong."""
+        """Change the code, and wait until it is reloaded or refused."""
         self.file.write_text(text, encoding="utf-8")
         lines = ""
         while "reloaded" not in lines and "Fix the error" not in lines:
@@ -93,7 +93,7 @@ class Project:
         return lines
 
     def call(self, tool: str, client: httpx2.Client | None = None, **arguments: Any) -> str:
-        """Call a tool and give its text."""
+        """Call a tool and return its text."""
         answer = self.request("tools/call", {"name": tool, "arguments": arguments}, client)
         return str(answer["result"]["content"][0]["text"])
 
@@ -113,15 +113,15 @@ class Project:
 
     @contextmanager
     def console(self) -> Iterator[Iterator[Any]]:
-        """Hear what the console's page hears."""
+        """Yield the events that the console's page receives."""
         place = self.url.replace("/mcp", "/console/events")
         with httpx2.stream("GET", place, headers={"X-Axolotl-Console": "1"}, timeout=20) as response:
             lines = response.iter_lines()
             yield (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: "))
 
 
-def test_changes_are_taken_over(processes: Processes, tmp_path: Path, pipe: Path) -> None:
-    """New code answers as soon as it is there, a call that runs in the old code ends there, and each call is a line."""
+def test_hot_reload(processes: Processes, tmp_path: Path, pipe: Path) -> None:
+    """New code answers as soon as it serves, a running call ends in the old code, and each call is printed."""
     project = Project(processes, tmp_path).begin()
     assert project.call("version", note="hello") == "one"
     line = project.server.read_until("tester 9")
@@ -144,7 +144,7 @@ def test_changes_are_taken_over(processes: Processes, tmp_path: Path, pipe: Path
 
 
 def test_no_request_is_lost(processes: Processes, tmp_path: Path) -> None:
-    """Somebody who calls again and again while code is replaced is answered every time, never by older code again."""
+    """A client that keeps calling during reloads gets every answer, never from older code again."""
     project = Project(processes, tmp_path).begin()
     done, answers = threading.Event(), []
 
@@ -165,7 +165,7 @@ def test_no_request_is_lost(processes: Processes, tmp_path: Path) -> None:
 
 
 def test_broken_code(processes: Processes, tmp_path: Path) -> None:
-    """Code that does not start is shown with its place, in the terminal and on the page; the old goes on meanwhile."""
+    """Code that does not start is reported in the terminal and the console; the old code keeps serving."""
     project = Project(processes, tmp_path).begin()
     with project.console() as heard:
         assert next(heard)["problem"] is None
@@ -183,7 +183,7 @@ def test_broken_code(processes: Processes, tmp_path: Path) -> None:
 
 
 def test_broken_from_the_start(processes: Processes, tmp_path: Path) -> None:
-    """Where there is nothing to serve yet, it waits for code that works."""
+    """If no code has started yet, the server waits for the next change."""
     project = Project(processes, tmp_path, text="import nothing_of_that_name\n")
     assert "nothing_of_that_name" in project.server.read_until("Fix the error and save")
     project.file.write_text(code("one"), encoding="utf-8")
@@ -191,7 +191,7 @@ def test_broken_from_the_start(processes: Processes, tmp_path: Path) -> None:
 
 
 def test_sessions_and_questions_go_on(processes: Processes, tmp_path: Path) -> None:
-    """A client keeps its session and is told that lists changed; a question of old code is answered to the new."""
+    """A client keeps its session and is notified of changed lists; new code accepts the answer to an old question."""
     project = Project(processes, tmp_path).begin()
     asked = project.request("tools/call", {"name": "ask", "arguments": {}})["result"]
     assert asked["resultType"] == "input_required"
@@ -216,8 +216,8 @@ def test_sessions_and_questions_go_on(processes: Processes, tmp_path: Path) -> N
     assert project.request("tools/call", again)["result"]["content"][0]["text"] == "twoAnn"
 
 
-def test_arguments_are_shown_if_wanted(processes: Processes, tmp_path: Path) -> None:
-    """With the option, a call's line has its arguments, without what is sensitive."""
+def test_show_arguments(processes: Processes, tmp_path: Path) -> None:
+    """With the option, the line of a call has its arguments, except sensitive ones."""
     project = Project(processes, tmp_path, "--show-arguments").begin()
     project.call("version", password="hunter2", note="hello")
     line = project.server.read_until("tester 9")
@@ -226,7 +226,7 @@ def test_arguments_are_shown_if_wanted(processes: Processes, tmp_path: Path) -> 
 
 
 def test_ends_with_its_supervisor(processes: Processes, tmp_path: Path) -> None:
-    """If the supervisor is killed, what it started does not stay behind."""
+    """If the supervisor is killed, its worker ends too."""
     project = Project(processes, tmp_path).begin()
     with project.console() as heard:
         next(heard)
@@ -235,7 +235,7 @@ def test_ends_with_its_supervisor(processes: Processes, tmp_path: Path) -> None:
     assert project.server.end()[0] == -signal.SIGKILL
 
 
-def test_a_server_that_ends_by_itself(processes: Processes, tmp_path: Path) -> None:
+def test_server_that_exits(processes: Processes, tmp_path: Path) -> None:
     """A process that dies is reported, and the next change starts another."""
     dying = code("one").replace("return VERSION\n\n@tool(timeout", "import os; os._exit(7)\n\n@tool(timeout")
     project = Project(processes, tmp_path, text=dying).begin()
@@ -248,22 +248,22 @@ def test_a_server_that_ends_by_itself(processes: Processes, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "example.com"])
 def test_other_hosts_are_refused(cli: CommandLine, host: str) -> None:
-    """It serves this machine and nobody else."""
+    """Only loopback addresses are accepted."""
     answer = cli("dev", "--host", host)
     assert answer.code == 2
     assert "listens on loopback addresses only" in answer.stderr
 
 
-def test_the_extra_is_named(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without what watches files, one is told what to install."""
+def test_missing_extra(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without watchfiles, the error says what to install."""
     monkeypatch.setitem(sys.modules, "watchfiles", None)
     answer = cli("dev")
     assert answer.code == 2
     assert "pip install 'axolotl-mcp[dev]'" in answer.stderr
 
 
-def test_places_that_are_not_there(cli: CommandLine) -> None:
-    """A directory that cannot be watched is named."""
+def test_missing_directories(cli: CommandLine) -> None:
+    """The error names a directory that does not exist."""
     answer = cli("dev", "--watch", "nowhere")
     assert answer.code == 2
     assert "nowhere" in answer.stderr
@@ -286,14 +286,14 @@ def test_places_that_are_not_there(cli: CommandLine) -> None:
     ],
 )
 def test_what_is_relevant(tmp_path: Path, name: str, matters: bool) -> None:
-    """Python and settings of the project matter; what others generate or install does not."""
+    """Python and settings files of the project are watched; generated and installed files are not."""
     from watchfiles import Change
 
     assert _is_relevant(Change.modified, str(tmp_path / name), [tmp_path]) is matters
 
 
-def test_the_directory_may_lie_in_an_ignored_one(tmp_path: Path) -> None:
-    """Only what is below the watched directory decides whether a file is ignored."""
+def test_watched_directory_inside_an_ignored_one(tmp_path: Path) -> None:
+    """Only the path below the watched directory decides whether a file is ignored."""
     from watchfiles import Change
 
     inside = tmp_path / "build" / "project"
@@ -301,7 +301,7 @@ def test_the_directory_may_lie_in_an_ignored_one(tmp_path: Path) -> None:
 
 
 def test_watched_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The current directory is watched, and that of the target; what lies in another is not watched twice."""
+    """The current directory and that of the target are watched; a directory inside another is not watched twice."""
     (tmp_path / "one" / "deep").mkdir(parents=True)
     (tmp_path / "two").mkdir()
     monkeypatch.chdir(tmp_path / "one")
@@ -312,8 +312,8 @@ def test_watched_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert project_directories("a.py", [Path("../two")]) == (two,)
 
 
-def test_problems_have_a_place(tmp_path: Path, pristine: None) -> None:
-    """An error in imported code is shown with the file and the line, without the frames that led to it."""
+def test_problems_have_file_and_line(tmp_path: Path, pristine: None) -> None:
+    """An error in imported code is shown with file and line, without the frames of the import."""
     file = tmp_path / "wrong.py"
     file.write_text("def made():\n    raise ValueError('no')\n\nmade()\n", encoding="utf-8")
     with pytest.raises(ConfigurationError) as told:
@@ -326,7 +326,7 @@ def test_problems_have_a_place(tmp_path: Path, pristine: None) -> None:
 
 
 def test_lines_cannot_be_forged() -> None:
-    """What a client calls itself, or a tool, stays on its line and sends the terminal no commands."""
+    """Names of clients and tools stay on one line, and cannot send control sequences to the terminal."""
     record = CallRecord(
         number=1,
         began=0.0,

@@ -1,4 +1,4 @@
-"""Servers in processes of their own that log JSON: every line is an object, and the standard output stays clean."""
+"""JSON logs of server processes: every line is an object, and stdout stays clean."""
 
 import json
 import signal
@@ -49,12 +49,12 @@ def target(tmp_path: Path) -> str:
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """Read every line; one that is no object fails the test."""
+    """Parse every line; a line that is not an object fails the test."""
     return [dict(json.loads(line)) for line in text.splitlines()]
 
 
 def test_over_stdio(processes: Processes, target: str) -> None:
-    """Messages, warnings and failures are one object a line on stderr, and stdout is the protocol's."""
+    """Messages, warnings and failures are one object per line on stderr; stdout has the protocol only."""
     server = processes.start("serve", target, **JSON, PYTHONWARNINGS="always")
     server.shake_hands()
     server.ask("tools/call", name="speak", arguments={"word": SECRET})
@@ -73,7 +73,7 @@ def test_over_stdio(processes: Processes, target: str) -> None:
 
 
 def test_over_http(processes: Processes, target: str) -> None:
-    """The address is a line of the log, what uvicorn has to say goes the same way, and headers go nowhere."""
+    """The URL and uvicorn's messages are logged as JSON, and headers are never logged."""
     server = processes.start("serve", target, "--transport", "http", "--port", "0", **JSON)
     ready = lines(server.read_until("serves 2 tools at"))[-1]
     url = ready["message"].rpartition(" ")[2]
@@ -92,7 +92,7 @@ def test_over_http(processes: Processes, target: str) -> None:
 
 
 def test_commands_speak_to_people(processes: Processes, target: str) -> None:
-    """A command that is no server keeps lines that a person can read."""
+    """A command that is not a server logs text."""
     code, _, stderr = processes.run("call", target, "speak", "word=a", **JSON)
     assert code == 0
     assert r"acme: one\ntwo\x1b[2J\u2028three" in stderr

@@ -38,7 +38,7 @@ def command_in(invitation: str) -> str:
 
 
 def paste(invitation: str) -> httpx2.Response:
-    """Do what the printed curl command does."""
+    """Send the request of the printed curl command."""
     _, url, *options = shlex.split(command_in(invitation).replace("\\\n", " "))
     pairs = list(zip(options[::2], options[1::2], strict=True))
     headers = dict(value.split(": ", 1) for flag, value in pairs if flag == "-H")
@@ -59,7 +59,7 @@ def call(url: str, tool: str, **arguments: Any) -> Any:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_life(processes: Processes, number: signal.Signals) -> None:
-    """The server says where it is and what to paste; a termination signal ends it with 0 and without a traceback."""
+    """The banner has the URL and a command to paste; a signal ends the server with 0, without a traceback."""
     server, invitation = start(processes)
     assert invitation.startswith("axolotl-starter serves 9 tools at http://127.0.0.1:")
     assert paste(invitation).json()["result"]["content"] == [{"type": "text", "text": "hello"}]
@@ -81,7 +81,7 @@ def test_curl(processes: Processes) -> None:
 
 
 def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
-    """A call that runs when the signal comes is answered; new ones are refused meanwhile."""
+    """A call that is running when the signal arrives is answered; new ones are refused meanwhile."""
     server, invitation = start(processes, SAMPLE)
     url = url_in(invitation)
     with ThreadPoolExecutor(1) as pool:
@@ -98,7 +98,7 @@ def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_second_signal_hastens(processes: Processes, pipe: Path) -> None:
-    """Told twice, the server waits for nothing: the running call is answered with the reason, long before its drain."""
+    """After a second signal the server does not wait: the running call is answered with the reason at once."""
     server, invitation = start(processes, SAMPLE, AXOLOTL_HTTP__DRAIN_SECONDS="600")
     url = url_in(invitation)
     with ThreadPoolExecutor(1) as pool:
@@ -113,21 +113,21 @@ def test_a_second_signal_hastens(processes: Processes, pipe: Path) -> None:
 
 
 def test_no_tools(processes: Processes) -> None:
-    """A server without tools invites to list them."""
+    """The banner of a server without tools suggests to list them."""
     _, invitation = start(processes, "tests.support.containers.command_containers:Empty")
     assert "serves 0 tools" in invitation
     assert paste(invitation).json()["result"]["tools"] == []
 
 
 def test_only_prompts(processes: Processes) -> None:
-    """A server that knows no tools invites to list what it has."""
+    """The banner of a server with other features suggests to list those."""
     _, invitation = start(processes, "tests.support.containers.full_container:Reading")
     assert invitation.startswith("axolotl serves 1 prompt at http://127.0.0.1:")
     assert paste(invitation).json()["result"]["prompts"][0]["name"] == "praise"
 
 
 def test_flags_beat_environment_beats_file(processes: Processes, tmp_path: Path) -> None:
-    """Of three sources that speak, the nearest is heard."""
+    """A flag takes precedence over the environment, which takes precedence over the file."""
     (tmp_path / "axolotl.toml").write_text('[http]\npath = "/file"\nhost = "nowhere.invalid"\n', encoding="utf-8")
     said = {"AXOLOTL_HTTP__PATH": "/environment", "AXOLOTL_HTTP__HOST": "localhost"}
     _, invitation = start(processes, "--path", "/flag", directory=tmp_path, **said)
@@ -138,7 +138,7 @@ def test_flags_beat_environment_beats_file(processes: Processes, tmp_path: Path)
 
 
 def test_taken_port(processes: Processes) -> None:
-    """A port that is taken is told in one line, and the exit code is 2."""
+    """A port that is in use is reported on one line, and the exit code is 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         code, stdout, stderr = processes.run("serve", "-t", "http", "-p", port)
@@ -155,7 +155,7 @@ def test_taken_port(processes: Processes) -> None:
     ],
 )
 def test_wrong_host(host: str, finding: str) -> None:
-    """A host that is none of this machine is told."""
+    """A host that is not this machine is an error."""
     with pytest.raises(ConfigurationError, match=finding):
         listen(HttpSettings(host=host, port=0))
 
@@ -165,7 +165,7 @@ def test_wrong_host(host: str, finding: str) -> None:
     [("0.0.0.0", "127.0.0.1", True), ("127.0.0.1", "127.0.0.1", False), ("localhost", "localhost", False)],
 )
 def test_url(host: str, shown: str, everywhere: bool) -> None:
-    """The URL is one that a client can use, whatever the server listens at."""
+    """The URL is usable for a client, whatever address the server listens on."""
     settings = HttpSettings(host=host, port=0, path="/a b")
     with listen(settings) as listener:
         assert url_of(settings, listener) == f"http://{shown}:{listener.getsockname()[1]}/a%20b"

@@ -1,4 +1,4 @@
-"""`axolotl serve` over the standard streams, in real processes."""
+"""`axolotl serve` over stdio, in real processes."""
 
 import shlex
 import signal
@@ -16,7 +16,7 @@ SAMPLE = "tests.support.containers.command_containers:Container"
 
 
 def test_session(processes: Processes) -> None:
-    """A client shakes hands, lists and calls; when it closes its end, the server ends with 0."""
+    """A client performs the handshake, lists and calls; when it disconnects, the server ends with 0."""
     server = processes.start("serve")
     server.shake_hands()
     assert server.ask("tools/list")["tools"][0]["name"] == "echo"
@@ -26,7 +26,7 @@ def test_session(processes: Processes) -> None:
 
 
 def test_noise(processes: Processes) -> None:
-    """Nothing that a user's code writes to the standard output reaches the client."""
+    """Nothing that user code writes to stdout reaches the client."""
     server = processes.start("serve", "tests.support.containers.noisy_container")
     server.shake_hands()
     answer = server.ask("tools/call", name="shout", arguments={"text": "hello"})
@@ -39,7 +39,7 @@ def test_noise(processes: Processes) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals(processes: Processes, number: signal.Signals) -> None:
-    """A termination signal ends the server with 0 and without a traceback, though the client is still there."""
+    """A termination signal ends the server with 0 and without a traceback, although the client is connected."""
     server = processes.start("serve", SAMPLE)
     server.shake_hands()
     server.signal(number)
@@ -48,7 +48,7 @@ def test_signals(processes: Processes, number: signal.Signals) -> None:
 
 
 def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
-    """A call that runs when the signal comes is answered, and the log says what the server waits for."""
+    """A call that is running when the signal arrives is answered, and the log says what the server waits for."""
     server = processes.start("serve", SAMPLE)
     server.shake_hands()
     params = {"name": "read", "arguments": {"path": str(pipe)}}
@@ -76,7 +76,7 @@ def test_stuck_thread(processes: Processes, pipe: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="terminals")
 def test_terminal(processes: Processes) -> None:
-    """A person in a terminal is told what is going on, and Ctrl-C ends it at once."""
+    """A person at a terminal gets a hint, and Ctrl-C ends the server at once."""
     server = processes.start_in_terminal("serve", SAMPLE)
     assert server.read_until(READY).startswith("sample serves 6 tools over stdio and is waiting for a client.")
     server.signal(signal.SIGINT)
@@ -95,7 +95,7 @@ def test_terminal_counts_everything(processes: Processes) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the shell")
 def test_closed_input() -> None:
-    """Where there is no standard input, the error says so."""
+    """If stdin is closed, the error says so."""
     command = f"{shlex.quote(sys.executable)} -m axolotl_cli serve <&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 2
@@ -103,7 +103,7 @@ def test_closed_input() -> None:
 
 
 def test_wrong_target(processes: Processes) -> None:
-    """A server that cannot start says why on the standard error stream, and nothing on the other."""
+    """A server that cannot start reports the reason on stderr, and writes nothing to stdout."""
     code, stdout, stderr = processes.run("serve", "absent_module")
     assert (code, stdout) == (2, "")
     assert stderr.startswith("Error: There is no module 'absent_module'")
@@ -111,20 +111,20 @@ def test_wrong_target(processes: Processes) -> None:
 
 
 def test_toolset(processes: Processes) -> None:
-    """Only the chosen tool sets are served."""
+    """Only the selected tool sets are served."""
     server = processes.start("serve", "tests.support.containers.command_containers:Sets", "--toolset", "numeric")
     server.shake_hands()
     assert [tool["name"] for tool in server.ask("tools/list")["tools"]] == ["double"]
 
 
 def test_log_level(processes: Processes) -> None:
-    """The flag beats the environment."""
+    """The flag takes precedence over the environment."""
     server = processes.start("serve", SAMPLE, "-l", "ERROR", AXOLOTL_LOG_LEVEL="critical")
     assert server.end()[0] == 0
 
 
 def test_address_without_http(cli: CommandLine) -> None:
-    """An address is refused where it would do nothing."""
+    """Options for an address are refused over stdio."""
     answer = cli("serve", "--port", "8000")
     assert answer.code == 2
     assert "--transport http" in answer.stderr

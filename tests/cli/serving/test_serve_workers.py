@@ -1,4 +1,4 @@
-"""`axolotl serve --workers`: how it begins, what it refuses, and how it ends."""
+"""`axolotl serve --workers`: start, errors, reload and stop."""
 
 import json
 import os
@@ -32,8 +32,8 @@ TWO = ("serve", "-t", "http", "--port", "0", "--workers", "2")
         pytest.param(SAMPLE, "a.log", "audit.jsonl_path needs {worker} in its name", id="audit"),
     ],
 )
-def test_what_is_wrong_is_said_once(processes: Processes, target: str, path: str, finding: str) -> None:
-    """A server that cannot start says why, once for all workers, and ends with 2."""
+def test_errors_are_reported_once(processes: Processes, target: str, path: str, finding: str) -> None:
+    """A server that cannot start reports the reason once for all workers, and ends with 2."""
     code, stdout, stderr = processes.run(*TWO, target, AXOLOTL_AUDIT__JSONL_PATH=path)
     assert (code, stdout, stderr.count("Error: ")) == (2, "", 1)
     assert finding in stderr
@@ -49,10 +49,10 @@ def test_what_is_wrong_is_said_once(processes: Processes, target: str, path: str
         pytest.param(("serve", "-t", "http", EAGER), "The container cannot set http.workers", id="role"),
     ],
 )
-def test_what_cannot_be(
+def test_invalid_options(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], finding: str
 ) -> None:
-    """What several workers cannot do, and what would do nothing, is refused before one is started."""
+    """Options that several workers cannot support, or that have no effect, are refused before a worker starts."""
     monkeypatch.setenv("COLUMNS", "200")
     if words == (*TWO, SAMPLE):
         monkeypatch.setenv("AXOLOTL_HTTP__SSE_PATH", "/sse")
@@ -62,15 +62,15 @@ def test_what_cannot_be(
 
 
 def test_workers_that_die_at_once(processes: Processes) -> None:
-    """Workers that die before they serve are tried again a few times; then the server gives up, with 1."""
+    """Workers that die before they serve are restarted a few times; then the server gives up with 1."""
     code, stdout, stderr = processes.run(*TWO, "tests.support.containers.dying_container:Container")
     assert (code, stdout) == (1, "")
     assert stderr.count("exited with code 7 before it served") == 3
     assert "no worker serves, and none can be started: giving up" in stderr
 
 
-def test_a_life(processes: Processes, pipe: Path, tmp_path: Path) -> None:
-    """A reload that fails leaves the workers alone; a signal drains them all, and a second one hastens that."""
+def test_reload_and_shutdown(processes: Processes, pipe: Path, tmp_path: Path) -> None:
+    """A failed reload keeps the workers; a signal drains all of them, and a second one makes them hurry."""
     settings = tmp_path / "axolotl.toml"
     settings.write_text("[http]\ndrain_seconds = 600\n", encoding="utf-8")
     server = processes.start(*TWO, SAMPLE, directory=tmp_path)

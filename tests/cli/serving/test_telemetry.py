@@ -1,4 +1,4 @@
-"""Servers in processes of their own that send telemetry, to a collector or to nobody."""
+"""Telemetry of server processes, with and without a collector."""
 
 import json
 import time
@@ -41,7 +41,7 @@ def add(server: Any) -> Any:
 
 
 def test_everything_is_sent_before_the_end(processes: Processes, target: str) -> None:
-    """The standard variables say where to; what a tool's own spans say goes there too, and nothing comes on stdout."""
+    """The standard variables set the collector; spans of a tool's code are sent too, and stdout stays clean."""
     with Collector() as collector:
         variables: dict[str, Any] = {**BOTH, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url, "OTEL_SERVICE_NAME": "adder"}
         server = processes.start("serve", target, **variables)
@@ -54,7 +54,7 @@ def test_everything_is_sent_before_the_end(processes: Processes, target: str) ->
 
 
 def test_nobody_waits_for_a_collector_that_is_not_there(processes: Processes, target: str) -> None:
-    """A server ends in time although nothing can be sent, and says that something was lost."""
+    """A server ends in time although nothing can be sent, and logs that telemetry was lost."""
     variables: dict[str, Any] = {
         **BOTH,
         "AXOLOTL_TELEMETRY__FLUSH_SECONDS": "0.2",
@@ -70,7 +70,7 @@ def test_nobody_waits_for_a_collector_that_is_not_there(processes: Processes, ta
 
 
 def test_the_console_exporter_does_not_touch_the_protocol(processes: Processes, target: str) -> None:
-    """Even spans that are printed leave the standard output to the protocol."""
+    """Spans that are printed do not go to stdout, which belongs to the protocol."""
     server = processes.start("serve", target, **BOTH, OTEL_TRACES_EXPORTER="console", OTEL_METRICS_EXPORTER="console")
     add(server)
     code, stdout, stderr = server.end()
@@ -79,7 +79,7 @@ def test_the_console_exporter_does_not_touch_the_protocol(processes: Processes, 
 
 
 def test_without_exporters_nothing_is_sent(processes: Processes, target: str) -> None:
-    """`none` is understood, as the standard says."""
+    """The exporter `none` is supported, as the standard requires."""
     server = processes.start("serve", target, **BOTH, OTEL_TRACES_EXPORTER="none", OTEL_METRICS_EXPORTER="none")
     add(server)
     code, stdout, stderr = server.end()
@@ -97,14 +97,14 @@ def test_without_exporters_nothing_is_sent(processes: Processes, target: str) ->
 def test_wrong_variables_end_the_start(
     processes: Processes, target: str, variables: dict[str, Any], finding: str
 ) -> None:
-    """An exporter that there is not is named, with what there is instead."""
+    """The error for an unknown exporter names the known ones."""
     code, stdout, stderr = processes.run("serve", target, **BOTH, **variables)
     assert (code, stdout) == (2, "")
     assert finding in stderr
 
 
 def test_looking_at_a_server_sends_nothing(processes: Processes, target: str) -> None:
-    """A command that makes no call does not wait for a collector."""
+    """A command without a call does not wait for a collector."""
     with Collector() as collector:
         variables: dict[str, Any] = {**BOTH, "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
         code, stdout, _ = processes.run("list", target, "--json", **variables)

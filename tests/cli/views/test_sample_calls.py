@@ -1,4 +1,4 @@
-"""Calls to try a server with."""
+"""Sample arguments and calls."""
 
 import shlex
 from datetime import date, datetime
@@ -60,14 +60,14 @@ def words_of(*samples: Any) -> list[str]:
 
 
 def test_sample_arguments() -> None:
-    """The smallest arguments that fit are made of what the schema offers."""
+    """Minimal valid arguments are made from the schema."""
     expected = {"tree": {"name": "oak", "height": 2}, "rows": [1], "word": "now"}
     assert sample_arguments(spec_of(plant)) == expected
 
 
 @pytest.mark.parametrize("kind", [date, datetime, UUID])
 def test_formats(kind: type) -> None:
-    """Texts of a known form have that form."""
+    """Strings of a known format have that format."""
 
     @tool
     async def at(moment: kind) -> str:  # type: ignore[valid-type]
@@ -77,14 +77,14 @@ def test_formats(kind: type) -> None:
 
 
 def test_sample_of_a_form() -> None:
-    """An answer to a form has what must be filled in, or everything where nothing must."""
+    """A sample answer has the required fields, or all fields if none is required."""
     properties = {"a": {"type": "integer"}, "b": {"type": "string", "default": "x"}}
     assert sample_of({"type": "object", "properties": properties, "required": ["a"]}) == {"a": 1}
     assert sample_of({"type": "object", "properties": properties}) == {"a": 1, "b": "x"}
 
 
 def test_no_sample() -> None:
-    """Where guessing fails, there is no sample."""
+    """If no valid arguments can be made, there is no sample."""
     assert sample_arguments(spec_of(picky)) is None
 
 
@@ -97,16 +97,16 @@ def test_no_sample() -> None:
     ],
 )
 def test_choice(samples: list[Any], chosen: str) -> None:
-    """The tool to try is harmless, and its arguments are known to fit."""
+    """The sample call uses a tool that is not destructive, with valid arguments."""
     assert f"Mcp-Name: {chosen}" in words_of(*samples)
 
 
 @pytest.mark.parametrize("samples", [[], [burn], [picky]])
 def test_list_instead(samples: list[Any]) -> None:
-    """Where no tool can be tried, the call to try lists them."""
+    """If no tool can be tried, the sample call lists the tools."""
     assert "Mcp-Method: tools/list" in words_of(*samples)
 
 
 def test_mirrored_arguments() -> None:
-    """Arguments that a header repeats are repeated in a header."""
+    """Arguments that a header mirrors are sent in that header."""
     assert "mcp-param-tenant: hello" in words_of(routed())

@@ -1,4 +1,4 @@
-"""Schemas in words."""
+"""Short descriptions of schemas."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from axolotl_cli.views.schemas import outline
     ],
 )
 def test_types(schema: dict[str, Any], words: str) -> None:
-    """The type of a property is told in a few words."""
+    """The type of a property is described in a few words."""
     whole = {
         "type": "object",
         "properties": {"value": schema},
@@ -32,12 +32,12 @@ def test_types(schema: dict[str, Any], words: str) -> None:
 
 
 def test_optional() -> None:
-    """A property that may be left out says so."""
+    """An optional property is marked."""
     assert list(outline({"type": "object", "properties": {"value": {"type": "string", "description": "What."}}})) == [
         ("value", "string, optional", "What.")
     ]
 
 
 def test_no_object() -> None:
-    """A value of another type has one line without a name."""
+    """A schema that is not an object has one line without a name."""
     assert list(outline({"type": "array", "items": {"type": "integer"}})) == [("", "array of integer", "")]
