@@ -581,7 +581,7 @@ async def test_extensions_of_the_client() -> None:
 async def test_rounds_by_hand() -> None:
     """A client without prepared answers can handle the rounds itself."""
     async with connect(Container(), capabilities={"elicitation": {"form": {}}}) as client:
-        with pytest.raises(UnansweredQuestion, match="give connect\\(\\) an answer: ask-1"):
+        with pytest.raises(UnansweredQuestion, match="pass one to connect\\(\\)\\. Unanswered: ask-1"):
             await client.call("polite")
         params = {"name": "polite", "arguments": {}}
         asked = await client.request("tools/call", params)
