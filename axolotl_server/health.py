@@ -11,14 +11,13 @@ from axolotl_core.errors import Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
 from axolotl_core.protocol.wire import encode
 from axolotl_server.asgi.http import JSON, HttpRefusal, Receive, Route, Scope, Send, ServeRoute
-from axolotl_server.audit.trail import AuditTrail
 from axolotl_server.calls.feature_method import InFlight
-from axolotl_server.host import ServerHost
 from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.lifecycle.time_limit import CodeExited, NoAnswer, answer_within
 from axolotl_server.lifecycle.watchdog import Watchdog
 
 if TYPE_CHECKING:
+    from axolotl_server.audit.trail import AuditTrail
     from axolotl_server.host import ServerHost
 
 _SEVERITY: Final[Mapping[HealthState, int]] = {"ok": 0, "degraded": 1, "failed": 2}
@@ -154,7 +153,7 @@ class AuditCheck(IHealthCheck):
 
     name = "audit"
 
-    def __init__(self, trail: AuditTrail) -> None:
+    def __init__(self, trail: "AuditTrail") -> None:
         self._trail = trail
 
     async def check(self) -> HealthStatus | None:
@@ -260,7 +259,7 @@ _NO_STORE: Final = (b"cache-control", b"no-store")
 _ALLOW: Final = (b"allow", b"GET, HEAD")
 
 
-def health_routes(host: ServerHost) -> dict[str, Route]:
+def health_routes(host: "ServerHost") -> dict[str, Route]:
     """Make the routes by their paths; a path that is not set has no route."""
     settings = host.settings.health
     health = make_health(host)

@@ -131,7 +131,7 @@ class ServerHost:
 
     async def end_tasks(self) -> None:
         """Stop all tasks, and notify the clients that are still connected."""
-        if self._is_composed:
+        if self._is_composed and "tasks" in vars(self.assembly):  # few servers have made the store of tasks
             await self.stop_signal.run_unless_urgent(self.assembly.tasks.close())
 
     async def _close_scopes(self) -> None:
