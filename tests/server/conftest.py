@@ -12,6 +12,6 @@ __all__ = ["telemetry"]
 
 @pytest.fixture(scope="session")
 def redis() -> Iterator[RedisServer]:
-    """One Redis for all tests, which choose prefixes of their own; who kills or stops one starts another."""
+    """One Redis for all tests, which use different prefixes; tests that stop a Redis start their own."""
     with RedisServer() as server:
         yield server

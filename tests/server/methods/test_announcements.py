@@ -1,4 +1,4 @@
-"""Telling clients on a stream that a list or a resource changed."""
+"""Notifications of list and resource changes on a stream."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ async def ready(host: ServerHost) -> MemoryTransport:
 
 
 async def test_ready_connections_are_told() -> None:
-    """A client that confirmed its handshake hears of every change, from whatever thread it is made."""
+    """A client with a confirmed handshake is notified of every change, from any thread."""
     async with ServerHost(container_of(Echo())) as host:
         transport = await ready(host)
         host.registry.register(fresh())
@@ -49,7 +49,7 @@ async def test_ready_connections_are_told() -> None:
 
 
 async def test_other_connections_are_not_told() -> None:
-    """A client before its handshake, one that did not confirm it, and one without any hear nothing."""
+    """Clients without a confirmed handshake are not notified."""
     async with ServerHost(container_of(Echo())) as host:
         silent, begun, stateless = (MemoryTransport(host.handler) for _ in range(3))
         begun.send(message("initialize", INITIALIZE))
@@ -64,7 +64,7 @@ async def test_other_connections_are_not_told() -> None:
 
 
 async def test_what_changes_nothing_is_not_told() -> None:
-    """A tool whose name is taken and one that was not there are no news."""
+    """Operations that change nothing are not announced."""
     async with ServerHost(container_of(Echo())) as host:
         transport = await ready(host)
         assert not host.registry.register(Echo())
@@ -74,7 +74,7 @@ async def test_what_changes_nothing_is_not_told() -> None:
 
 
 async def test_several_tools_are_one_piece_of_news() -> None:
-    """Tools that are added together are announced once."""
+    """Tools that are added together cause one notification."""
     async with ServerHost(container_of(Echo())) as host:
         transport = await ready(host)
         assert host.registry.register_range([fresh("one"), fresh("two")]) == 2
@@ -83,7 +83,7 @@ async def test_several_tools_are_one_piece_of_news() -> None:
 
 
 async def test_a_connection_that_ended_is_forgotten() -> None:
-    """A change after the end of a connection harms nobody."""
+    """A change after the end of a connection has no effect."""
     async with ServerHost(container_of(Echo())) as host:
         transport = await ready(host)
         await transport.close()
@@ -93,7 +93,7 @@ async def test_a_connection_that_ended_is_forgotten() -> None:
 
 
 async def test_a_tool_that_goes_while_it_runs_is_answered() -> None:
-    """A call that began before its tool went is finished."""
+    """A running call finishes after its tool is removed."""
     gate = asyncio.Event()
 
     async def wait(arguments: dict[str, object]) -> str:
@@ -147,7 +147,7 @@ def registries() -> dict[str, Any]:
     ],
 )
 async def test_every_list_is_announced(version: str, role: str, item: Any, kind: str) -> None:
-    """Each kind of feature that comes or goes is told of by a message of its own, in every revision."""
+    """Each kind of feature has its own notification, in every revision."""
     roles = registries()
     async with conversing(container_with(**roles)) as host:
         peer = await Peer(host).shake_hands(version)
@@ -161,7 +161,7 @@ async def test_every_list_is_announced(version: str, role: str, item: Any, kind:
 
 
 async def test_a_watched_resource_is_told_of_from_any_thread() -> None:
-    """Many threads tell of changes at once, and each is heard once by each who watches."""
+    """Concurrent updates from threads reach each subscriber once."""
     registry = ResourceRegistry([passing_resource])
     async with conversing(container_with(resource_registry=registry)) as host:
         peers = [await Peer(host).shake_hands() for _ in range(3)]
@@ -180,7 +180,7 @@ async def test_a_watched_resource_is_told_of_from_any_thread() -> None:
 
 
 async def test_who_stops_watching_hears_no_more() -> None:
-    """A change after the end of a subscription, or of the connection, is told to nobody."""
+    """After the end of a subscription or connection, no updates are sent."""
     registry = ResourceRegistry([passing_resource])
     async with conversing(container_with(resource_registry=registry)) as host:
         gone, stayed = await Peer(host).shake_hands(), await Peer(host).shake_hands()
@@ -194,7 +194,7 @@ async def test_who_stops_watching_hears_no_more() -> None:
 
 
 async def test_a_subscription_outlives_its_resource() -> None:
-    """Who watches a resource hears of it even when it has gone and come back."""
+    """A subscription continues when its resource is removed and added again."""
     registry = ResourceRegistry([passing_resource])
     async with conversing(container_with(resource_registry=registry)) as host:
         peer = await Peer(host).shake_hands()
@@ -207,7 +207,7 @@ async def test_a_subscription_outlives_its_resource() -> None:
 
 
 async def test_changes_and_handshakes_may_coincide() -> None:
-    """While threads change a list, clients come and go, and nobody is told before it is ready."""
+    """With concurrent changes and handshakes, no client is notified before it is ready."""
     roles = registries()
     stop = threading.Event()
 

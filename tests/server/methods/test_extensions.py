@@ -1,4 +1,4 @@
-"""Extensions: what may be one, what its methods may do, and what they may not."""
+"""Extensions: validation, and limits of their methods."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ ABLE: Mapping[str, Any] = {"extensions": {IDENTIFIER: {}}, "elicitation": {}}
 
 
 class Methods(IExtension):
-    """An extension with the methods it is given."""
+    """An extension with given methods."""
 
     identifier = IDENTIFIER
 
@@ -37,20 +37,20 @@ def container(**methods: ExtensionMethod) -> Any:
 
 @pytest.mark.parametrize("identifier", ["receipts", "com.example/", "/x", "com..example/x", "com.example/-x", ""])
 async def test_an_identifier_needs_a_domain(identifier: str) -> None:
-    """A name that could be anybody's ends the start."""
+    """The server does not start if an identifier has no domain."""
     with pytest.raises(ConfigurationError, match="identifier"):
         await ServerHost(container_with((Echo(),), extensions=(Extension(identifier),))).start()
 
 
 async def test_only_extensions_are_extensions() -> None:
-    """Anything else in the role ends the start."""
+    """The server does not start if the role contains other objects."""
     with pytest.raises(ConfigurationError, match="extensions"):
         await ServerHost(container_with((Echo(),), extensions=("com.example/x",))).start()
 
 
 @pytest.mark.parametrize("method", ["tools/call", "initialize", "ping", "server/discover", "subscriptions/listen"])
 async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> None:
-    """An extension that takes one of them ends the start."""
+    """The server does not start if an extension replaces a method of the protocol."""
 
     class Greedy(IExtension):
         identifier = IDENTIFIER
@@ -67,7 +67,7 @@ async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> No
 
 
 async def test_a_method_can_be_cancelled() -> None:
-    """It is stopped as every other call, and not answered."""
+    """A canceled method is stopped and gets no reply."""
     started, stopped = asyncio.Event(), asyncio.Event()
 
     async def wait(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
@@ -93,7 +93,7 @@ class Name(BaseModel):
 
 
 async def test_a_method_asks_no_rounds() -> None:
-    """Only calls, prompts and reads may be answered with questions, so that a method of an extension fails instead."""
+    """A method of an extension cannot ask in rounds, and fails."""
 
     async def ask(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         return {"name": (await context.ask(Name, "Who?")).name}
@@ -105,7 +105,7 @@ async def test_a_method_asks_no_rounds() -> None:
 
 
 async def test_what_json_has_no_form_for_is_a_failure() -> None:
-    """It is hidden as every other failure."""
+    """A result that cannot be encoded is a hidden failure."""
 
     async def odd(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         return {"thing": object()}
@@ -117,7 +117,7 @@ async def test_what_json_has_no_form_for_is_a_failure() -> None:
 
 
 async def test_a_number_out_of_range_is_a_wrong_parameter() -> None:
-    """Parameters that cannot be read are the client's mistake."""
+    """Params that cannot be decoded are an error for invalid params."""
 
     async def echo(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         return {"number": params["number"]}
@@ -134,7 +134,7 @@ async def test_a_number_out_of_range_is_a_wrong_parameter() -> None:
 
 @pytest.mark.parametrize("name", ["tools/list", "tasks/mine", "ping"])
 async def test_an_extension_takes_no_method_of_the_protocol(name: str) -> None:
-    """A method that the protocol has, or may have, ends the start."""
+    """The server does not start if an extension defines a present or reserved method of the protocol."""
 
     class Thief(IExtension):
         identifier = IDENTIFIER

@@ -1,4 +1,4 @@
-"""`subscriptions/listen`: many listeners, slow ones, ones that leave, and the end of the server."""
+"""`subscriptions/listen`: many subscribers, slow ones, disconnects and shutdown."""
 
 import asyncio
 import json
@@ -49,7 +49,7 @@ def fresh(name: str) -> SchemaTool:
 
 
 def churn(registry: ToolRegistry, times: int) -> None:
-    """Change the list of tools so many times."""
+    """Change the list of tools a number of times."""
     for number in range(times):
         changed = registry.unregister("extra") if number % 2 else registry.register(fresh("extra"))
         assert changed
@@ -63,7 +63,7 @@ def count(server: HttpServer) -> int:
 async def listening(
     server: HttpServer, http: httpx2.AsyncClient, wanted: Mapping[str, Any] = TOOLS, id: int | str = 1
 ) -> AsyncIterator[EventReader]:
-    """Open a listener over HTTP and read its acknowledgement."""
+    """Open a subscription over HTTP and read its acknowledgement."""
     headers = mirrored("subscriptions/listen")
     async with http.stream("POST", server.url, content=listen(wanted, id), headers=headers) as response:
         assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
@@ -76,14 +76,14 @@ async def listening(
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     limits = httpx2.Limits(max_connections=None)
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS, limits=limits) as client:
         yield client
 
 
 async def test_the_stream_of_a_listener(http: httpx2.AsyncClient) -> None:
-    """It is not buffered by proxies, its events have no ids, and all of them carry the subscription's id."""
+    """The stream is not buffered by proxies, and its events carry the subscription's id but no event ids."""
     async with serving(container()) as server, listening(server, http, id="news") as stream:
         assert stream.response.headers["x-accel-buffering"] == "no"
         assert "mcp-session-id" not in stream.response.headers
@@ -94,7 +94,7 @@ async def test_the_stream_of_a_listener(http: httpx2.AsyncClient) -> None:
 
 
 async def test_listeners_of_other_clients_may_have_the_same_id(http: httpx2.AsyncClient) -> None:
-    """Over HTTP an id says nothing about who listens: each stream is a subscription of its own."""
+    """Over HTTP, each stream is a separate subscription, even with equal request ids."""
     async with serving(container()) as server, AsyncExitStack() as stack:
         wishes: Iterable[Mapping[str, Any]] = (TOOLS, TOOLS, {"resourceSubscriptions": ["docs://note"]})
         streams = [await stack.enter_async_context(listening(server, http, wanted)) for wanted in wishes]
@@ -105,7 +105,7 @@ async def test_listeners_of_other_clients_may_have_the_same_id(http: httpx2.Asyn
 
 
 async def test_many_listeners_hear_of_every_change(http: httpx2.AsyncClient) -> None:
-    """Fifty streams hear each of the changes that a thread makes, in order."""
+    """Fifty streams get every change of a thread, in order."""
     async with serving(container()) as server, AsyncExitStack() as stack:
         streams = [await stack.enter_async_context(listening(server, http, id=number)) for number in range(50)]
         assert count(server) == 50
@@ -116,7 +116,7 @@ async def test_many_listeners_hear_of_every_change(http: httpx2.AsyncClient) -> 
 
 
 async def test_who_leaves_is_forgotten(http: httpx2.AsyncClient) -> None:
-    """A client that closes its stream is told no more, and costs nothing."""
+    """A client that closes its stream is removed."""
     async with serving(container()) as server:
         async with listening(server, http), listening(server, http, id=2):
             assert count(server) == 2
@@ -128,7 +128,7 @@ async def test_who_leaves_is_forgotten(http: httpx2.AsyncClient) -> None:
 
 
 async def test_a_listener_that_never_reads_holds_nobody_up(http: httpx2.AsyncClient) -> None:
-    """It loses the oldest news once its backlog is full; everybody else hears all of them at once."""
+    """A client that never reads loses the oldest notifications, and does not delay others."""
     far = "docs://" + "x" * 4000
     wanted = {"resourceSubscriptions": [far]}
     head = raw_request(listen(wanted, "deaf"), mirrored("subscriptions/listen").items())
@@ -150,7 +150,7 @@ async def test_a_listener_that_never_reads_holds_nobody_up(http: httpx2.AsyncCli
 
 @asynccontextmanager
 async def _deaf_connection(port: int) -> AsyncIterator[socket.socket]:
-    """Connect without ever reading, with as small a buffer as there is."""
+    """Connect without reading, with the smallest possible buffer."""
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         deaf.connect(("127.0.0.1", port))
@@ -158,7 +158,7 @@ async def _deaf_connection(port: int) -> AsyncIterator[socket.socket]:
 
 
 async def test_the_end_of_the_server_ends_listeners(http: httpx2.AsyncClient) -> None:
-    """A server that stops gives each listener a result and closes its stream."""
+    """On shutdown each subscription gets a result, and its stream is closed."""
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(serving(container()))
         streams = [await stack.enter_async_context(listening(server, http, id=number)) for number in range(3)]
@@ -172,7 +172,7 @@ async def test_the_end_of_the_server_ends_listeners(http: httpx2.AsyncClient) ->
 
 
 async def test_a_listener_needs_a_stream(http: httpx2.AsyncClient) -> None:
-    """A client that takes no event stream cannot listen."""
+    """A client that does not accept streams cannot subscribe."""
     async with serving(container()) as server:
         headers = {**mirrored("subscriptions/listen"), "Accept": "application/json"}
         reply = await http.post(server.url, content=listen(), headers=headers)
@@ -181,7 +181,7 @@ async def test_a_listener_needs_a_stream(http: httpx2.AsyncClient) -> None:
 
 
 async def test_only_so_many_may_listen(http: httpx2.AsyncClient) -> None:
-    """Further listeners are refused until one leaves."""
+    """Subscriptions beyond the limit are rejected until one ends."""
     async with serving(container(), {"subscriptions": {"maximum": 2}}) as server:
         async with listening(server, http), listening(server, http):
             reply = await http.post(server.url, content=listen(), headers=mirrored("subscriptions/listen"))
@@ -193,7 +193,7 @@ async def test_only_so_many_may_listen(http: httpx2.AsyncClient) -> None:
 
 
 async def test_a_listener_hears_nothing_of_calls() -> None:
-    """Progress and log messages go to the request they belong to."""
+    """Progress and log messages do not go to subscriptions."""
     async with conversing(container()) as host:
         listener, caller = Peer(host), Peer(host)
         await listener.ask("subscriptions/listen", {"notifications": TOOLS}, id="news")
@@ -206,7 +206,7 @@ async def test_a_listener_hears_nothing_of_calls() -> None:
 
 
 async def test_a_stateless_client_on_a_session_hears_what_it_asked_for(http: httpx2.AsyncClient) -> None:
-    """A client with a session and a listener hears of a change on each, once."""
+    """A client with a session and a subscription gets a change once on each."""
     async with serving(container()) as server:
         client = Client(http, server.url)
         await client.begin()
@@ -218,7 +218,7 @@ async def test_a_stateless_client_on_a_session_hears_what_it_asked_for(http: htt
 
 
 async def test_a_listener_that_is_told_while_it_leaves() -> None:
-    """News for somebody who has just gone go nowhere, and harm nothing."""
+    """A notification for a client that has just left is dropped."""
     async with conversing(container()) as host:
         for number in range(20):
             peer = Peer(host)
@@ -231,7 +231,7 @@ async def test_a_listener_that_is_told_while_it_leaves() -> None:
 
 
 async def test_an_idle_listener_is_kept_alive() -> None:
-    """A stream on which nothing happens gets comments."""
+    """An idle stream gets comments."""
     settings = {"http": {"keep_alive_seconds": 0.01}}
     async with serving(container(), settings) as server, connection(server.port) as (reader, writer):
         writer.write(raw_request(listen(), mirrored("subscriptions/listen").items()))
@@ -242,7 +242,7 @@ async def test_an_idle_listener_is_kept_alive() -> None:
 
 
 async def test_nothing_comes_before_the_acknowledgement() -> None:
-    """A change in the very moment of subscribing is told after it, or not at all."""
+    """No notification precedes the acknowledgement."""
     async with conversing(container()) as host:
         for number in range(50):
             peer = Peer(host)

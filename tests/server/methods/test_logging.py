@@ -1,4 +1,4 @@
-"""Log messages: each connection hears what it wants, on the stream of the request they belong to."""
+"""Log messages: the level per connection, and the stream of their request."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ async def heard(peer: Peer, name: str = "speak", **meta: Any) -> list[Any]:
 
 
 async def test_each_connection_has_its_own_level() -> None:
-    """What one client wants to hear is nothing to another."""
+    """Each connection has its own level."""
     async with conversing(container_with((speak,))) as host:
         loud, quiet, silent = [await Peer(host).shake_hands() for _ in range(3)]
         assert (await loud.ask("logging/setLevel", {"level": "debug"}))["result"] == {}
@@ -52,7 +52,7 @@ async def test_each_connection_has_its_own_level() -> None:
 
 
 async def test_the_level_of_a_connection_is_nothing_to_stateless_requests() -> None:
-    """On the same stream a stateless request hears only what it asks for itself."""
+    """The level of a connection does not apply to stateless requests."""
     async with conversing(container_with((speak,))) as host:
         peer = await Peer(host).shake_hands()
         await peer.ask("logging/setLevel", {"level": "debug"})
@@ -63,7 +63,7 @@ async def test_the_level_of_a_connection_is_nothing_to_stateless_requests() -> N
 
 
 async def test_a_level_may_change_while_a_call_runs() -> None:
-    """It holds from the next message on."""
+    """A new level applies to running calls."""
 
     class Twice(ITool[NoArguments, str]):
         name = "twice"
@@ -90,13 +90,13 @@ async def test_a_level_may_change_while_a_call_runs() -> None:
 
 
 async def test_a_thread_logs_in_order() -> None:
-    """Messages of a thread arrive as they were logged, before the reply."""
+    """Log messages of a thread arrive in order, before the reply."""
     async with conversing(container_with((shout,))) as host:
         assert await heard(await Peer(host).shake_hands(), "shout") == list(range(50))
 
 
 async def test_a_call_may_say_only_so_much() -> None:
-    """Beyond the limit messages are dropped; the next call may speak again."""
+    """Log messages of a call are limited; the next call can log again."""
     async with conversing(container_with((shout,)), settings={"protocol": {"log_messages_per_second": 3}}) as host:
         peer = await Peer(host).shake_hands()
         for _ in range(2):
@@ -106,7 +106,7 @@ async def test_a_call_may_say_only_so_much() -> None:
 
 
 async def test_nothing_comes_after_the_reply() -> None:
-    """A message that is logged when the call is over goes nowhere."""
+    """Log messages after the end of a call are dropped."""
     probe = Probe()
     async with conversing(container_with((probe,))) as host:
         peer = await Peer(host).shake_hands()
@@ -121,7 +121,7 @@ async def test_nothing_comes_after_the_reply() -> None:
 
 
 async def test_messages_go_to_the_stream_of_their_call() -> None:
-    """Over HTTP a session's stream for news hears nothing of what a call says."""
+    """Over HTTP, log messages go to the stream of their call, not to the GET stream."""
     async with (
         serving(container_with((speak,))) as server,
         httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http,
@@ -149,7 +149,7 @@ async def test_a_stateless_reply_stays_plain_unless_something_is_said() -> None:
 
 
 async def test_a_level_that_there_is_none_is_a_mistake_of_the_tool() -> None:
-    """The tool fails, whoever listens."""
+    """An unknown level fails the tool, with or without a listener."""
 
     @tool
     async def wrong(context: ToolContext) -> str:

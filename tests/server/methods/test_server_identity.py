@@ -1,4 +1,4 @@
-"""What a server says of itself."""
+"""The identity of the server."""
 
 import pytest
 
@@ -11,7 +11,7 @@ SHOWN = [{"src": "https://example.com/a.png", "mimeType": "image/png", "sizes": 
 
 @pytest.mark.parametrize(("version", "shown"), [("2025-11-25", SHOWN), ("2025-06-18", None)])
 async def test_icons_of_the_server(version: str, shown: object) -> None:
-    """Icons are told from the revision on that has them."""
+    """Icons are included in revisions that support them."""
     async with conversing(container_with((Echo(),)), settings={"server": {"icons": ICONS}}) as host:
         peer = Peer(host)
         hello = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}

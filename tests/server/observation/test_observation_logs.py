@@ -1,4 +1,4 @@
-"""The log as JSON lines: one line whatever is in it, with the call that it is about, and without its secrets."""
+"""JSON logs: one line per record, with the call and without secrets."""
 
 import io
 import json
@@ -42,19 +42,19 @@ def speak_in_thread(word: str) -> str:
 
 @tool
 async def fail(word: Annotated[str, Sensitive]) -> str:
-    """Fail without saying what with."""
+    """Fail with an argument in the error."""
     raise LookupError
 
 
 @tool
 async def tell(word: str) -> str:
-    """Tell the caller something that nobody else should read."""
+    """Raise a ToolError with confidential text."""
     raise ToolError(word)
 
 
 @tool
 async def crash(word: str) -> str:
-    """Raise what it was given."""
+    """Raise a given exception."""
     raise ValueError(word)
 
 
@@ -71,7 +71,7 @@ def everything() -> Any:
 
 @pytest.fixture
 def stream(caplog: pytest.LogCaptureFixture) -> Iterator[io.StringIO]:
-    """Log as a server does that writes JSON."""
+    """Log like a server with JSON logs."""
     stream = io.StringIO()
     handler = LimitedTracebackHandler(stream, TracebackLimit())
     handler.setFormatter(JsonFormatter(subject=True))
@@ -100,7 +100,7 @@ def test_fields() -> None:
 
 @given(st.text(st.characters(), max_size=50))
 def test_one_line_whatever_is_in_it(text: str) -> None:
-    """Any text at all, lone surrogates too, stays on its line in printable ASCII, and can be read back."""
+    """Any text stays on one line in printable ASCII, and can be parsed."""
     line = formatted("%s", text)
     assert line.isascii()
     assert line.isprintable()
@@ -109,7 +109,7 @@ def test_one_line_whatever_is_in_it(text: str) -> None:
 
 @pytest.mark.parametrize("code", [*range(0x20), 0x7F, 0x85, 0x9B, 0x2028, 0x2029, 0x202E])
 def test_controls(code: int) -> None:
-    """No control character gets through, in a message, a traceback or the name of a logger."""
+    """Control characters are escaped in messages, tracebacks and logger names."""
     text = f"a{chr(code)}b"
     try:
         raise ValueError(text)
@@ -120,7 +120,7 @@ def test_controls(code: int) -> None:
 
 
 async def test_a_tool_need_not_say_which_call_it_is(stream: io.StringIO) -> None:
-    """What code logs while it runs for a call names the call, from a thread too, and only while it runs."""
+    """Log lines of a running call name the call, also from threads."""
     async with conversing(everything(), settings=JSON) as host:
         peer = Peer(host, principal=ADA)
         await peer.ask("tools/call", {"name": "speak", "arguments": {"word": SECRET}}, id="r-1", traceparent=BODY)
@@ -147,7 +147,7 @@ async def test_a_tool_need_not_say_which_call_it_is(stream: io.StringIO) -> None
 
 
 async def test_a_failure_names_its_call(stream: io.StringIO) -> None:
-    """A hidden failure is logged with the reference that its caller has, and with its traceback."""
+    """A hidden failure is logged with its reference and its traceback."""
     async with conversing(everything(), settings=JSON) as host:
         reply = await Peer(host).ask("tools/call", {"name": "crash", "arguments": {"word": "boom"}}, id=9)
     [line] = [line for line in lines(stream) if line["level"] == "error"]
@@ -157,7 +157,7 @@ async def test_a_failure_names_its_call(stream: io.StringIO) -> None:
 
 
 async def test_secrets_stay_out(stream: io.StringIO) -> None:
-    """Arguments, what a tool tells its caller, and claims are in no line, whatever goes wrong."""
+    """Arguments, ToolError texts and claims do not appear in the log."""
     async with conversing(everything(), settings={**JSON, "log_level": "debug"}) as host:
         peer = Peer(host, principal=ADA)
         for name in ("speak", "fail", "tell", SECRET):
@@ -171,7 +171,7 @@ async def test_secrets_stay_out(stream: io.StringIO) -> None:
 
 
 async def test_code_that_goes_on_names_its_call(stream: io.StringIO) -> None:
-    """The warning about code that was left behind says whose it is."""
+    """The warning about abandoned code names its call."""
     stuck = Stuck()
     async with conversing(container_of(stuck), settings=JSON) as host:
         await Peer(host).ask("tools/call", {"name": "stuck"}, id="s")
@@ -182,7 +182,7 @@ async def test_code_that_goes_on_names_its_call(stream: io.StringIO) -> None:
 
 
 async def test_lines_name_the_span(stream: io.StringIO, telemetry: Telemetry) -> None:
-    """Where there are spans, the log leads to them."""
+    """With tracing, log lines name their span."""
     async with conversing(everything(), settings={**JSON, "telemetry": {"traces": True}}) as host:
         await Peer(host).ask("tools/call", {"name": "speak", "arguments": {"word": "a"}})
     context = telemetry.span("tools/call speak").context
@@ -192,7 +192,7 @@ async def test_lines_name_the_span(stream: io.StringIO, telemetry: Telemetry) ->
 
 
 class TestTracebacks:
-    """One traceback now and then is enough."""
+    """Repeated tracebacks are limited."""
 
     @pytest.fixture
     def clock(self) -> list[float]:
@@ -205,7 +205,7 @@ class TestTracebacks:
     def write(
         self, handler: LimitedTracebackHandler, error: Exception, logger: str = "axolotl", call: Any = None
     ) -> list[str]:
-        """Log a failure and give the lines that this makes."""
+        """Log a failure and return its lines."""
         try:
             raise error
         except type(error):
@@ -215,7 +215,7 @@ class TestTracebacks:
         return handler.format(said).splitlines()
 
     def test_one_in_a_while(self, handler: LimitedTracebackHandler, clock: list[float]) -> None:
-        """Others of the same kind have one line with a count, until the time is up."""
+        """Repeated failures of the same type have one line with a count, until the interval has passed."""
         assert self.write(handler, ValueError("a"))[-1] == "ValueError: a"
         expected = "it failed: ValueError (traceback omitted, {} since the last one shown)"
         for count in (1, 2, 3):
@@ -227,17 +227,17 @@ class TestTracebacks:
         assert self.write(handler, ValueError("a")) == [expected.format(1)]
 
     def test_each_type_for_itself(self, handler: LimitedTracebackHandler) -> None:
-        """Another exception is other news."""
+        """Another exception type has its own traceback."""
         self.write(handler, ValueError("a"))
         assert self.write(handler, KeyError("a"))[-1] == "KeyError: 'a'"
 
     def test_loggers_of_others_are_left_alone(self, handler: LimitedTracebackHandler) -> None:
-        """What an application logs itself always has its traceback."""
+        """Records of other loggers always have their traceback."""
         for _ in range(3):
             assert self.write(handler, ValueError("a"), "acme")[-1] == "ValueError: a"
 
     async def test_each_tool_for_itself(self, stream: io.StringIO) -> None:
-        """The second failure of a tool is one line with its reference; the first of another tool has its traceback."""
+        """Each tool has its own traceback; repeated failures have one line with a reference."""
         async with conversing(everything(), settings=JSON) as host:
             peer = Peer(host)
             for name in ("crash", "crash", "fail"):
@@ -251,7 +251,7 @@ class TestTracebacks:
         assert second["message"].endswith(": ValueError (traceback omitted, 1 since the last one shown)")
 
     def test_memory_is_bounded(self, clock: list[float]) -> None:
-        """Types without end do not fill the memory."""
+        """The number of remembered types is limited."""
         tracebacks = TracebackLimit(clock=lambda: clock[0])
         handler = LimitedTracebackHandler(io.StringIO(), tracebacks)
         for number in range(1500):

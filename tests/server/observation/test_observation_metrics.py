@@ -1,4 +1,4 @@
-"""The page of metrics: what it counts, and that no client can make it grow."""
+"""The metrics page: values, and bounded labels."""
 
 import asyncio
 from typing import Any
@@ -35,25 +35,25 @@ async def tell() -> str:
 
 @tool
 async def answer_error() -> ToolResult:
-    """Answer with a result that is an error."""
+    """Return a result that is an error."""
     return ToolResult((TextContent("no"),), is_error=True)
 
 
 @tool
 async def answer_lookalike() -> dict[str, bool]:
-    """Answer with something that looks like an error, and is none."""
+    """Return content that looks like an error but is not."""
     return {"isError": True}
 
 
 @tool
 async def refuse() -> str:
-    """Refuse."""
+    """Reject the call."""
     raise Overloaded("later", 1)
 
 
 @tool(breaker=Breaker(failures=1, open_seconds=1000))
 async def brittle() -> str:
-    """Fail, and be left alone from then on."""
+    """Fail, behind a circuit breaker."""
     raise ValueError
 
 
@@ -88,7 +88,7 @@ def operations(page: Scraped, **labels: str) -> float:
 
 
 async def test_operations_are_counted_by_how_they_ended() -> None:
-    """Each request is in the histogram once, with its method, its feature, and what it failed with."""
+    """Each request is in the histogram once, with its method, feature and error."""
     async with watched(everything()) as seen:
         for _ in range(3):
             await use(seen, "echo", text="a")
@@ -116,7 +116,7 @@ async def test_operations_are_counted_by_how_they_ended() -> None:
 
 
 async def test_calls_are_counted_by_their_outcome() -> None:
-    """What became of calls is counted in the words of the audit."""
+    """Calls are counted by their audit outcome."""
     async with watched(everything()) as seen:
         await use(seen, "echo")
         await use(seen, "echo", text=4)
@@ -131,7 +131,7 @@ async def test_calls_are_counted_by_their_outcome() -> None:
 
 
 async def test_denials_are_counted() -> None:
-    """A call that a rule forbids, and one beyond a quota, are told apart, under the names that were registered."""
+    """Calls that a rule or a quota rejects are counted separately, with registered names."""
     probe = Probe()
     probe.release.set()
     rules = [{"name": "x", "effect": "deny", "what": {"names": ["echo"]}}]
@@ -150,7 +150,7 @@ async def test_denials_are_counted() -> None:
 
 
 async def test_names_from_the_wire_make_no_labels() -> None:
-    """Thousands of names of tools, prompts, resources and methods that nobody registered share one label each."""
+    """Thousands of unknown names of tools, prompts, resources and methods share one label each."""
     async with watched(everything(), limits={"loop_stall_seconds": None}) as seen:
         peer = Peer(seen.server.host)
         before = len((await seen.scrape()).text.splitlines())
@@ -172,7 +172,7 @@ async def test_names_from_the_wire_make_no_labels() -> None:
 
 
 async def test_a_registered_name_is_used_whatever_was_wrong() -> None:
-    """A request that fails before its feature runs is still counted under the name that it means."""
+    """A request that fails before its feature runs is counted with the registered name."""
     async with watched(everything()) as seen:
         await ask(seen, "tools/call", {"name": "echo", "arguments": []}, "echo")
         await ask(seen, "prompts/get", {"name": "greet", "arguments": {"name": 4}}, "greet")
@@ -182,7 +182,7 @@ async def test_a_registered_name_is_used_whatever_was_wrong() -> None:
 
 
 async def test_what_comes_to_no_method_is_counted() -> None:
-    """Requests that the revision does not let through are operations that failed."""
+    """Requests that the revision rejects are counted as failed operations."""
     async with watched(everything()) as seen:
         body = message("tools/list", {"_meta": {**META, "io.modelcontextprotocol/protocolVersion": "1999-01-01"}})
         await seen.http.post(seen.server.url, content=body, headers=mirrored("tools/list"))
@@ -195,7 +195,7 @@ async def test_what_comes_to_no_method_is_counted() -> None:
 
 
 async def test_calls_that_run_and_wait_are_seen() -> None:
-    """Calls in flight, calls that wait for a place, how long they did, and calls that found none."""
+    """Running, waiting and rejected calls, and waiting times, are counted."""
     probe = Probe()
     probe.max_concurrency, probe.queue_limit, probe.queue_timeout_seconds = 1, 1, 20.0
     async with watched(container_of(probe)) as seen:
@@ -219,7 +219,7 @@ async def test_calls_that_run_and_wait_are_seen() -> None:
 
 
 async def test_a_full_server_is_seen() -> None:
-    """Calls that the server takes no more are counted, although nothing of them ran."""
+    """Calls that a full server rejects are counted."""
     probe = Probe()
     async with watched(container_of(probe), limits={"max_inflight": 1}) as seen:
         peer = Peer(seen.server.host)
@@ -234,7 +234,7 @@ async def test_a_full_server_is_seen() -> None:
 
 
 async def test_breakers_are_seen() -> None:
-    """A breaker that is open, and what it refuses, are counted."""
+    """Open breakers and their rejections are counted."""
     async with watched(container_of(brittle)) as seen:
         await use(seen, "brittle")
         await use(seen, "brittle")
@@ -244,7 +244,7 @@ async def test_breakers_are_seen() -> None:
 
 
 async def test_code_that_was_left_behind_is_seen() -> None:
-    """An operation ends once, with its answer, although its code goes on, which is counted until it ends too."""
+    """An abandoned operation is counted once, and its code until it ends."""
     stuck = Stuck()
     async with watched(container_of(stuck)) as seen:
         await use(seen, "stuck")
@@ -263,7 +263,7 @@ async def test_code_that_was_left_behind_is_seen() -> None:
 
 
 async def test_a_cancelled_call_is_told_apart() -> None:
-    """A call that its client took back is neither fine nor an error of the tool."""
+    """A canceled call is neither a success nor a tool error."""
     probe = Probe()
     async with watched(container_of(probe)) as seen:
         peer = await Peer(seen.server.host).shake_hands()
@@ -278,7 +278,7 @@ async def test_a_cancelled_call_is_told_apart() -> None:
 
 
 async def test_sessions_and_refusals_are_seen() -> None:
-    """Sessions while they last, how long they did, and requests that were refused before any method."""
+    """Sessions, their durations, and rejected requests are counted."""
     async with watched(container_of(Echo())) as seen:
         client = Client(seen.http, seen.server.url)
         await client.begin()
@@ -294,7 +294,7 @@ async def test_sessions_and_refusals_are_seen() -> None:
 
 
 async def test_subscriptions_are_seen() -> None:
-    """Open streams of changes are counted."""
+    """Open subscriptions are counted."""
     container = containers.DynamicContainer()
     container.tool_registry = providers.Object(ToolRegistry())
     async with watched(container) as seen:
@@ -308,7 +308,7 @@ async def test_subscriptions_are_seen() -> None:
 
 
 async def test_calls_from_threads_wait_for_one() -> None:
-    """Calls that wait for a worker thread are counted."""
+    """Calls that wait for a thread are counted."""
     release, started = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 

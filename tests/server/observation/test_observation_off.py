@@ -1,4 +1,4 @@
-"""What is not switched on costs nothing: it is not imported, and stands in nobody's way."""
+"""Disabled observation costs nothing: it is not imported and wraps nothing."""
 
 import json
 import subprocess
@@ -39,7 +39,7 @@ LIBRARIES = ("opentelemetry", "prometheus_client", "requests")
 
 
 def modules_of(settings: dict[str, Any]) -> set[str]:
-    """List what a process imports that serves a call with these settings."""
+    """List the modules that a process imports to serve a call with these settings."""
     done = subprocess.run(
         [sys.executable, "-c", PLAIN, json.dumps(settings)], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -47,7 +47,7 @@ def modules_of(settings: dict[str, Any]) -> set[str]:
 
 
 def test_nothing_is_imported() -> None:
-    """A server that is not observed has neither the libraries nor the modules that would do it."""
+    """Without observation, its libraries and modules are not imported."""
     modules = modules_of(QUIET)
     assert not [name for name in modules if name.split(".")[0] in LIBRARIES]
     assert not [name for name in modules if name.startswith(("axolotl_server.observation", "axolotl_server.console"))]
@@ -55,13 +55,13 @@ def test_nothing_is_imported() -> None:
 
 
 def test_the_page_needs_no_telemetry_and_telemetry_no_page() -> None:
-    """Each brings its own library and not that of the other."""
+    """The metrics page and OpenTelemetry import only their own libraries."""
     assert not [name for name in modules_of({"metrics": {"enabled": True}}) if name.startswith("opentelemetry")]
     assert not [name for name in modules_of({"log": {"format": "json"}}) if name.split(".")[0] in LIBRARIES]
 
 
 async def test_nothing_is_wrapped() -> None:
-    """The methods and the layers of a plain server are the plain ones."""
+    """Methods and layers of a server without observation are not wrapped."""
     async with ServerHost(container_of(Echo())) as host:
         assert host.observation is None
         assert host.assembly.observers == ()
@@ -87,7 +87,7 @@ async def test_nothing_is_wrapped() -> None:
 async def test_what_is_missing_is_named(
     settings: dict[str, Any], library: str, finding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without its library a setting ends the start, with what to install."""
+    """If a library is missing, the server does not start, and the error names the package."""
     loaded = [name for name in sys.modules if name.split(".")[0] == library]
     ours = [f"axolotl_server.observation.{name}" for name in ("prometheus", "providers", "spans", "exporters")]
     for name in (*loaded, *ours):

@@ -1,4 +1,4 @@
-"""Numbers by OpenTelemetry: the same as on the page, sent by the process's own provider."""
+"""OpenTelemetry metrics through the provider of the process."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ SENT = {"telemetry": {"metrics": True}}
 
 @tool
 async def fail(word: str) -> str:
-    """Fail with what it was given."""
+    """Raise a given exception."""
     raise ValueError(word)
 
 
@@ -29,7 +29,7 @@ def durations(telemetry: Telemetry) -> Sequence[HistogramDataPoint]:
 
 
 async def test_durations(telemetry: Telemetry) -> None:
-    """The histogram has the name, the unit, the bounds and the attributes of the conventions."""
+    """The histogram has the name, unit, buckets and attributes of the conventions."""
     async with conversing(container_with((Echo(), fail)), settings=SENT) as host:
         peer = Peer(host)
         for _ in range(3):
@@ -56,7 +56,7 @@ async def test_durations(telemetry: Telemetry) -> None:
 
 
 async def test_the_rest_is_observed(telemetry: Telemetry) -> None:
-    """Counters and gauges are read when they are collected."""
+    """Counters and gauges are read on collection."""
     probe = Probe()
     async with conversing(container_of(probe), settings=SENT) as host:
         peer = await Peer(host).shake_hands()
@@ -76,7 +76,7 @@ async def test_the_rest_is_observed(telemetry: Telemetry) -> None:
 
 
 async def test_one_server_after_another(telemetry: Telemetry) -> None:
-    """A provider outlives a server: the next one's numbers are sent, those of the one that ended no more."""
+    """A provider can outlive a server: only the metrics of the running one are exported."""
     for count in (1, 2):
         async with conversing(container_of(Echo()), settings=SENT) as host:
             peer = Peer(host)
@@ -91,7 +91,7 @@ async def test_one_server_after_another(telemetry: Telemetry) -> None:
 
 
 async def test_two_servers_at_once(telemetry: Telemetry) -> None:
-    """Servers of one process share the instruments, and what they count is added up."""
+    """Metrics of two servers in one process are added."""
     async with (
         conversing(container_of(Echo()), settings=SENT) as first,
         conversing(container_of(Echo()), settings=SENT) as second,
@@ -107,7 +107,7 @@ async def test_two_servers_at_once(telemetry: Telemetry) -> None:
 async def test_numbers_are_sent_before_the_server_has_ended(
     telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The end of a server flushes what observes it, if there was anything to observe."""
+    """On shutdown metrics are flushed, if there are any."""
     flushed: list[str] = []
     monkeypatch.setattr(telemetry.meters, "force_flush", lambda: flushed.append("meters"))
     monkeypatch.setattr(telemetry.tracers, "force_flush", lambda: flushed.append("tracers"))

@@ -1,4 +1,4 @@
-"""The page of metrics itself: its formats, its place, and that it does not grow without end."""
+"""The metrics page: formats, path and limits."""
 
 import os
 from typing import Any
@@ -17,7 +17,7 @@ COUNT = "mcp_server_operation_duration_seconds_count"
 
 
 async def test_durations_fall_into_the_buckets_of_the_conventions() -> None:
-    """The bounds are those of the conventions for MCP, cumulated as Prometheus wants them."""
+    """Durations have the buckets of the MCP conventions, cumulative as in Prometheus."""
     async with watched(container_of(Echo())) as seen:
         await seen.http.post(seen.server.url, content=call("echo"), headers=mirrored(name="echo"))
         page = await seen.scrape()
@@ -28,7 +28,7 @@ async def test_durations_fall_into_the_buckets_of_the_conventions() -> None:
 
 
 async def test_every_metric_is_on_the_page() -> None:
-    """Every metric is on the page, or will be as soon as there is something to count."""
+    """Every metric is on the page, or appears with its first value."""
     async with watched(container_of(Echo())) as seen:
         page = await seen.scrape()
     assert {metric.prometheus_name for metric in METRICS} <= set(page.families)
@@ -38,7 +38,7 @@ async def test_every_metric_is_on_the_page() -> None:
 
 
 async def test_the_page_answers_whoever_asks() -> None:
-    """A scrape by the address of a pod passes, other methods do not, and the format follows what is accepted."""
+    """The page allows any host, only GET, and negotiates its format."""
     async with watched(container_of(Echo()), metrics={"enabled": True, "path": "/numbers"}) as seen:
         got = await raw_exchange(seen.server.port, raw_request(b"", [], method="GET", path="/numbers", host="10.1.2.3"))
         assert got.status == 200
@@ -54,7 +54,7 @@ async def test_the_page_answers_whoever_asks() -> None:
 
 
 async def test_each_of_several_workers_has_numbers_of_its_own() -> None:
-    """Where a scrape meets any of several processes, every number says whose it is."""
+    """With several workers, every sample has a label for its worker."""
     sections: dict[str, Any] = {"metrics": {"enabled": True}, "http": {"workers": 2}}
     async with watched(container_of(Echo()), **sections) as seen:
         await seen.http.post(seen.server.url, content=call("echo"), headers=mirrored(name="echo"))
@@ -65,7 +65,7 @@ async def test_each_of_several_workers_has_numbers_of_its_own() -> None:
 
 
 async def test_there_is_no_page_unless_it_is_wanted() -> None:
-    """Without the setting nothing is at its path."""
+    """Without the setting there is no page."""
     async with gated({}, container_of(Echo())) as server:
         got = await raw_exchange(server.port, raw_request(b"", [], method="GET", path="/metrics"))
         assert got.status == 404
@@ -73,14 +73,14 @@ async def test_there_is_no_page_unless_it_is_wanted() -> None:
 
 @pytest.mark.parametrize("http", [{"path": "/metrics"}, {"sse_path": "/metrics"}])
 async def test_the_page_needs_a_path_of_its_own(http: dict[str, str]) -> None:
-    """A path that leads to the endpoint is refused at start."""
+    """The path of the page must differ from the endpoint."""
     settings = {"metrics": {"enabled": True}, "http": http}
     with pytest.raises(ConfigurationError, match=r"metrics\.path is /metrics, which is the path of the MCP endpoint"):
         await ServerHost(container_of(Echo()), flags=settings).start()
 
 
 def test_combinations_of_labels_are_bounded() -> None:
-    """Where features come and go for ever, what comes last is counted together."""
+    """The number of label combinations is limited."""
     counter, histogram = Counter(), Histogram(METRICS[2])
     for number in range(10_050):
         counter.add(("tool", f"tool-{number}", "ok"))

@@ -1,4 +1,4 @@
-"""Operations as spans: what they say, whose children they are, and what they never say."""
+"""Spans: attributes, parents and confidentiality."""
 
 from typing import Any
 
@@ -26,26 +26,26 @@ HEADER = "00-11111111111111111111111111111111-2222222222222222-01"
 
 @tool
 async def fail(word: str) -> str:
-    """Fail with what it was given."""
+    """Raise a given exception."""
     raise ValueError(word)
 
 
 @tool
 async def tell(word: str) -> str:
-    """Tell what it was given."""
+    """Raise a ToolError with a given text."""
     raise ToolError(word)
 
 
 @tool
 async def inner(context: ToolContext) -> str:
-    """Do something that has a span of its own."""
+    """Create a span."""
     with trace.get_tracer_provider().get_tracer("tool").start_as_current_span("inner work"):
         return "done"
 
 
 @tool(execution="thread")
 def inner_in_thread(context: ToolContext) -> str:
-    """Do the same in a thread."""
+    """Create a span in a thread."""
     with trace.get_tracer_provider().get_tracer("tool").start_as_current_span("thread work"):
         return "done"
 
@@ -81,7 +81,7 @@ async def post(http: httpx2.AsyncClient, server: HttpServer, body: bytes, **head
 
 
 async def test_a_call_is_a_span(telemetry: Telemetry) -> None:
-    """The span of a call has the name, the kind and the attributes of the conventions, and nothing else."""
+    """The span of a call has the name, kind and attributes of the conventions, and no others."""
     async with gated({}, everything(), **TRACES) as server, _client() as http:
         await post(http, server, call("echo", {"text": SECRET}, id="r-7"))
     span = telemetry.span("tools/call echo")
@@ -100,7 +100,7 @@ async def test_a_call_is_a_span(telemetry: Telemetry) -> None:
 
 
 async def test_every_operation_is_a_span(telemetry: Telemetry) -> None:
-    """Prompts, resources and lists are spans too; the URI stands in no name, and of a template only its text."""
+    """Prompts, resources and lists have spans too; URIs are not part of span names."""
     async with conversing(everything(), settings=TRACES) as host:
         peer = Peer(host)
         await peer.ask("prompts/get", {"name": "GREET", "arguments": {"name": "Ada"}})
@@ -122,7 +122,7 @@ async def test_every_operation_is_a_span(telemetry: Telemetry) -> None:
     ],
 )
 async def test_failures(telemetry: Telemetry, name: str, arguments: Any, error: str, outcome: str) -> None:
-    """A tool that fails makes an error of the span, which tells how, and no word of what was passed or raised."""
+    """A failed tool sets the error status and type, without arguments or messages."""
     async with conversing(everything(), settings=TRACES) as host:
         await Peer(host).ask("tools/call", {"name": name, "arguments": arguments})
     span = telemetry.span(f"tools/call {name}")
@@ -135,7 +135,7 @@ async def test_failures(telemetry: Telemetry, name: str, arguments: Any, error: 
 
 
 async def test_a_span_names_the_reference_of_a_hidden_failure(telemetry: Telemetry) -> None:
-    """The reference that the caller and the log have leads to the span."""
+    """The span of a hidden failure has its reference."""
     async with conversing(everything(), settings=TRACES) as host:
         reply = await Peer(host).ask("tools/call", {"name": "fail", "arguments": {"word": "x"}})
     reference = reply["result"]["_meta"]["reference"]
@@ -143,7 +143,7 @@ async def test_a_span_names_the_reference_of_a_hidden_failure(telemetry: Telemet
 
 
 async def test_errors_of_the_protocol(telemetry: Telemetry) -> None:
-    """An error has its code; names that nobody registered are in no name of a span and in no attribute."""
+    """A protocol error has its code; unknown names appear nowhere in a span."""
     async with conversing(everything(), settings=TRACES) as host:
         peer = Peer(host)
         await peer.ask("tools/call", {"name": SECRET})
@@ -169,7 +169,7 @@ async def test_errors_of_the_protocol(telemetry: Telemetry) -> None:
     ],
 )
 async def test_the_parent_comes_with_the_request(telemetry: Telemetry, meta: Any, headers: Any, expected: str) -> None:
-    """A span is the child of what `_meta` names, else of what the headers name."""
+    """The parent of a span comes from `_meta`, or from the headers."""
     body = message("tools/call", {"name": "echo", "arguments": {}, "_meta": {**META, **meta}})
     async with gated({}, everything(), **TRACES) as server, _client() as http:
         await post(http, server, body, **headers)
@@ -183,14 +183,14 @@ async def test_the_parent_comes_with_the_request(telemetry: Telemetry, meta: Any
 
 @pytest.mark.parametrize("headers", [{}, {"traceparent": "nonsense"}, {"tracestate": "a=b"}])
 async def test_a_request_without_a_trace_begins_one(telemetry: Telemetry, headers: Any) -> None:
-    """What cannot be used counts as absent."""
+    """Without a valid trace context, a new trace starts."""
     async with gated({}, everything(), **TRACES) as server, _client() as http:
         await post(http, server, call("echo"), **headers)
     assert telemetry.span("tools/call echo").parent is None
 
 
 async def test_a_span_around_the_server(telemetry: Telemetry) -> None:
-    """What serves HTTP may have a span: it is the parent, or is linked where `_meta` names another."""
+    """A span of the HTTP server is the parent, or linked if `_meta` names another."""
     async with conversing(everything(), settings=TRACES) as host:
         with telemetry.tracers.get_tracer("http").start_as_current_span("POST /mcp"):
             plain, traced = Peer(host), Peer(host)
@@ -207,7 +207,7 @@ async def test_a_span_around_the_server(telemetry: Telemetry) -> None:
 
 
 async def test_what_a_tool_does_is_below_its_call(telemetry: Telemetry) -> None:
-    """Spans that a tool begins are children of its call's, in a worker thread too."""
+    """Spans that a tool creates are children of its call, also in threads."""
     async with conversing(everything(), settings=TRACES) as host:
         peer = Peer(host)
         await peer.ask("tools/call", {"name": "inner"}, baggage="user=mallory", traceparent=BODY)
@@ -222,7 +222,7 @@ async def test_what_a_tool_does_is_below_its_call(telemetry: Telemetry) -> None:
 
 
 async def test_baggage_is_not_believed(telemetry: Telemetry) -> None:
-    """What a caller calls its baggage does not become that of the server."""
+    """Baggage of the client is not accepted."""
     from opentelemetry import baggage
 
     heard: list[Any] = []
@@ -239,7 +239,7 @@ async def test_baggage_is_not_believed(telemetry: Telemetry) -> None:
 
 
 async def test_a_session_is_named_by_a_digest(telemetry: Telemetry) -> None:
-    """Spans of a session can be found together, but nobody can go on with it by what they say."""
+    """Spans of a session share a digest, not the session id."""
     async with gated({}, everything(), **TRACES) as server, _client() as http:
         client = Client(http, server.url)
         await client.begin()
@@ -252,7 +252,7 @@ async def test_a_session_is_named_by_a_digest(telemetry: Telemetry) -> None:
 
 
 async def test_an_answer_without_the_code_ends_the_span(telemetry: Telemetry) -> None:
-    """The span of a call that is answered although its code goes on ends with the answer, and once."""
+    """The span of an abandoned call ends once, with the reply."""
     stuck = Stuck()
     async with conversing(container_of(stuck), settings=TRACES) as host:
         await Peer(host).ask("tools/call", {"name": "stuck"})
@@ -265,7 +265,7 @@ async def test_an_answer_without_the_code_ends_the_span(telemetry: Telemetry) ->
 
 
 async def test_a_cancelled_call(telemetry: Telemetry) -> None:
-    """A call that its client took back says so."""
+    """The span of a canceled call says so."""
     probe = Probe()
     async with conversing(container_of(probe), settings=TRACES) as host:
         peer = await Peer(host).shake_hands()
@@ -278,7 +278,7 @@ async def test_a_cancelled_call(telemetry: Telemetry) -> None:
 
 
 async def test_a_sampler_sees_what_is_called(telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A span that is not sampled costs its caller nothing, and the answer is the same."""
+    """A span that is not sampled does not change the reply."""
     dropping = TracerProvider(sampler=ALWAYS_OFF, shutdown_on_exit=False)
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: dropping)
     async with conversing(everything(), settings=TRACES) as host:

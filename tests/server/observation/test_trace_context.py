@@ -1,4 +1,4 @@
-"""The trace that a request belongs to, as its body or else its headers say."""
+"""The trace context of a request, from its body or its headers."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ def container() -> Any:
     ],
 )
 async def test_the_body_comes_before_the_headers(meta: Any, headers: Any, expected: str) -> None:
-    """Headers count where the body says nothing that can be used."""
+    """Headers are used if the body has no valid trace context."""
     body = message("tools/call", {"name": "trace", "_meta": {**META, **meta}})
     async with serving(container()) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
         reply = await http.post(server.url, content=body, headers={**mirrored(name="trace"), **headers})
@@ -69,7 +69,7 @@ async def test_the_body_comes_before_the_headers(meta: Any, headers: Any, expect
 
 
 async def test_a_session_carries_traces_too() -> None:
-    """Each request of a session has a trace of its own, or none."""
+    """Each request of a session has its own trace context, or none."""
     async with serving(container()) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
         client = Client(http, server.url)
         await client.begin()
@@ -79,7 +79,7 @@ async def test_a_session_carries_traces_too() -> None:
 
 
 async def test_every_feature_learns_of_it() -> None:
-    """Threads, prompts and resources know the trace as tools do."""
+    """Threads, prompts and resources have the trace context too."""
     expected = f"{BODY} None None"
     async with conversing(container()) as host:
         peer = Peer(host)

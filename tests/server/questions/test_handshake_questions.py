@@ -1,4 +1,4 @@
-"""Questions that a call asks its client, in the revisions with a handshake: who waits, how long, and what is left."""
+"""Questions in the handshake era: waiting, timeouts and cleanup."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conv
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 
 MOMENT = 0.2
-"""A deadline that passes soon."""
+"""A short timeout."""
 
 
 class Name(BaseModel):
@@ -30,20 +30,20 @@ async def greet(context: ToolContext) -> str:
 
 @tool(timeout_seconds=MOMENT)
 async def hasty(context: ToolContext) -> str:
-    """Ask under a deadline that is soon over."""
+    """Ask with a short timeout."""
     return (await context.ask(Name, "Who?")).name
 
 
 @tool(timeout_seconds=MOMENT)
 async def asleep() -> str:
-    """Miss the same deadline."""
+    """Exceed the same timeout."""
     await asyncio.Event().wait()
     return "awake"
 
 
 @tool(timeout_seconds=MOMENT)
 async def dawdle(context: ToolContext) -> str:
-    """Ask, and then miss the deadline."""
+    """Ask, and then exceed the timeout."""
     await context.ask(Name, "Who?")
     await asyncio.Event().wait()
     return "never"
@@ -51,7 +51,7 @@ async def dawdle(context: ToolContext) -> str:
 
 @tool(timeout_seconds=MOMENT)
 async def hasty_pair(context: ToolContext) -> str:
-    """Ask two things at once under a deadline that is soon over."""
+    """Ask two questions at once with a short timeout."""
     one, two = await asyncio.gather(context.ask(Name, "One?"), context.ask(Name, "Two?"))
     return f"{one.name} {two.name}"
 
@@ -64,20 +64,20 @@ async def hasty_thread(context: ToolContext) -> str:
 
 @tool(execution="thread")
 async def threaded(context: ToolContext) -> str:
-    """Ask from a loop in a thread."""
+    """Ask from an event loop in a thread."""
     return (await context.ask(Name, "Who?")).name
 
 
 @tool(execution="thread")
 async def threaded_pair(context: ToolContext) -> str:
-    """Ask two things at once from a thread."""
+    """Ask two questions at once from a thread."""
     one, two = await asyncio.gather(context.ask(Name, "One?"), context.ask(Name, "Two?"))
     return f"{one.name} {two.name}"
 
 
 @tool
 async def pair(context: ToolContext) -> str:
-    """Ask two things at once."""
+    """Ask two questions at once."""
     one, two = await asyncio.gather(context.ask(Name, "One?"), context.ask(Name, "Two?"))
     return f"{one.name} {two.name}"
 
@@ -86,7 +86,7 @@ TOOLS = (greet, hasty, asleep, dawdle, hasty_pair, hasty_thread, threaded, threa
 
 
 async def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
-    """See that a call leaves nothing on its connection at once, and no clock that stands still after some turns."""
+    """Check that a call leaves nothing on its connection and no paused deadline."""
     assert not peer.connection.pending_answers
     assert not peer.connection.calls
     assert not host.handler.inflight
@@ -95,14 +95,14 @@ async def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
 
 
 async def let_a_deadline_pass(peer: Peer) -> None:
-    """Wait until a call that began now, and has the same deadline, is over."""
+    """Wait until another call with the same timeout has ended."""
     reply = await peer.ask("tools/call", {"name": "asleep"}, id="clock")
     assert reply["result"]["isError"]
 
 
 @pytest.mark.parametrize("name", ["hasty", "hasty_thread"])
 async def test_the_deadline_stands_still_while_a_user_is_asked(name: str) -> None:
-    """A user may take longer to answer than the call may take to work."""
+    """The timeout is paused while a user is asked."""
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call(name)
@@ -116,7 +116,7 @@ async def test_the_deadline_stands_still_while_a_user_is_asked(name: str) -> Non
 
 
 async def test_the_deadline_stands_still_until_all_questions_are_answered() -> None:
-    """Of several questions the last one counts."""
+    """With several questions, the timeout is paused until the last answer."""
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call("hasty_pair")
@@ -130,7 +130,7 @@ async def test_the_deadline_stands_still_until_all_questions_are_answered() -> N
 
 
 async def test_the_deadline_goes_on_after_the_answer() -> None:
-    """The time that was left before the question is all there is after it."""
+    """After the answer, the remaining time continues."""
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call("dawdle")
@@ -145,7 +145,7 @@ async def test_the_deadline_goes_on_after_the_answer() -> None:
 
 @pytest.mark.parametrize("name", ["threaded", "threaded_pair"])
 async def test_a_thread_asks(name: str) -> None:
-    """A tool with a loop of its own in a thread is answered as any other."""
+    """A tool in a thread with its own loop can ask."""
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call(name)
@@ -157,7 +157,7 @@ async def test_a_thread_asks(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["greet", "pair", "threaded", "threaded_pair"])
 async def test_a_cancelled_call_takes_its_questions_back(name: str) -> None:
-    """Nobody shall answer what nobody waits for, and nothing is kept of it."""
+    """Canceling a call withdraws its questions."""
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call(name, id=7)
@@ -172,7 +172,7 @@ async def test_a_cancelled_call_takes_its_questions_back(name: str) -> None:
 
 
 async def test_a_call_that_ends_takes_its_other_questions_back() -> None:
-    """Of questions asked together, one that was declined ends the call; the others are open for nobody."""
+    """If one of several questions is declined, the others are withdrawn."""
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
         peer.call("pair", id=7)
@@ -187,7 +187,7 @@ async def test_a_call_that_ends_takes_its_other_questions_back() -> None:
 
 
 async def test_the_end_of_a_connection_ends_its_questions() -> None:
-    """A call that waits for a client which has gone is stopped, and nothing of it stays."""
+    """Closing the connection stops a call that waits for an answer."""
     async with conversing(container_with(TOOLS), settings={"stdio": {"drain_seconds": 0}}) as host:
         peer = await Peer(host).shake_hands()
         peer.call("greet")
@@ -197,7 +197,7 @@ async def test_the_end_of_a_connection_ends_its_questions() -> None:
 
 
 async def test_answers_of_another_connection_do_not_count() -> None:
-    """Two clients are asked under the same id, and each answers for itself."""
+    """Questions of two connections with equal ids get their own answers."""
     async with conversing(container_with(TOOLS)) as host:
         mine, theirs = await Peer(host).shake_hands(), await Peer(host).shake_hands()
         mine.call("greet")
@@ -215,7 +215,7 @@ async def test_answers_of_another_connection_do_not_count() -> None:
 
 
 async def test_only_the_first_answer_counts() -> None:
-    """Two answers that arrive together are one answer, and the second troubles nobody."""
+    """Only the first of two simultaneous answers counts."""
     troubles: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, trouble: troubles.append(trouble))
     async with conversing(container_with(TOOLS)) as host:
@@ -236,7 +236,7 @@ class Turns(BaseModel):
 
 
 class Race(ITool[Turns, str]):
-    """Gives the loop away before and after it asks, under a deadline that may pass meanwhile."""
+    """Yields to the loop before and after it asks, with a timeout that may elapse."""
 
     name = "race"
     timeout_seconds = 0.002
@@ -270,7 +270,7 @@ SEED = 20260728
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 3))
 async def test_a_race_is_decided_once(seed: int) -> None:
-    """Answers, cancellations and deadlines at the same time: a call has one outcome, and nothing of it stays."""
+    """With simultaneous answers, cancellations and timeouts, a call has one outcome and leaves nothing behind."""
     chance = random.Random(seed)
     async with conversing(container_with((Race(), Race2()))) as host:
         peer = await Peer(host).shake_hands()
@@ -303,7 +303,7 @@ async def _some_turns(chance: random.Random) -> None:
 
 
 async def _react(peer: Peer, chance: random.Random, messages: list[Any], *, always: bool = False) -> None:
-    """Read what is there, and answer questions now, later, twice or never."""
+    """Read messages, and answer questions now, later, twice or never."""
     while not peer.transport._outbox.empty():
         messages.append(await peer.receive())
     open_questions = [one for one in messages if one.get("method") == "elicitation/create"]
@@ -322,7 +322,7 @@ def _assert_questions_end(messages: list[Any]) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
 async def test_a_race_with_threads_is_decided_once(seed: int) -> None:
-    """The same for calls that ask from threads: each has one outcome, and no question of theirs stays."""
+    """The same for calls that ask from threads."""
     chance = random.Random(seed)
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
@@ -349,7 +349,7 @@ async def test_a_race_with_threads_is_decided_once(seed: int) -> None:
 
 
 async def test_a_question_nobody_answers_is_given_up() -> None:
-    """After the time for answers nothing waits, and a late answer is dropped."""
+    """A question that times out is withdrawn, and a late answer is dropped."""
     async with conversing(container_with(TOOLS), settings={"limits": {"ask_timeout_seconds": 0.01}}) as host:
         peer = await Peer(host).shake_hands()
         for name in ("greet", "threaded"):
@@ -378,7 +378,7 @@ class Remaining(ITool[NoArguments, list[bool]]):
 
 
 async def test_a_tool_sees_how_much_time_it_has() -> None:
-    """While a question is open there is no deadline; afterwards there is as much time as before, or less."""
+    """While a question is open there is no deadline; afterwards the remaining time is not longer than before."""
     async with conversing(container_with((Remaining(),))) as host:
         peer = await Peer(host).shake_hands()
         peer.call("remaining")

@@ -1,4 +1,4 @@
-"""Questions in the form of each revision, compared with the schemas of the protocol."""
+"""Questions in the form of each revision, validated with the protocol's schemas."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -32,7 +32,7 @@ NAMES = {revision: f"R{number}" for number, revision in enumerate(REVISIONS, 1)}
 
 
 class Plain(BaseModel):
-    """What forms could ask from their first revision on, and what later ones say in addition."""
+    """Fields that forms have in every revision, with features of later ones."""
 
     name: str = Field(title="Name", description="In full", min_length=1, max_length=20)
     age: int = Field(default=30, ge=0, le=150)
@@ -47,7 +47,7 @@ class Plain(BaseModel):
 
 
 class Several(Plain):
-    """What only later forms can ask."""
+    """Fields that only later revisions have."""
 
     sizes: list[Literal["s", "m"]] = Field(default=["s"], min_length=1, max_length=2)
     colours: Annotated[list[Literal["r", "b"]], Titles("Red", "Blue")] = ["r"]
@@ -102,15 +102,15 @@ INEXPRESSIBLE = [
 
 
 def sent(kind: str, revision: Revision) -> Any:
-    """Give the params as the client decodes them."""
+    """Return the params as the client decodes them."""
     return msgspec.json.decode(encode(params_for(QUESTIONS[kind], revision, "id-1")))
 
 
 @pytest.mark.parametrize(("kind", "revision"), EXPRESSIBLE)
 def test_a_question_fits_the_schema(kind: str, revision: Revision) -> None:
-    """The models of the protocol read every question, and know all that stands there.
+    """Every question is valid in the models of the protocol.
 
-    They describe the last handshake revision and the stateless one; what earlier revisions lack has tests of its own.
+    They cover the last handshake revision and the stateless one; other tests cover older revisions.
     """
     message: dict[str, Any] = {"method": QUESTIONS[kind].method, "params": sent(kind, revision)}
     if not revision.stateless:
@@ -125,7 +125,7 @@ def test_a_question_fits_the_schema(kind: str, revision: Revision) -> None:
 
 @pytest.mark.parametrize(("kind", "revision"), INEXPRESSIBLE)
 def test_a_question_that_a_revision_has_no_form_for_is_refused(kind: str, revision: Revision) -> None:
-    """The error says what the client would need, and which revision it speaks."""
+    """A question that a revision does not support is rejected with an explanation."""
     with pytest.raises(MissingCapability, match=revision.name) as caught:
         params_for(QUESTIONS[kind], revision, "id-1")
     assert caught.value.data == {"requiredCapabilities": QUESTIONS[kind].requires}
@@ -133,14 +133,14 @@ def test_a_question_that_a_revision_has_no_form_for_is_refused(kind: str, revisi
 
 @pytest.mark.parametrize(("kind", "revision"), EXPRESSIBLE)
 def test_a_question_is_not_altered(kind: str, revision: Revision) -> None:
-    """Questions are shared between calls: what one client needs must not show to the next."""
+    """Converting a question for a revision does not change the question."""
     before = deepcopy(QUESTIONS[kind])
     params_for(QUESTIONS[kind], revision, "id-1")
     assert QUESTIONS[kind] == before
 
 
 def test_a_form_of_the_first_revision() -> None:
-    """No mode, titles as `enumNames`, and defaults on booleans only."""
+    """The first form revision has no mode, titles as `enumNames`, and defaults only for booleans."""
     titled = {"type": "string", "enum": ["r", "b"], "enumNames": ["Red", "Blue"]}
     assert sent("form", R3) == {
         "message": "Please fill in",
@@ -172,20 +172,20 @@ def test_a_form_of_the_first_revision() -> None:
 @pytest.mark.parametrize("revision", [R4, R5], ids=NAMES.get)
 @pytest.mark.parametrize("kind", ["form", "several"])
 def test_a_form_of_later_revisions_is_the_question(kind: str, revision: Revision) -> None:
-    """Forms are made in the latest form, which nothing is taken from."""
+    """In later revisions, forms are sent unchanged."""
     assert sent(kind, revision) == QUESTIONS[kind].params
     assert sent(kind, revision)["mode"] == "form"
 
 
 def test_a_url_has_an_id_in_one_revision() -> None:
-    """The id was demanded once and is gone since."""
+    """A URL question has an id in one revision only."""
     url = {"mode": "url", "message": "Please open", "url": "https://example.com/key"}
     assert (sent("url", R4), sent("url", R5)) == ({**url, "elicitationId": "id-1"}, url)
 
 
 @pytest.mark.parametrize("revision", [R1, R2, R3], ids=NAMES.get)
 def test_a_message_had_one_block(revision: Revision) -> None:
-    """A message of several blocks becomes several messages, without `_meta` of their own."""
+    """For older revisions, a message with several blocks becomes several messages, without `_meta`."""
     messages = sent("blocks", revision)["messages"]
     assert [(one["role"], one["content"]["type"]) for one in messages] == [
         ("user", "text"),
@@ -197,7 +197,7 @@ def test_a_message_had_one_block(revision: Revision) -> None:
 
 @pytest.mark.parametrize(("revision", "there"), [(R1, False), (R2, False), (R3, True)], ids=str)
 def test_blocks_show_what_the_revision_knows(revision: Revision, there: bool) -> None:
-    """`_meta` of blocks and `lastModified` came with the third revision; other annotations were always there."""
+    """Blocks have only the members of the revision."""
     for message in sent("blocks", revision)["messages"]:
         annotations = message["content"]["annotations"]
         assert ("_meta" in message["content"], "lastModified" in annotations) == (there, there)
@@ -206,14 +206,14 @@ def test_blocks_show_what_the_revision_knows(revision: Revision, there: bool) ->
 
 @pytest.mark.parametrize("revision", REVISIONS, ids=NAMES.get)
 def test_options_of_a_sample_are_the_same_everywhere(revision: Revision) -> None:
-    """Only the messages differ between revisions."""
+    """Sampling options are the same in all revisions."""
     options = {key: value for key, value in QUESTIONS["blocks"].params.items() if key != "messages"}
     assert {key: value for key, value in sent("blocks", revision).items() if key != "messages"} == options
     assert len(options) == 7
 
 
 def test_structured_outcomes_were_objects() -> None:
-    """What is no object stands under `result` before any value was allowed."""
+    """Structured tool results that are not objects are wrapped in `result` for older revisions."""
     structured = [
         [block.get("structuredContent") for block in sent("tools", revision)["messages"][1]["content"]]
         for revision in (R4, R5)
@@ -258,5 +258,5 @@ ROOTS: Any = {"roots": {}}
     ],
 )
 def test_a_client_can_be_asked_what_it_declared(requires: Any, declared: Any, able: tuple[Revision, ...]) -> None:
-    """A capability counts in revisions that know it, in the words of each."""
+    """A declared capability counts in revisions that support it."""
     assert [revision for revision in REVISIONS if satisfied(requires, declared, revision)] == list(able)

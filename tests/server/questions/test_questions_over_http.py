@@ -1,4 +1,4 @@
-"""Questions over HTTP: on which stream they leave, by which requests they are answered, and what ends them."""
+"""Questions over HTTP: streams, answers and sessions."""
 
 import json
 from collections.abc import AsyncIterator
@@ -28,10 +28,10 @@ async def greet(context: ToolContext) -> str:
 
 
 class AbleClient(Client):
-    """A client with a session that answers what it is asked."""
+    """A client with a session that supports questions."""
 
     async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
-        """Answer a question of the server; gives the HTTP status."""
+        """Answer a question of the server and return the HTTP status."""
         body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
         return (await self.post(body)).status_code
 
@@ -45,13 +45,13 @@ async def server() -> AsyncIterator[HttpServer]:
 
 @pytest.fixture
 async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """What clients speak HTTP with."""
+    """An HTTP client."""
     async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
         yield client
 
 
 async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """The stream for news hears nothing of it, and the answer comes by a request of its own."""
+    """A question is sent on the stream of its call, and answered with a separate request."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
     async with client.hearing() as news:
@@ -66,7 +66,7 @@ async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, h
 
 
 async def test_another_session_cannot_answer(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Its answer is taken and dropped, for in its session nothing was asked."""
+    """An answer in another session is accepted and dropped."""
     mine, theirs = AbleClient(http, server.url), AbleClient(http, server.url)
     await mine.begin(VERSION, **ABLE)
     await theirs.begin(VERSION, **ABLE)
@@ -80,7 +80,7 @@ async def test_another_session_cannot_answer(server: HttpServer, http: httpx2.As
 
 
 async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """The model is told, and nothing waits."""
+    """A client that does not accept streams cannot be asked, and the model gets an error."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
     reply = await client.post(call("greet", handshake=True), Accept="application/json")
@@ -90,7 +90,7 @@ async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http
 
 
 async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """A call that waits for an answer ends with its session."""
+    """Ending a session stops a call that waits for an answer."""
     client = AbleClient(http, server.url)
     await client.begin(VERSION, **ABLE)
     async with client.calling(call("greet", handshake=True)) as stream:
@@ -103,7 +103,7 @@ async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http:
 
 
 async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """A client that lost its connection may still answer, and hears the reply when it comes back."""
+    """A client that lost its connection can answer, and gets the reply when it resumes."""
     client = AbleClient(http, server.url)
     await client.begin("2025-11-25", **ABLE)
     async with client.calling(call("greet", handshake=True)) as stream:
@@ -116,7 +116,7 @@ async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx2.As
 
 
 async def test_many_sessions_are_asked_at_once(server: HttpServer, http: httpx2.AsyncClient) -> None:
-    """Each has questions of its own, under the same ids."""
+    """Questions of many sessions have equal ids and their own answers."""
     clients = [AbleClient(http, server.url) for _ in range(10)]
     for client in clients:
         await client.begin(VERSION, **ABLE)

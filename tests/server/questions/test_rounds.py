@@ -1,4 +1,4 @@
-"""Questions of the stateless revision, where the code runs again in every round: who may answer, where and when."""
+"""Questions in rounds, for the stateless era."""
 
 import asyncio
 import json
@@ -42,7 +42,7 @@ async def group(context: ToolContext) -> str:
 
 @tool(execution="thread")
 async def threaded(context: ToolContext) -> str:
-    """Ask several things at once from a thread."""
+    """Ask several questions at once from a thread."""
     answers = await asyncio.gather(*(context.ask(Name, f"{number}?", key=f"k{number}") for number in range(5)))
     return " ".join(answer.name for answer in answers)
 
@@ -58,14 +58,14 @@ def given(*keys: str, **answers: Any) -> Mapping[str, Any]:
 
 
 async def begun(peer: Peer, name: str = "greet", arguments: Mapping[str, Any] | None = None) -> Any:
-    """Call a tool up to its first question, and give the result."""
+    """Call a tool up to its first question and return the result."""
     result = (await peer.ask("tools/call", {"name": name, "arguments": arguments or {}}))["result"]
     assert result["resultType"] == "input_required"
     return result
 
 
 async def again(peer: Peer, result: Any, responses: Mapping[str, Any], name: str = "greet", **params: Any) -> Any:
-    """Send the request once more, with answers."""
+    """Repeat the request with answers."""
     return await peer.ask(
         "tools/call",
         {"name": name, "inputResponses": responses, "requestState": result["requestState"], **params},
@@ -74,7 +74,7 @@ async def again(peer: Peer, result: Any, responses: Mapping[str, Any], name: str
 
 
 async def test_another_instance_can_go_on() -> None:
-    """Servers that share a key share their clients' rounds; nothing of them is kept by the one that asked."""
+    """Servers with a shared key can continue each other's rounds, without stored state."""
     async with (
         conversing(container_with((greet,)), settings=KEYS) as first,
         conversing(container_with((greet,)), settings=KEYS) as second,
@@ -84,14 +84,14 @@ async def test_another_instance_can_go_on() -> None:
 
 
 async def test_without_a_key_no_other_instance_can() -> None:
-    """A server without a key of its own makes one that nobody else has."""
+    """A server without a configured key generates its own."""
     async with conversing(container_with((greet,))) as first, conversing(container_with((greet,))) as second:
         reply = await again(Peer(second), await begun(Peer(first)), given("ask-1"))
         assert reply["error"]["code"] == -32602
 
 
 async def test_a_state_belongs_to_whom_it_was_given() -> None:
-    """Another principal cannot use it."""
+    """A state cannot be used by another principal."""
     ann, eve = Principal("ann"), Principal("eve")
     async with conversing(container_with((greet,))) as host:
         result = await begun(Peer(host, principal=ann))
@@ -101,14 +101,14 @@ async def test_a_state_belongs_to_whom_it_was_given() -> None:
 
 
 async def test_a_state_expires() -> None:
-    """A client that takes too long begins anew."""
+    """A state expires."""
     async with conversing(container_with((greet,)), settings={"protocol": {"state_ttl_seconds": 1e-9}}) as host:
         reply = await again(Peer(host), await begun(Peer(host)), given("ask-1"))
         assert reply["error"]["code"] == -32602
 
 
 async def test_a_task_group_asks_once() -> None:
-    """The questions of a task group are those of one round, however they leave it."""
+    """Questions of a task group form one round."""
     async with conversing(container_with((group,))) as host:
         peer = Peer(host)
         result = await begun(peer, "group")
@@ -117,7 +117,7 @@ async def test_a_task_group_asks_once() -> None:
 
 
 async def test_a_thread_asks_everything_at_once() -> None:
-    """Questions that are asked together are one round, whatever loop they are asked from."""
+    """Questions of a thread that are asked together form one round."""
     async with conversing(container_with((threaded,))) as host:
         peer = Peer(host)
         for _ in range(30):
@@ -132,7 +132,7 @@ class Plan(BaseModel):
 
 
 class Interview(ITool[Plan, str]):
-    """Asks as many questions at once as each step says."""
+    """Asks a given number of questions per step."""
 
     name = "interview"
 
@@ -146,7 +146,7 @@ class Interview(ITool[Plan, str]):
 
 @pytest.mark.parametrize("seed", range(20))
 async def test_every_answer_arrives_in_its_place(seed: int) -> None:
-    """However many rounds it takes, and whatever a client leaves out or adds, each question gets its own answer."""
+    """In any number of rounds, with missing and extra answers, each question gets its own answer."""
     chance = random.Random(seed)
     plan = {"steps": [chance.randrange(4) for _ in range(chance.randrange(1, 5))]}
     async with conversing(container_with((Interview(),))) as host:
@@ -169,7 +169,7 @@ async def test_every_answer_arrives_in_its_place(seed: int) -> None:
 
 
 async def test_answers_may_be_too_large() -> None:
-    """What does not fit into a state is told to the model, and no state is given."""
+    """Answers that do not fit into a state are an error for the model."""
     async with conversing(container_with((Interview(),))) as host:
         peer = Peer(host)
         arguments = {"steps": [1, 1]}
@@ -181,7 +181,7 @@ async def test_answers_may_be_too_large() -> None:
 
 
 async def test_nothing_is_kept_of_a_round() -> None:
-    """A client that never comes back costs nothing."""
+    """The server keeps nothing of an abandoned round."""
     async with conversing(container_with((greet,), resources=(secret,))) as host:
         peer = Peer(host)
         await begun(peer)
@@ -193,7 +193,7 @@ async def test_nothing_is_kept_of_a_round() -> None:
 
 
 async def test_statuses_over_http() -> None:
-    """A round is a plain reply, what the client lacks is status 400, a state that is none is told by the body."""
+    """A round is a plain reply, a missing capability is status 400, and an invalid state is an error in the body."""
     container = container_with((greet,), resources=(secret,))
     async with serving(container) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
 
@@ -214,7 +214,7 @@ async def test_statuses_over_http() -> None:
 
 
 async def test_a_round_ends_a_stream() -> None:
-    """Where something was said before, the questions are the last event of the stream."""
+    """If other messages were sent before, the questions are the last event of the stream."""
 
     @tool
     async def busy(context: ToolContext) -> str:
@@ -232,7 +232,7 @@ async def test_a_round_ends_a_stream() -> None:
 
 
 async def test_both_ways_of_asking_live_on_one_connection() -> None:
-    """A connection with a handshake may carry stateless requests: each is asked in its own way."""
+    """On one connection, requests with and without an envelope are asked in their own way."""
     async with conversing(container_with((greet,))) as host:
         peer = await Peer(host).shake_hands()
         peer.call("greet", id=1)
@@ -245,7 +245,7 @@ async def test_both_ways_of_asking_live_on_one_connection() -> None:
 
 
 async def test_a_stateless_request_does_not_inherit_capabilities() -> None:
-    """What the handshake declared does not hold for a request that declares nothing."""
+    """Capabilities of the handshake do not apply to stateless requests."""
     async with ServerHost(container_with((greet,))) as host:
         peer = await Peer(host).shake_hands()
         peer.call("greet", id=2, **META)

@@ -1,4 +1,4 @@
-"""Code that asks in ways it should not: the caller is asked all the same, or somebody is told."""
+"""Code that misuses questions in rounds."""
 
 import asyncio
 import itertools
@@ -17,14 +17,14 @@ class Name(BaseModel):
 
 @tool
 async def collect(context: ToolContext) -> str:
-    """Take whatever comes for an answer."""
+    """Catch every exception."""
     answers = await asyncio.gather(context.ask(Name, "Who?", key="who"), return_exceptions=True)
     return f"{answers[0]}"
 
 
 @tool
 async def confuse(context: ToolContext) -> str:
-    """Ask two things under one name."""
+    """Ask two different questions with the same key."""
     await asyncio.gather(context.ask(Name, "One?", key="same"), context.ask(Name, "Two?", key="same"))
     return "never"
 
@@ -34,14 +34,14 @@ def waver() -> tuple[object, ...]:
 
     @tool
     async def ask_anew(context: ToolContext) -> str:
-        """Ask with other words in every run."""
+        """Ask a different question in every run."""
         return (await context.ask(Name, f"Who, for the {next(numbers)}th time?", key="who")).name
 
     return (ask_anew,)
 
 
 async def test_code_that_catches_the_question_is_not_believed() -> None:
-    """What code gives that went on without its answer is dropped, and the question asked."""
+    """If code catches the suspension, its result is dropped, and the question is asked."""
     async with conversing(container_with((collect,))) as host:
         peer = Peer(host)
         result = (await peer.ask("tools/call", {"name": "collect"}))["result"]
@@ -51,7 +51,7 @@ async def test_code_that_catches_the_question_is_not_believed() -> None:
 
 
 async def test_two_questions_under_one_key_are_a_fault(caplog: pytest.LogCaptureFixture) -> None:
-    """Neither question is lost in silence: the call fails, and the log says why."""
+    """Two questions with the same key fail the call, with an explanation in the log."""
     async with conversing(container_with((confuse,))) as host:
         reply = await Peer(host).ask("tools/call", {"name": "confuse"})
         assert reply["result"]["isError"] is True
@@ -59,7 +59,7 @@ async def test_two_questions_under_one_key_are_a_fault(caplog: pytest.LogCapture
 
 
 async def test_a_question_that_changes_is_noticed(caplog: pytest.LogCaptureFixture) -> None:
-    """An answer to other words does not count, and the log tells the author."""
+    """An answer to a changed question is ignored, with a warning in the log."""
     caplog.set_level(logging.WARNING, "axolotl")
     async with conversing(container_with(waver())) as host:
         peer = Peer(host)
@@ -72,14 +72,14 @@ async def test_a_question_that_changes_is_noticed(caplog: pytest.LogCaptureFixtu
 
 @tool
 async def visit(context: ToolContext) -> str:
-    """Send the user to a page, and say when it is done with."""
+    """Send the user to a page, and notify the client when it is done."""
     await context.ask_url("https://example.com/pay", "Pay?", reference="visit-7")
     context.url_completed("visit-7")
     return "paid"
 
 
 async def test_the_end_of_a_visit_is_told() -> None:
-    """The notification names the visit by the reference that the question had."""
+    """The notification has the id of the question."""
     async with conversing(container_with((visit,))) as host:
         peer = await Peer(host).shake_hands()
         peer.call("visit")
@@ -93,7 +93,7 @@ async def test_the_end_of_a_visit_is_told() -> None:
 
 
 async def test_revisions_without_visits_hear_nothing_of_them() -> None:
-    """The stateless revision has no word for the end of a visit."""
+    """The stateless revision has no such notification."""
     async with conversing(container_with((visit,))) as host:
         peer = Peer(host)
         result = (await peer.ask("tools/call", {"name": "visit"}))["result"]

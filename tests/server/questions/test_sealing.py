@@ -1,4 +1,4 @@
-"""A sealed state comes back as it was, to the request and the caller it was made for, for a while; else not at all."""
+"""Sealed states: bound to a request and a caller, and valid for a limited time."""
 
 import base64
 import json
@@ -60,7 +60,7 @@ BINDINGS = st.builds(
 
 
 class Clock:
-    """A time that stands still until it is moved."""
+    """A manual clock."""
 
     def __init__(self) -> None:
         self.now = 1_000_000.0
@@ -87,7 +87,7 @@ def is_refused(token: str, sealer: StateSealer, binding: StateBinding = BINDING)
 
 @given(STATES, BINDINGS, st.lists(st.text(min_size=16, max_size=40), max_size=3))
 def test_round_trip(state: RoundState, binding: StateBinding, keys: list[str]) -> None:
-    """What is opened is what was sealed, byte for byte, in letters that may stand anywhere."""
+    """The opened state equals the sealed one, and the token is URL-safe."""
     sealer = sealer_of(*keys)
     token = sealer.seal(state, binding)
     assert set(token) <= set(ALPHABET)
@@ -95,14 +95,14 @@ def test_round_trip(state: RoundState, binding: StateBinding, keys: list[str]) -
 
 
 def test_a_token_made_before_still_opens() -> None:
-    """The form does not change unnoticed: servers of several releases may share keys."""
+    """A token of an earlier release can be opened, so releases can share keys."""
     assert sealer_of(KEY).open(MADE_BEFORE, BINDING) == STATE
     assert bytes_of(MADE_BEFORE)[0] == 1
 
 
 @given(st.data(), STATES)
 def test_any_change_is_noticed(data: st.DataObject, state: RoundState) -> None:
-    """A token with one character replaced, removed or added is refused."""
+    """Any changed, removed or added character is detected."""
     sealer = sealer_of(KEY)
     token = sealer.seal(state, BINDING)
     place = data.draw(st.integers(0, len(token) - 1))
@@ -116,7 +116,7 @@ def test_any_change_is_noticed(data: st.DataObject, state: RoundState) -> None:
 
 @pytest.mark.parametrize("length", [0, 1, 2])
 def test_only_one_spelling_is_accepted(length: int) -> None:
-    """The spare bits of the last character are zero, and there is no padding."""
+    """Each token has only one valid spelling."""
     sealer = sealer_of(KEY)
     token = sealer.seal(RoundState(asked={"x" * length: ""}), BINDING)
     opened = [letter for letter in ALPHABET if not is_refused(token[:-1] + letter, sealer)]
@@ -129,7 +129,7 @@ def test_only_one_spelling_is_accepted(length: int) -> None:
 @example("")
 @example("AQ")
 def test_nonsense_is_refused(token: str) -> None:
-    """Whatever a client makes up is no state."""
+    """Random texts are rejected."""
     assert is_refused(token, sealer_of(KEY))
 
 
@@ -146,21 +146,21 @@ def test_nonsense_is_refused(token: str) -> None:
     ],
 )
 def test_a_state_belongs_to_one_request(field: str, value: Any) -> None:
-    """Another caller, method, target or other arguments do not open it."""
+    """A state cannot be opened for another caller, method, target or arguments."""
     sealer = sealer_of(KEY)
     assert is_refused(sealer.seal(STATE, BINDING), sealer, structs.replace(BINDING, **{field: value}))
 
 
 @given(BINDINGS, BINDINGS)
 def test_bindings_are_told_apart(one: StateBinding, other: StateBinding) -> None:
-    """A state opens for an equal binding and for no other."""
+    """A state opens only for an equal binding."""
     sealer = sealer_of(KEY)
     assert is_refused(sealer.seal(STATE, one), sealer, other) == (one != other)
 
 
 @given(OBJECTS)
 def test_how_arguments_are_written_does_not_matter(arguments: dict[str, Any]) -> None:
-    """The order of keys, whitespace and escapes may differ between two rounds."""
+    """Arguments are compared regardless of key order, whitespace and escapes."""
     backwards = dict(reversed(arguments.items()))
     spellings = [
         json.dumps(arguments),
@@ -175,14 +175,14 @@ def test_how_arguments_are_written_does_not_matter(arguments: dict[str, Any]) ->
 @example(1, True)
 @example({"1": 2}, [1, 2])
 def test_what_arguments_say_matters(one: Any, other: Any) -> None:
-    """Arguments of another value or type are other arguments."""
+    """Arguments of another value or type are different."""
     texts = [json.dumps(value, sort_keys=True) for value in (one, other)]
     bindings = [binding_of(ANONYMOUS, "tools/call", "echo", text.encode()) for text in texts]
     assert (bindings[0] == bindings[1]) == (texts[0] == texts[1])
 
 
 def test_numbers_are_not_rounded() -> None:
-    """Numbers that a tool may read exactly differ, even if they are the same as floats."""
+    """Numbers are compared exactly, not as floats."""
     texts = [b"0.1", b"0.10000000000000000001", b"1e400", b"2e400", b"1" * 40, b"1" * 39 + b"2"]
     assert len({binding_of(ANONYMOUS, "tools/call", "echo", b'{"amount":%b}' % text).digest for text in texts}) == 6
 
@@ -192,14 +192,14 @@ def test_numbers_are_not_rounded() -> None:
 @example(b'"\xff"')
 @example(b"[" * 10_000 + b"]" * 10_000)
 def test_arguments_that_are_no_json_can_be_bound(arguments: bytes) -> None:
-    """Judging arguments is left to their validation."""
+    """Arguments that are not valid JSON can be bound; validation rejects them later."""
     binding = binding_of(ANONYMOUS, "tools/call", "echo", arguments)
     assert binding == binding_of(ANONYMOUS, "tools/call", "echo", arguments)
     assert binding != binding_of(ANONYMOUS, "tools/call", "echo", b'{"no":"such"}')
 
 
 def test_a_state_expires() -> None:
-    """A state opens until its time is over, however often."""
+    """A state can be opened repeatedly until it expires."""
     clock = Clock()
     sealer = sealer_of(KEY, clock=clock)
     token = sealer.seal(STATE, BINDING)
@@ -211,7 +211,7 @@ def test_a_state_expires() -> None:
 
 
 def test_keys_can_be_replaced() -> None:
-    """Every key opens and the first one seals; a key that was removed opens nothing."""
+    """Every key opens and the first one seals; a removed key opens nothing."""
     before, between, after = sealer_of(KEY), sealer_of(NEW_KEY, KEY), sealer_of(NEW_KEY)
     old, new = before.seal(STATE, BINDING), between.seal(STATE, BINDING)
     assert between.open(old, BINDING) == between.open(new, BINDING) == after.open(new, BINDING) == STATE
@@ -220,7 +220,7 @@ def test_keys_can_be_replaced() -> None:
 
 
 def test_without_keys_nobody_else_can_open() -> None:
-    """Each sealer without keys makes a key of its own."""
+    """Without configured keys, each sealer generates its own."""
     one, other = sealer_of(), sealer_of()
     token = one.seal(STATE, BINDING)
     assert one.open(token, BINDING) == STATE
@@ -229,7 +229,7 @@ def test_without_keys_nobody_else_can_open() -> None:
 
 @given(st.text(ALPHABET, min_size=8, max_size=40))
 def test_nothing_shows(secret: str) -> None:
-    """Neither the content nor the binding can be read in a token, and no two tokens have the same ciphertext."""
+    """Tokens reveal neither content nor binding, and have different ciphertexts."""
     state = RoundState({secret: Answer(secret, Raw(json.dumps(secret).encode()))}, {secret: secret})
     binding = binding_of(Principal(secret, secret), secret, secret, json.dumps(secret).encode())
     sealer = sealer_of(KEY)
@@ -242,7 +242,7 @@ def test_nothing_shows(secret: str) -> None:
 
 
 def test_the_largest_state() -> None:
-    """A state that just fits can be opened; one that is larger is told to the tool's caller."""
+    """A state of the maximum size can be opened; a larger one is an error."""
 
     def state_of(length: int) -> RoundState:
         return RoundState({"k": Answer("d", Raw(b'"%b"' % (b"x" * length)))})
@@ -269,7 +269,7 @@ def test_the_largest_state() -> None:
     ],
 )
 def test_why_is_logged_and_not_told(token: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A client learns the same for every reason, and the log holds the reason without the token."""
+    """The client gets the same error for every reason; the log has the reason, without the token."""
     with caplog.at_level(logging.INFO, "axolotl"), pytest.raises(InvalidParams) as caught:
         sealer_of(KEY).open(token, BINDING)
     assert caught.value.message == (
@@ -284,7 +284,7 @@ def test_why_is_logged_and_not_told(token: str, reason: str, caplog: pytest.LogC
 
 
 def test_short_keys_end_the_start() -> None:
-    """A key that can be guessed is named by its place and never shown."""
+    """The server does not start with a short key, whose position is reported."""
     with pytest.raises(ConfigurationError) as caught:
         sealer_of("hunter2", KEY, "")
     assert [finding.partition(":")[0] for finding in caught.value.findings] == [
@@ -295,7 +295,7 @@ def test_short_keys_end_the_start() -> None:
 
 
 def test_keys_in_the_settings_are_not_shown() -> None:
-    """Printing or dumping the settings does not give the keys away."""
+    """Keys are not shown when settings are printed."""
     settings = ServerSettings.model_validate({"protocol": {"state_keys": [KEY]}})
     assert [key.get_secret_value() for key in settings.protocol.state_keys] == [KEY]
     assert KEY not in repr(settings)
@@ -304,7 +304,7 @@ def test_keys_in_the_settings_are_not_shown() -> None:
 
 @given(OBJECTS)
 def test_a_question_has_a_digest(params: dict[str, Any]) -> None:
-    """A question is known by its method and parameters, in whatever order they are."""
+    """The digest of a question does not depend on the order of its members."""
     digest = question_digest("sampling/createMessage", params)
     assert len(digest) == 32
     assert question_digest("sampling/createMessage", dict(reversed(params.items()))) == digest
@@ -313,7 +313,7 @@ def test_a_question_has_a_digest(params: dict[str, Any]) -> None:
 
 
 def test_a_server_that_never_seals_pays_nothing() -> None:
-    """Making a sealer does not import the cryptography; sealing does."""
+    """Creating a sealer does not import the cryptography library; sealing does."""
     program = (
         "import sys; from axolotl_server.questions.sealing import *\n"
         "sealer = StateSealer([], 60)\n"
