@@ -18,7 +18,7 @@ from axolotl_cli.serving.worker_process import Channel, WorkerOrder
 from axolotl_cli.target import resolve_target
 from axolotl_cli.text import report_findings
 from axolotl_server.host import ServerHost
-from axolotl_server.hosting.worker_settings import cautions, for_worker
+from axolotl_server.hosting.worker_settings import for_worker, worker_warnings
 from axolotl_server.http_server.fair_acceptor import BoardPlace, ConnectionBoard
 from axolotl_server.http_server.serve import serve_http
 from axolotl_server.methods.subscriptions import Listable
@@ -103,7 +103,7 @@ class _Worker:
     def _introduce(self, listener: socket.socket) -> None:
         from axolotl_cli.serving.banner import print_banner
 
-        for caution in cautions(self._host.settings, self._host.roles):
+        for caution in worker_warnings(self._host.settings, self._host.roles):
             _log.warning("%s", caution)
         print_banner(self._host, url_of(self._host.settings.http, listener))
 

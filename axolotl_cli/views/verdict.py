@@ -61,7 +61,7 @@ async def explain_decision(host: ServerHost, principal: Principal, kind: str, na
     if authorization is None:
         return Verdict(caller, kind, spec.name, True, "authorization is off", "everyone may use everything", None, ())
     decision = await authorization.decide(principal, spec)
-    reported_as = "not_found" if authorization.hides else "forbidden"
+    reported_as = "not_found" if authorization.hides_denied else "forbidden"
     rules = _examine(authorization, principal, spec, decision.rule)
     return Verdict(
         caller, kind, spec.name, decision.allowed is True, decision.rule, decision.reason, reported_as, rules

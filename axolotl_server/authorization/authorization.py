@@ -1,4 +1,4 @@
-"""The one place that knows who may use what, and what those are told who may not: lists and calls both ask here."""
+"""The decisions who may use what, for lists and calls alike, and the errors for those who may not."""
 
 import asyncio
 import logging
@@ -33,13 +33,13 @@ _log = logging.getLogger("axolotl")
 
 @dataclass(frozen=True, slots=True)
 class Undecided(Decision):
-    """A refusal because nobody could decide; the reference is that of the log."""
+    """A denial because the authorizer failed; the log has the same reference."""
 
     reference: str = ""
 
 
 class BoundedAuthorizer(IAuthorizer):
-    """Limits the time of another authorizer, and refuses whatever that one fails to decide."""
+    """Limits the time of another authorizer, and denies everything that it fails to decide."""
 
     def __init__(self, authorizer: IAuthorizer, timeout_seconds: float) -> None:
         self._authorizer = authorizer
@@ -62,9 +62,9 @@ def _undecided(spec: FeatureSpec, error: BaseException) -> Undecided:
 
 
 Denial: TypeAlias = Forbidden | ProtocolError
-"""What a refused call ends with."""
+"""The error that a denied call ends with."""
 
-_DECIDED_AT_ONCE: Final = 32
+_MAX_CONCURRENT_DECISIONS: Final = 32
 
 
 class GuardVerdict(NamedTuple):
@@ -77,34 +77,34 @@ class GuardVerdict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MissingScopes(Decision):
-    """A refusal because the principal lacks scopes of the feature, which it could get."""
+    """A denial because the principal lacks scopes of the feature, which it could request."""
 
     scopes: frozenset[str] = frozenset()
-    """All that the feature demands."""
+    """All scopes that the feature requires."""
 
 
 class Authorization:
-    """Asks the authorizer and makes the refusals."""
+    """Asks the authorizer, and makes the errors of denials."""
 
     def __init__(self, authorizer: IAuthorizer, settings: AuthorizationSettings, *, only_scopes: bool = False) -> None:
         self._only_scopes = only_scopes
         # A subclass may decide by more than the rules, so it is asked like any other authorizer.
         self.policy: Final = authorizer if type(authorizer) is DefaultAuthorizer else None
-        """The ready policy, where the rules of the settings decide."""
-        self.waits: Final = self.policy is None
+        """The rules of the settings, if they decide."""
+        self.is_async: Final = self.policy is None
         """Whether a decision may take time."""
-        self.hides: Final = settings.denied_as == "not_found"
-        """Whether a refusal looks as if there were nothing to refuse."""
+        self.hides_denied: Final = settings.denied_as == "not_found"
+        """Whether a denied feature looks like one that does not exist."""
         self._authorizer = BoundedAuthorizer(authorizer, settings.timeout_seconds)
 
-    def concerns(self, spec: FeatureSpec) -> bool:
-        """Tell whether anybody could be refused a feature."""
+    def restricts(self, spec: FeatureSpec) -> bool:
+        """Tell whether some principal could be denied a feature."""
         return not self._only_scopes or bool(subject_of(spec).feature.scopes)
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Decide on one principal and one feature; what nobody can decide is denied.
+        """Decide whether a principal may use a feature; if the authorizer fails, it may not.
 
-        The authorizer is always asked, so that all decisions take alike long; then the feature's own scopes count.
+        The authorizer is always asked, so that all decisions take the same time. Then the scopes of the feature count.
         """
         if self.policy is not None:
             decision = self.policy.judge(principal, spec)
@@ -117,27 +117,22 @@ class Authorization:
         return MissingScopes(False, f"scopes of the {spec.kind}", f"the principal lacks {missing}", frozenset(scopes))
 
     async def allowed(self, principal: Principal, specs: Sequence[FeatureSpec]) -> list[bool]:
-        """Decide on several features.
-
-        Raises:
-            InternalError: if nobody could decide on one of them.
-        """
+        """Decide on several features, or raise InternalError if the authorizer failed for one of them."""
         if self.policy is not None:
             return [(await self.decide(principal, spec)).allowed for spec in specs]
         decisions: list[Decision] = []
         while len(decisions) < len(specs):
-            # One alone at first: an authorizer that does not answer shall not fail for all of them at once.
-            start, number = len(decisions), _DECIDED_AT_ONCE if decisions else 1
+            # The first one alone: an authorizer that does not answer should not fail for many at once.
+            start, number = len(decisions), _MAX_CONCURRENT_DECISIONS if decisions else 1
             some = specs[start : start + number]
             decisions += await asyncio.gather(*(self.decide(principal, spec) for spec in some))
             _raise_if_undecided(decisions[start:])
         return [decision.allowed is True for decision in decisions]
 
     async def admit(self, call: ToolCall) -> None:
-        """Let a call pass, or not.
+        """Raise an error if the principal may not use the feature of a call.
 
-        Raises:
-            Forbidden: if the principal may not use the feature, or a ProtocolError that says there is none.
+        It is Forbidden, or the ProtocolError for a feature that does not exist.
         """
         spec = subject_of(call.spec)
         verdict = call.caller.verdict if isinstance(call.caller, Request) else None
@@ -150,18 +145,15 @@ class Authorization:
             raise denial
 
     def _denial(self, call: ToolCall, spec: FeatureSpec, decision: Decision) -> Denial:
-        return because_of(_missing(call), decision) if self.hides else forbidden(spec, decision)
+        return because_of(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
 
 
 def authorization_of(
     settings: AuthorizationSettings, authorizer: IAuthorizer | None, *, has_tokens: bool = False
 ) -> Authorization | None:
-    """Make what the settings and the container ask for; None where that is nothing.
+    """Make the authorization that the settings and the container ask for; None if they ask for none.
 
-    Where callers come with tokens, the scopes of features are demanded without a policy too.
-
-    Raises:
-        ConfigurationError: if there are two policies.
+    Where callers send tokens, features require their scopes even without rules. Two policies raise ConfigurationError.
     """
     if has_tokens and settings.mode is None and authorizer is None and not settings.has_policy:
         settings = settings.model_copy(update={"default": "allow"})
@@ -170,29 +162,29 @@ def authorization_of(
         return None
     if authorizer is not None and settings.has_policy:
         raise ConfigurationError(
-            "There are two policies: the role authorizer of the container, and the rules or the default of the "
-            "settings; keep one"
+            "There are two policies: the role authorizer of the container, and the rules or the default in the "
+            "settings. Keep one of them"
         )
     return Authorization(DefaultAuthorizer(settings) if authorizer is None else authorizer, settings)
 
 
 def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
-    """Say that a principal may not use a feature, and nothing about why."""
+    """Make the error for a denial; it does not tell the reason."""
     what = f"{spec.kind.title()} {spec.name}"
     if isinstance(decision, Undecided):
         meta = {"reason": "forbidden", "reference": decision.reference}
-        text = f"{what} is forbidden, because nobody could decide. Reference: {decision.reference}"
+        text = f"{what} is forbidden, because the authorizer failed. Reference: {decision.reference}"
         return because_of(Forbidden(text, meta=meta), decision)
     return because_of(Forbidden(f"{what} is forbidden for you", meta={"reason": "forbidden"}), decision)
 
 
 def subject_of(spec: FeatureSpec) -> FeatureSpec:
-    """Tell whose permission a call needs: to complete something is to use it."""
+    """Give the feature whose permission a call needs: that of a completion is the completed feature."""
     return spec.feature.owner if isinstance(spec.feature, CompletionFeature) else spec
 
 
 def _missing(call: ToolCall) -> ProtocolError:
-    """Say that there is no such feature; a call that gets here was not judged at the door."""
+    """Make the error for a feature that does not exist; only calls that bypass the guard get here."""
     spec = call.spec
     if spec.kind == "tool":
         return ToolNotFound(spec.name)
@@ -201,7 +193,7 @@ def _missing(call: ToolCall) -> ProtocolError:
     if spec.kind == "resource":
         return ResourceNotFound(call.uri)
     if spec.kind == "completion":
-        return InvalidParams(f"Invalid params: there is nothing called {spec.name}")
+        return InvalidParams(f"Invalid params: there is no prompt or resource template {spec.name}")
     return MethodNotFound(f"Method not found: {spec.name}")
 
 

@@ -1,4 +1,4 @@
-"""Which resources a principal may hear of."""
+"""The guard in front of methods that name a feature, and the restriction of notifications about resources."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ _RUNS_NOTHING: Final = "resources/subscribe"
 
 
 class Guard:
-    """Decides who may use a feature before the method that was asked for looks at the request."""
+    """Decides whether the principal may use a feature before its method looks at the request."""
 
     def __init__(
         self,
@@ -55,39 +55,39 @@ class Guard:
         }
 
     def _in_front_of(self, method: Method, feature_method: FeatureMethod, *, runs: bool) -> Method:
-        waits, concerns = self._authorization.waits, self._authorization.concerns
+        is_async, restricts = self._authorization.is_async, self._authorization.restricts
 
         async def guarded(request: Request) -> bytes | None:
             target = request.target = request.target or feature_method.locate(request)
             if target.binding is None:
                 return await self._refuse_unknown(feature_method, request)
             spec = subject_of(target.binding.spec)
-            if not concerns(spec):
+            if not restricts(spec):
                 return await method(request)
-            if waits:
+            if is_async:
                 waiting = _Undecided()
                 with _registered(waiting, request):
-                    denial = await self._judge(feature_method, spec, request)
+                    denial = await self._decide(feature_method, spec, request)
                 if waiting.reason is not None:
                     return waiting.answer()
             else:
-                denial = await self._judge(feature_method, spec, request)
+                denial = await self._decide(feature_method, spec, request)
             request.verdict = GuardVerdict(spec, denial)
             if denial is None:
                 return await method(request)
             try:
                 return await self._refuse(target, spec, denial, request, runs=runs)
             finally:
-                request.verdict = None  # the error leads back to the request, which the collector does not look at
+                request.verdict = None  # the error refers to the request, which the garbage collector does not track
 
         return guarded
 
-    async def _judge(self, feature_method: FeatureMethod, spec: FeatureSpec, request: Request) -> Denial | None:
-        """Give the error that a request ends with, None if it may pass."""
+    async def _decide(self, feature_method: FeatureMethod, spec: FeatureSpec, request: Request) -> Denial | None:
+        """Give the error that ends a request, None if it is allowed."""
         decision = await self._authorization.decide(request.exchange.principal, spec)
         if decision.allowed is True:
             return None
-        if self._authorization.hides:
+        if self._authorization.hides_denied:
             return because_of(await feature_method.not_found(request), decision)
         challenge = request.exchange.challenge(decision.scopes) if isinstance(decision, MissingScopes) else None
         return forbidden(spec, decision) if challenge is None else because_of(challenge, decision)
@@ -95,9 +95,9 @@ class Guard:
     async def _refuse_unknown(self, feature_method: FeatureMethod, request: Request) -> bytes | None:
         """Raise the error for a feature that does not exist.
 
-        Where a decision takes time, one is made anyway, or the time would tell a denied feature from a missing one.
+        Where a decision takes time, one is made anyway: the time must not tell a denied feature from a missing one.
         """
-        other = self._any_spec() if self._authorization.waits else None
+        other = self._any_spec() if self._authorization.is_async else None
         waiting = _Undecided()
         with _registered(waiting, request):
             error = await feature_method.not_found(request)
@@ -113,7 +113,7 @@ class Guard:
     async def _refuse(
         self, target: RequestTarget, spec: FeatureSpec, denial: Denial, request: Request, *, runs: bool
     ) -> bytes | None:
-        """End a request with an error, after the layers around the feature have seen it."""
+        """End a request with an error, after the outer layers of the feature have seen it."""
         try:
             if runs:
                 await _pass_layers(target, request)
@@ -125,12 +125,12 @@ class Guard:
 
 
 async def _pass_layers(target: RequestTarget, request: Request) -> None:
-    """Make a call that ends at the layer which knows the verdict."""
+    """Make a call that ends at the authorization layer, which knows the verdict."""
     binding, task = target.binding, asyncio.current_task()
     assert binding is not None
     assert task is not None
     assert request.head.id is not UNSET
-    if any(isinstance(layer, AuthorizationLayer) for layer in binding.layers):  # or nothing would stop it
+    if any(isinstance(layer, AuthorizationLayer) for layer in binding.layers):  # otherwise the code would run
         principal = request.exchange.principal
         spec, uri, raw = binding.spec, target.uri, target.raw
         await binding.invoke(ToolCall(request.head.id, request, principal, uri=uri, spec=spec, raw=raw, task=task))
@@ -152,15 +152,11 @@ class _Undecided:
         self.reason: CancelReason | None = None
 
     def stop(self, reason: CancelReason) -> None:
-        """Let it end when the decision is there."""
+        """Let the request end after the decision."""
         self.reason = self.reason or reason
 
     def answer(self) -> bytes | None:
-        """Say nothing to a caller that has gone.
-
-        Raises:
-            InternalError: where the caller is still there.
-        """
+        """Give no answer to a caller that has left; for others, raise InternalError."""
         if self.reason in (CancelReason.CLIENT, CancelReason.DISCONNECT):
             return None
         meta = {"reason": "shutdown", "retryAfterMs": 1000}
@@ -168,28 +164,24 @@ class _Undecided:
 
 
 class ResourceWatch:
-    """Keeps changes from those who may not read what changed."""
+    """Restricts notifications about resources to principals that may read them."""
 
     def __init__(self, authorization: Authorization, resources: ResourceMethods) -> None:
         self._authorization = authorization
         self._resources = resources
 
     async def readable_uris(self, principal: Principal, uris: Sequence[str]) -> tuple[str, ...]:
-        """Leave out the URIs behind which there is nothing that the principal may read.
-
-        Raises:
-            InternalError: if nobody could decide.
-        """
+        """Leave out the URIs that the principal may not read, or raise InternalError if the authorizer failed."""
         found = {uri: binding.spec for uri in uris if (binding := self._resources.at_uri(uri).binding) is not None}
         specs = list(dict.fromkeys(found.values()))
         allowed = dict(zip(specs, await self._authorization.allowed(principal, specs), strict=True))
         return tuple(uri for uri in uris if uri in found and allowed[found[uri]])
 
     def audience_of(self, uri: str, parents: Callable[[str], Iterable[str]]) -> frozenset[str]:
-        """Give the URIs whose watchers hear of a change: of those that begin it, the ones of the same resource.
+        """Give the URIs whose subscribers are notified of a change: the URI, and parents that are the same resource.
 
-        Whoever watches a directory hears of its files where one template makes both. Behind any other URI may be
-        something that the watcher may not read, and must not hear of.
+        A subscriber of a directory is notified of its files if one template matches both. Another resource could be one
+        that the subscriber may not read.
         """
         at_uri = self._resources.at_uri
         binding = at_uri(uri).binding

@@ -1,4 +1,4 @@
-"""The ready policy: rules from the settings."""
+"""The built-in authorizer, which follows the rules of the settings."""
 
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -17,29 +17,31 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class Condition(Generic[ItemT]):
-    """Something that holds for some principals, or for some features."""
+    """A condition on principals or features."""
 
     holds: Callable[[ItemT], bool]
-    otherwise: Callable[[ItemT], str]
-    """Says why it does not hold."""
+    why_not: Callable[[ItemT], str]
+    """Tells why the condition does not hold."""
 
 
 def who_conditions(who: Who) -> tuple[Condition[Principal], ...]:
-    """Compile what a rule says about principals."""
+    """Compile the conditions of a rule on principals."""
     return tuple(_who_conditions(who))
 
 
 def what_conditions(what: What) -> tuple[Condition[FeatureSpec], ...]:
-    """Compile what a rule says about features."""
+    """Compile the conditions of a rule on features."""
     return tuple(_what_conditions(what))
 
 
 def _who_conditions(who: Who) -> Iterator[Condition[Principal]]:
     subjects, tenants, roles, scopes, anonymous = who.subjects, who.tenants, who.roles, who.scopes, who.anonymous
     if subjects is not None:
-        yield Condition(lambda one: one.subject in subjects, lambda one: f"the subject is none of {_listed(subjects)}")
+        yield Condition(
+            lambda one: one.subject in subjects, lambda one: f"the subject is not one of {_listed(subjects)}"
+        )
     if tenants is not None:
-        yield Condition(lambda one: one.tenant in tenants, lambda one: f"the tenant is none of {_listed(tenants)}")
+        yield Condition(lambda one: one.tenant in tenants, lambda one: f"the tenant is not one of {_listed(tenants)}")
     if roles is not None:
         yield Condition(
             lambda one: not roles.isdisjoint(one.roles),
@@ -60,9 +62,9 @@ def _who_conditions(who: Who) -> Iterator[Condition[Principal]]:
 def _what_conditions(what: What) -> Iterator[Condition[FeatureSpec]]:
     names, kinds, toolsets, tags = what.names, what.kinds, what.toolsets, what.tags
     if names is not None:
-        yield Condition(_named(names), lambda spec: f"the name is none of {_listed(names)}")
+        yield Condition(_named(names), lambda spec: f"the name matches none of {_listed(names)}")
     if kinds is not None:
-        yield Condition(lambda spec: spec.kind in kinds, lambda spec: f"the kind is none of {_listed(kinds)}")
+        yield Condition(lambda spec: spec.kind in kinds, lambda spec: f"the kind is not one of {_listed(kinds)}")
     if toolsets is not None:
         yield Condition(
             lambda spec: _is_within(spec.toolset, toolsets),
@@ -80,7 +82,7 @@ def _what_conditions(what: What) -> Iterator[Condition[FeatureSpec]]:
 
 
 def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
-    """Compare names in any case, as they are looked up, and URIs as they are."""
+    """Compare names in any case, like lookups, and URIs exactly."""
     exact = re.compile("|".join(map(translate, patterns)))
     folded = re.compile("|".join(translate(pattern.casefold()) for pattern in patterns))
 
@@ -92,21 +94,21 @@ def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
     return holds
 
 
-def _annotated(word: str, wanted: bool, judge: Callable[[ToolAnnotations], bool]) -> Condition[FeatureSpec]:
+def _annotated(word: str, expected: bool, judge: Callable[[ToolAnnotations], bool]) -> Condition[FeatureSpec]:
     def holds(spec: FeatureSpec) -> bool:
         annotations = _annotations_of(spec)
-        return annotations is not None and judge(annotations) is wanted
+        return annotations is not None and judge(annotations) is expected
 
-    def otherwise(spec: FeatureSpec) -> str:
+    def why_not(spec: FeatureSpec) -> str:
         if _annotations_of(spec) is None:
             return f"a {spec.kind} has no annotations"
-        return f"the {spec.kind} is {'not ' if wanted else ''}{word}"
+        return f"the {spec.kind} is {'not ' if expected else ''}{word}"
 
-    return Condition(holds, otherwise)
+    return Condition(holds, why_not)
 
 
 def _annotations_of(spec: FeatureSpec) -> ToolAnnotations | None:
-    """Give what a tool says of itself; a method of an extension is like a tool that says nothing."""
+    """Give the annotations of a tool; a method of an extension counts as a tool without any."""
     if spec.kind == "extension":
         return ToolAnnotations()
     return cast("ITool[Any, Any]", spec.feature).annotations if spec.kind == "tool" else None
@@ -116,20 +118,20 @@ def _is_destructive(annotations: ToolAnnotations) -> bool:
     return annotations.read_only is not True and annotations.destructive is not False
 
 
-def _is_within(toolset: str | None, wanted: Collection[str]) -> bool:
-    return toolset is not None and any(f"{toolset}.".startswith(f"{name}.") for name in wanted)
+def _is_within(toolset: str | None, expected: Collection[str]) -> bool:
+    return toolset is not None and any(f"{toolset}.".startswith(f"{name}.") for name in expected)
 
 
 def _listed(words: Collection[str]) -> str:
     return ", ".join(sorted(words))
 
 
-_MOST_KEPT: Final = 20_000
+_MAX_CACHED: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """One rule, and whether it concerns a principal and a feature."""
+class RuleMatch:
+    """The result of comparing one rule with a principal and a feature."""
 
     rule: str
     effect: Literal["allow", "deny"]
@@ -138,13 +140,13 @@ class Examined:
 
 
 class _Rule:
-    """A rule made ready."""
+    """A compiled rule."""
 
-    def __init__(self, said: AuthorizationRule) -> None:
-        self.said = said
-        self.decision = Decision(said.effect == "allow", said.name, f"a rule of the settings, {said.effect}")
-        self._who: tuple[Condition[Principal], ...] = who_conditions(said.who)
-        self._what: tuple[Condition[FeatureSpec], ...] = what_conditions(said.what)
+    def __init__(self, rule: AuthorizationRule) -> None:
+        self.rule = rule
+        self.decision = Decision(rule.effect == "allow", rule.name, f"a rule in the settings: {rule.effect}")
+        self._who: tuple[Condition[Principal], ...] = who_conditions(rule.who)
+        self._what: tuple[Condition[FeatureSpec], ...] = what_conditions(rule.what)
 
     def concerns(self, principal: Principal) -> bool:
         return all(condition.holds(principal) for condition in self._who)
@@ -152,25 +154,24 @@ class _Rule:
     def covers(self, spec: FeatureSpec) -> bool:
         return all(condition.holds(spec) for condition in self._what)
 
-    def examine(self, principal: Principal, spec: FeatureSpec) -> Examined:
+    def examine(self, principal: Principal, spec: FeatureSpec) -> RuleMatch:
         whys = [
-            *(one.otherwise(principal) for one in self._who if not one.holds(principal)),
-            *(one.otherwise(spec) for one in self._what if not one.holds(spec)),
+            *(one.why_not(principal) for one in self._who if not one.holds(principal)),
+            *(one.why_not(spec) for one in self._what if not one.holds(spec)),
         ]
-        return Examined(self.said.name, self.said.effect, not whys, "; ".join(whys))
+        return RuleMatch(self.rule.name, self.rule.effect, not whys, "; ".join(whys))
 
 
 class DefaultAuthorizer(IAuthorizer):
-    """Follows the rules of the settings: one that denies beats all that allow, and without any the default holds."""
+    """Follows the rules of the settings: `deny` comes before `allow`, and the default applies if no rule matches."""
 
     def __init__(self, settings: AuthorizationSettings) -> None:
-        self._rules = [_Rule(said) for said in settings.rules]
+        self._rules = [_Rule(rule) for rule in settings.rules]
         self._by_weight = sorted(self._rules, key=lambda rule: rule.decision.allowed)
-        self._default = Decision(settings.default == "allow", "default", "no rule concerns it")
+        self._default = Decision(settings.default == "allow", "default", "no rule applies")
         self._covering: dict[FeatureSpec, tuple[_Rule, ...]] = {}
 
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Find the rule that decides; it never waits."""
         return self.judge(principal, spec)
 
     def judge(self, principal: Principal, spec: FeatureSpec) -> Decision:
@@ -182,21 +183,21 @@ class DefaultAuthorizer(IAuthorizer):
         return self._default
 
     def profile(self, principal: Principal) -> Hashable:
-        """Tell what all decisions depend on: about principals with the same profile they are the same."""
+        """Give a value that all decisions depend on: principals with equal profiles get equal decisions."""
         return tuple(rule.concerns(principal) for rule in self._rules)
 
-    def examine(self, principal: Principal, spec: FeatureSpec) -> list[Examined]:
-        """Look at all rules in their order and say of each whether it matches, and if not, why."""
+    def examine(self, principal: Principal, spec: FeatureSpec) -> list[RuleMatch]:
+        """Compare all rules, in their order, with a principal and a feature."""
         return [rule.examine(principal, spec) for rule in self._rules]
 
     def idle(self, specs: Iterable[FeatureSpec]) -> list[str]:
-        """Name the rules that concern none of these features, as one with a mistyped name does."""
+        """Name the rules that apply to none of these features, for example because of a misspelled name."""
         known = tuple(specs)
-        return [rule.said.name for rule in self._rules if not any(map(rule.covers, known))]
+        return [one.rule.name for one in self._rules if not any(map(one.covers, known))]
 
     def _rules_for(self, spec: FeatureSpec) -> tuple[_Rule, ...]:
-        """Choose the rules that cover a feature, those that deny first, once."""
-        if len(self._covering) >= _MOST_KEPT:
+        """Choose the rules that cover a feature, those that deny first; the answer is cached."""
+        if len(self._covering) >= _MAX_CACHED:
             self._covering.clear()
         rules = self._covering[spec] = tuple(rule for rule in self._by_weight if rule.covers(spec))
         return rules

@@ -175,7 +175,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         listing, views = self._shown
         shown: Iterable[Binding[SpecT]] = listing.bindings
         if self.authorization is not None:
-            if self.authorization.waits:
+            if self.authorization.is_async:
                 return None
             shown = itertools.compress(shown, await views.mask(principal, self.authorization))
         return nearest(name, (binding.spec.name for binding in shown))

@@ -1,4 +1,4 @@
-"""Finding the container a target names."""
+"""Loading the container that a target names."""
 
 import importlib
 import importlib.util
@@ -17,12 +17,10 @@ _DEFAULT_NAMES = ("Container", "container")
 
 
 def load_container(target: str) -> containers.Container:
-    """Import `pkg.module:Attr` or `path/file.py:Attr` and make the container it names.
+    """Import `pkg.module:Attr` or `path/file.py:Attr` and make the container that it names.
 
-    The attribute may be a container class, a container, or a function that makes one.
-
-    Raises:
-        ConfigurationError: if there is no such module or attribute, or it is no container.
+    The attribute may be a container class, a container, or a function that makes one. If there is no such module or
+    attribute, or it is not a container, a ConfigurationError says so.
     """
     place, _, attribute = target.rpartition(":") if _has_attribute(target) else (target, "", "")
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
@@ -67,14 +65,14 @@ def _import_file(path: str) -> ModuleType:
 
 
 def _failed(what: str, error: Exception) -> ConfigurationError:
-    return ConfigurationError(f"{what} was found, but fails when it is imported: {type(error).__name__}: {error}")
+    return ConfigurationError(f"{what} was found, but importing it failed: {type(error).__name__}: {error}")
 
 
 def _attribute_of(module: ModuleType, attribute: str, target: str) -> Any:
     value: Any = module
     names = attribute.split(".") if attribute else [name for name in _DEFAULT_NAMES if hasattr(module, name)][:1]
     if not names:
-        raise ConfigurationError(f"{target} names no container: write {target}:Container")
+        raise ConfigurationError(f"{target} does not name a container: write {target}:Container")
     for name in names:
         if not hasattr(value, name):
             near = nearest(name, (known for known in vars(module) if not known.startswith("_")))
@@ -88,9 +86,9 @@ def _container_of(value: Any, target: str) -> containers.Container:
     try:
         made = value() if isinstance(value, type | Callable) and not _is_container(value) else value
     except Exception as error:
-        raise ConfigurationError(f"{target} fails when it is called: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"{target} failed when it was called: {type(error).__name__}: {error}") from error
     if not _is_container(made):
-        raise ConfigurationError(f"{target} is no dependency-injector container but {type(made).__name__}")
+        raise ConfigurationError(f"{target} is {type(made).__name__}, not a dependency-injector container")
     return made  # type: ignore[no-any-return]
 
 

@@ -134,7 +134,7 @@ def _stateless(
 
 
 def _offered(methods: Mapping[str, Method], capabilities: Mapping[str, Any]) -> Iterator[tuple[str, Method]]:
-    """Leave out the methods of what the server does not have."""
+    """Leave out the methods of features that the server does not offer."""
     for name, method in methods.items():
         kind = name.partition("/")[0]
         if ("completions" if kind == "completion" else kind) in capabilities:

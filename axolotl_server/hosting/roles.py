@@ -1,4 +1,4 @@
-"""The roles of a user's container: providers that the framework finds by their name."""
+"""The roles of a user's container: providers that the framework finds by name."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,9 +33,9 @@ from axolotl_core.tools.tool import check_definition
 
 
 def sources_of(container: Any, role: str, within: str | None = None) -> Iterator[tuple[str | None, Any]]:
-    """Walk the providers of a role with the name of the set they belong to, None for those outside any set.
+    """Give the providers of a role, each with the name of its set, None for those outside of any set.
 
-    A set is a part of an aggregate, or a sub-container at any depth.
+    A set is a member of an aggregate, or a sub-container at any depth.
     """
     prefix = "" if within is None else f"{within}."
     for name, provider in container.providers.items():
@@ -48,22 +48,18 @@ def sources_of(container: Any, role: str, within: str | None = None) -> Iterator
 
 
 async def resolved(provider: Any) -> Any:
-    """Have a provider give what it provides.
-
-    Raises:
-        ConfigurationError: if it fails.
-    """
+    """Get the object of a provider, or raise ConfigurationError if that fails."""
     try:
         value = provider()
         return await value if inspect.isawaitable(value) else value
     except ConfigurationError:
         raise
     except Exception as error:
-        raise ConfigurationError(f"A provider of the container fails: {type(error).__name__}: {error}") from error
+        raise ConfigurationError(f"A provider of the container failed: {type(error).__name__}: {error}") from error
 
 
 def flat(value: Any) -> Iterator[Any]:
-    """Give the single things in a nest of lists."""
+    """Flatten nested lists."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
         for item in value:
             yield from flat(item)
@@ -75,12 +71,12 @@ RoleT = TypeVar("RoleT")
 ItemT = TypeVar("ItemT")
 
 _FEATURES = {"tools": "tool_registry", "prompts": "prompt_registry", "resources": "resource_registry"}
-"""The roles that bring features, each with the one that brings the registry they are served from."""
+"""The roles of features, each with the role of the registry that they are served from."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureSet:
-    """Features of one kind that are served together; those outside any set have the name None."""
+    """Features of one kind that are served together; the name is None outside of any set."""
 
     name: str | None
     items: tuple[Any, ...]
@@ -88,7 +84,7 @@ class FeatureSet:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """What a user's container brings."""
+    """The objects that a user's container provides."""
 
     toolsets: tuple[FeatureSet, ...] = ()
     promptsets: tuple[FeatureSet, ...] = ()
@@ -96,7 +92,7 @@ class Roles:
     layers: tuple[ILayer, ...] = ()
     extensions: tuple[IExtension, ...] = ()
     registry: ToolRegistry = field(default_factory=ToolRegistry)
-    """What is served: the tools that the container put into it, and those of the tool sets."""
+    """The tools that are served: those that the container registered, and those of the tool sets."""
     prompt_registry: PromptRegistry = field(default_factory=PromptRegistry)
     resource_registry: ResourceRegistry = field(default_factory=ResourceRegistry)
     name_rule: INameRule = field(default_factory=DefaultNameRule)
@@ -108,7 +104,7 @@ class Roles:
     result_store: IResultStore | None = None
     health_checks: tuple[IHealthCheck, ...] = ()
     offers: frozenset[str] = frozenset({"tools"})
-    """Which of tools, prompts and resources the server has, now or later."""
+    """The kinds of features that the server has, now or later."""
 
     @property
     def tools(self) -> tuple[AnyTool, ...]:
@@ -127,13 +123,13 @@ class Roles:
 
     @property
     def set_names(self) -> dict[int, str]:
-        """The names of the sets by the identities of what is in them."""
+        """The names of the tool sets, by the identity of each feature in them."""
         sets = (*self.toolsets, *self.promptsets, *self.resourcesets)
         return {id(item): one.name for one in sets if one.name is not None for item in one.items}
 
 
 async def resolve_settings(container: containers.Container) -> Mapping[str, Any]:
-    """Give what the container's `settings` role says, if it has one."""
+    """Give the settings of the container, if it has the role `settings`."""
     provider = container.providers.get("settings")
     value = None if provider is None else await resolved(provider)
     if value is None:
@@ -142,15 +138,11 @@ async def resolve_settings(container: containers.Container) -> Mapping[str, Any]
         return dict(value.model_dump(exclude_unset=True))
     if isinstance(value, Mapping):
         return value
-    raise ConfigurationError(f"The role settings gives {type(value).__name__}: give ServerSettings or a mapping")
+    raise ConfigurationError(f"The role settings returned {type(value).__name__}; return ServerSettings or a mapping")
 
 
 async def resolve_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
-    """Make all that the container's roles bring and check it.
-
-    Raises:
-        ConfigurationError: with everything that is wrong, at once.
-    """
+    """Make and check the objects of all roles; a ConfigurationError lists everything that is wrong."""
     roles = await make_roles(container, chosen)
     findings = faults_of(roles)
     if findings:
@@ -159,11 +151,7 @@ async def resolve_roles(container: containers.Container, chosen: Sequence[str] =
 
 
 async def make_roles(container: containers.Container, chosen: Sequence[str] = ()) -> Roles:
-    """Make all that the container's roles bring; `chosen` names the tool sets to serve, all where it is empty.
-
-    Raises:
-        ConfigurationError: if they cannot be made.
-    """
+    """Make the objects of all roles, or raise ConfigurationError; without `chosen`, all tool sets are served."""
     offers = frozenset(_offers(container))
     findings = [*_undefined(container), *_unknown_toolsets(container, chosen)]
     if not offers and "extensions" not in container.providers:
@@ -173,32 +161,32 @@ async def make_roles(container: containers.Container, chosen: Sequence[str] = ()
         )
     if findings:
         raise ConfigurationError(*findings)
-    tools = await _given(container, "tool_registry", ToolRegistry, ToolRegistry)
-    prompts = await _given(container, "prompt_registry", PromptRegistry, PromptRegistry)
-    resources = await _given(container, "resource_registry", ResourceRegistry, ResourceRegistry)
+    tools = await _optional(container, "tool_registry", ToolRegistry, ToolRegistry)
+    prompts = await _optional(container, "prompt_registry", PromptRegistry, PromptRegistry)
+    resources = await _optional(container, "resource_registry", ResourceRegistry, ResourceRegistry)
     return Roles(
         toolsets=await _sets(container, "tools", tools, chosen),
         promptsets=await _sets(container, "prompts", prompts, chosen),
         resourcesets=await _sets(container, "resources", resources, chosen),
-        layers=await _listed(container, "layers"),
-        extensions=await _listed(container, "extensions"),
+        layers=await _all_of(container, "layers"),
+        extensions=await _all_of(container, "extensions"),
         registry=tools,
         prompt_registry=prompts,
         resource_registry=resources,
-        name_rule=await _given(container, "name_rule", INameRule, DefaultNameRule),
-        event_store=await _given(container, "event_store", IEventStore, lambda: None),
-        authorizer=await _given(container, "authorizer", IAuthorizer, lambda: None),
-        token_verifier=await _given(container, "token_verifier", ITokenVerifier, lambda: None),
-        quota_store=await _given(container, "quota_store", IQuotaStore, lambda: None),
-        result_store=await _given(container, "result_store", IResultStore, lambda: None),
-        audit_sinks=await _listed(container, "audit_sinks"),
-        health_checks=await _listed(container, "health_checks"),
+        name_rule=await _optional(container, "name_rule", INameRule, DefaultNameRule),
+        event_store=await _optional(container, "event_store", IEventStore, lambda: None),
+        authorizer=await _optional(container, "authorizer", IAuthorizer, lambda: None),
+        token_verifier=await _optional(container, "token_verifier", ITokenVerifier, lambda: None),
+        quota_store=await _optional(container, "quota_store", IQuotaStore, lambda: None),
+        result_store=await _optional(container, "result_store", IResultStore, lambda: None),
+        audit_sinks=await _all_of(container, "audit_sinks"),
+        health_checks=await _all_of(container, "health_checks"),
         offers=offers,
     )
 
 
 def faults_of(roles: Roles) -> list[str]:
-    """Find features that are none, names that break a rule or collide, and layers and extensions that are none."""
+    """Find objects of the wrong type, and names that break a rule or collide."""
     return [
         *_faults(roles.tools, partial(_check_tool, rule=roles.name_rule)),
         *_faults(roles.prompts, check_prompt),
@@ -213,7 +201,7 @@ def faults_of(roles: Roles) -> list[str]:
 
 
 def toolset_names(container: containers.Container) -> list[str]:
-    """List the tool sets a container offers."""
+    """Give the names of the tool sets of a container."""
     return [name for name, _ in sources_of(container, "tools") if name is not None]
 
 
@@ -228,30 +216,30 @@ def _offers(container: Any) -> Iterator[str]:
 
 
 async def _sets(container: Any, role: str, registry: Registry[Any], chosen: Sequence[str]) -> tuple[FeatureSet, ...]:
-    """Make the features of a role: what the registry holds already, and each set that is wanted."""
-    wanted = [(name, source) for name, source in sources_of(container, role) if not chosen or _is_within(name, chosen)]
-    made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in wanted]
+    """Make the features of a role: those that the registry already holds, and each chosen set."""
+    sources = [(name, source) for name, source in sources_of(container, role) if not chosen or _is_within(name, chosen)]
+    made = [FeatureSet(name, tuple(flat(await resolved(source)))) for name, source in sources]
     return (FeatureSet(None, registry.get_all()), *made)
 
 
 def _is_within(toolset: str | None, chosen: Sequence[str]) -> bool:
-    """Tell whether a tool set is one of those chosen or stands inside of one; what is outside any set always is."""
+    """Tell whether a tool set is chosen, or inside of a chosen one; features outside of any set always are."""
     return toolset is None or any(f"{toolset}.".startswith(f"{name}.") for name in chosen)
 
 
-async def _listed(container: Any, role: str) -> tuple[Any, ...]:
+async def _all_of(container: Any, role: str) -> tuple[Any, ...]:
     provider = container.providers.get(role)
     return () if provider is None else tuple(flat(await resolved(provider)))
 
 
-async def _given(container: Any, role: str, port: Any, default: Callable[[], RoleT]) -> RoleT:
-    """Make what the container gives for a role that it need not have."""
+async def _optional(container: Any, role: str, port: Any, default: Callable[[], RoleT]) -> RoleT:
+    """Make the object of an optional role."""
     provider = container.providers.get(role)
     if provider is None:
         return default()
     value: RoleT = await resolved(provider)
     if not isinstance(value, port):
-        raise ConfigurationError(f"The role {role} gives {type(value).__name__}, which is no {port.__name__}")
+        raise ConfigurationError(f"The role {role} returned {type(value).__name__}, which is not an {port.__name__}")
     return value
 
 
@@ -259,7 +247,7 @@ def _undefined(container: Any) -> Iterator[str]:
     try:
         container.check_dependencies()
     except errors.Error as error:
-        yield f"{error}: give them when the container is made, or override them"
+        yield f"{error}: pass them when the container is made, or override them"
 
 
 def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) -> Iterator[str]:
@@ -267,7 +255,7 @@ def _unknown_toolsets(container: containers.Container, chosen: Sequence[str]) ->
     for name in chosen:
         if not any(_is_within(toolset, (name,)) for toolset in known):
             near = nearest(name, known)
-            hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(known) or 'none'}"
+            hint = f"did you mean {near!r}?" if near else f"available: {', '.join(known) or 'none'}"
             yield f"There is no tool set {name!r}; {hint}"
 
 
@@ -298,7 +286,7 @@ def _collisions(sets: Sequence[FeatureSet], registry: Registry[ItemT], kind: str
 def _name(registry: Registry[Any], item: Any) -> str:
     try:
         return registry.key(registry.name_of(item))
-    except AttributeError:  # it is no feature at all, which another finding says
+    except AttributeError:  # not a feature at all, which another finding says
         return ""
 
 
@@ -311,7 +299,7 @@ def _where(registry: Registry[Any], item: Any, feature_set: str | None) -> str:
 def _bad_layers(roles: Roles) -> Iterator[str]:
     for layer in roles.layers:
         if not isinstance(layer, ILayer):
-            yield f"The role layers holds {type(layer).__name__}, which is no ILayer"
+            yield f"The role layers contains {type(layer).__name__}, which is not an ILayer"
     for sink in roles.audit_sinks:
         if not isinstance(sink, IAuditSink):
-            yield f"The role audit_sinks holds {type(sink).__name__}, which is no IAuditSink"
+            yield f"The role audit_sinks contains {type(sink).__name__}, which is not an IAuditSink"

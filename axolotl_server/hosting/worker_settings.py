@@ -1,4 +1,4 @@
-"""What several workers do not share, told when they start."""
+"""The settings of one worker, and warnings about state that workers do not share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from axolotl_server.hosting.roles import Roles
 from axolotl_server.settings.policies import AuditSettings
 from axolotl_server.settings.server import ServerSettings
 
-_PLACE: Final = "{worker}"
+_PLACEHOLDER: Final = "{worker}"
 _LOGS: Final = ("jsonl_path", "sqlite_path")
 
 
@@ -33,27 +33,27 @@ def for_worker(
 
 def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:
     paths = {name: path for name in _LOGS if (path := getattr(audit, name)) is not None}
-    shared = [name for name, path in paths.items() if _PLACE not in str(path)]
+    shared = [name for name, path in paths.items() if _PLACEHOLDER not in str(path)]
     if shared:
         raise ConfigurationError(
             *(
-                f"Setting audit.{name} needs {_PLACE} in its name with several workers, as in audit-{_PLACE}.log: a "
-                "log is written by one process"
+                f"Setting audit.{name} needs {_PLACEHOLDER} in its name with several workers, for example "
+                f"audit-{_PLACEHOLDER}.log, because only one process can write a log"
                 for name in shared
             )
         )
-    own = {name: Path(str(path).replace(_PLACE, str(number))) for name, path in paths.items()}
+    own = {name: Path(str(path).replace(_PLACEHOLDER, str(number))) for name, path in paths.items()}
     return audit.model_copy(update=own) if own else audit
 
 
-def cautions(settings: ServerSettings, roles: Roles) -> Iterator[str]:
-    """Name what each worker has for itself although somebody may expect that it is shared."""
+def worker_warnings(settings: ServerSettings, roles: Roles) -> Iterator[str]:
+    """Name the state that workers do not share, although an operator may expect that they do."""
     if settings.quotas.rules and settings.redis.url is None and roles.quota_store is None:
-        yield "each worker counts for itself, so that quotas hold for each of them: set redis.url to share them"
+        yield "each worker counts quotas on its own: set redis.url to share them"
     if _uses_idempotency(roles) and settings.redis.url is None and roles.result_store is None:
-        yield "each worker knows the results of its own work alone: set redis.url to do work once"
+        yield "each worker stores results on its own: set redis.url to do work once for all workers"
     if any(tool.task_support != "forbidden" for tool in roles.tools):
-        yield "a task is known to the worker that it began at, and to no other: serve tools that run as tasks with one"
+        yield "only the worker that started a task knows it: serve tools that run as tasks with one worker"
 
 
 def _uses_idempotency(roles: Roles) -> bool:

@@ -16,7 +16,7 @@ class AuthorizationLayer(ILayer):
         self._authorization = authorization
 
     def wrap(self, spec: FeatureSpec, call_next: Invoke) -> Invoke:
-        if not self._authorization.concerns(spec):
+        if not self._authorization.restricts(spec):
             return call_next
         admit = self._authorization.admit
 

@@ -45,7 +45,7 @@ FIGURES: Final = {
         f"for {auth_assembly._INTROSPECTION_CACHE_SECONDS:g} seconds (`auth.token_cache_seconds`)",
         f"refusals are cached for {introspection._REFUSED_SECONDS:g} seconds",
     ],
-    "docs/operate/authorization.md": [f"{authorization._DECIDED_AT_ONCE} at once"],
+    "docs/operate/authorization.md": [f"{authorization._MAX_CONCURRENT_DECISIONS} at once"],
     "docs/operate/health.md": [
         f"the process exits within {runtime._HURRIED_SECONDS:g} seconds",
         f"for {health._STALL_REMEMBERED_SECONDS:g} seconds after the event loop was blocked",

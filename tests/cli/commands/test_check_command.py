@@ -159,11 +159,11 @@ def test_all_errors_at_once(cli: CommandLine) -> None:
     assert (code, report["ok"]) == (2, False)
     assert [text.split(":")[0] for text in found] == [
         "Setting limits.threads",
-        "There is no tool set 'absent'; there are",
+        "There is no tool set 'absent'; available",
         "Unnamed has no name",
         "5 is not a tool",
         "Two tools have the same name",
-        "The role layers holds str, which is no ILayer",
+        "The role layers contains str, which is not an ILayer",
         "Tool 'header', argument 'n'",
     ]
 
@@ -255,7 +255,9 @@ def test_text(cli: CommandLine) -> None:
     [
         pytest.param("pass", "The container has no role tools", id="no-tools"),
         pytest.param(
-            "tools = providers.List(providers.Callable(max))", "A provider of the container fails: TypeError", id="role"
+            "tools = providers.List(providers.Callable(max))",
+            "A provider of the container failed: TypeError",
+            id="role",
         ),
         pytest.param(
             "pool = providers.Resource(lambda: 1 / 0)\n    tools = providers.List()",

@@ -88,7 +88,7 @@ def test_allowed(policy: CommandLine) -> None:
     lines = [" ".join(line.split()) for line in answer.stdout.splitlines()]
     assert answer.code == 0
     assert lines[0] == "ada may use the tool refund"
-    assert lines[1] == "allowed by: clerks (a rule of the settings, allow)"
+    assert lines[1] == "allowed by: clerks (a rule in the settings: allow)"
     assert "clerks allow yes, and decides" in lines
     assert "no money for beginners deny no: the principal lacks the scopes beginner" in lines
     assert not any("reported as" in line for line in lines)
@@ -118,7 +118,7 @@ def test_json(policy: CommandLine) -> None:
         "effect": "allow",
         "matches": False,
         "decides": False,
-        "why_not": "the tenant is none of acme; the principal has none of the roles clerk",
+        "why_not": "the tenant is not one of acme; the principal has none of the roles clerk",
     }
 
 

@@ -61,7 +61,7 @@ async def test_the_role(tmp_path: Path) -> None:
         await client.call("echo", {"text": "a"})
     assert [record.event for record in sink.records] == ["start", "end"]
     container.audit_sinks = providers.Object(["no sink"])
-    with pytest.raises(ConfigurationError, match="which is no IAuditSink"):
+    with pytest.raises(ConfigurationError, match="which is not an IAuditSink"):
         async with connect(container):
             pass
 

@@ -101,7 +101,7 @@ async def test_sets_may_contain_sets() -> None:
     assert await names_of(Container(), "office") == everything[1:]
     assert await names_of(Container(), "office.inner") == everything[2:]
     assert await findings_of(Container(), "off") == [
-        "There is no tool set 'off'; there are: mail, office, office.inner"
+        "There is no tool set 'off'; available: mail, office, office.inner"
     ]
 
 
@@ -132,8 +132,8 @@ async def test_an_unknown_set_is_told() -> None:
     """An unknown set is reported with the nearest one, or with all."""
     assert await findings_of(Sets(), "file") == ["There is no tool set 'file'; did you mean 'files'?"]
     assert await findings_of(Sets(), "x", "y") == [
-        "There is no tool set 'x'; there are: mail, files",
-        "There is no tool set 'y'; there are: mail, files",
+        "There is no tool set 'x'; available: mail, files",
+        "There is no tool set 'y'; available: mail, files",
     ]
 
 
@@ -300,7 +300,7 @@ async def test_all_findings_are_told_at_once() -> None:
     assert "Two tools have the same name: 'twin' (" in text
     assert "test_container.twin) and 'TWIN' (" in text
     assert "use 1 to 128 printable characters" in text
-    assert "The role layers holds str, which is no ILayer" in text
+    assert "The role layers contains str, which is not an ILayer" in text
 
 
 async def test_tools_that_cannot_be_compiled_are_told_at_once() -> None:
@@ -376,7 +376,7 @@ async def test_settings_that_are_none_are_told() -> None:
         settings = providers.Object(7)
         tools = providers.List()
 
-    assert await findings_of(Container()) == ["The role settings gives int: give ServerSettings or a mapping"]
+    assert await findings_of(Container()) == ["The role settings returned int; return ServerSettings or a mapping"]
 
 
 async def test_wrong_settings_are_told() -> None:
