@@ -239,7 +239,7 @@ async def _optional(container: Any, role: str, port: Any, default: Callable[[], 
         return default()
     value: RoleT = await resolved(provider)
     if not isinstance(value, port):
-        raise ConfigurationError(f"The role {role} returned {type(value).__name__}, which is not an {port.__name__}")
+        raise ConfigurationError(f"The role {role} returned {type(value).__name__}; expected {port.__name__}")
     return value
 
 

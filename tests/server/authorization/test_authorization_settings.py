@@ -51,7 +51,7 @@ async def test_when_it_is_on(said: Mapping[str, Any], authorizer: bool, expected
 
 async def test_an_authorizer_must_be_one() -> None:
     """The role `authorizer` must provide an IAuthorizer."""
-    with pytest.raises(ConfigurationError, match="authorizer returned str, which is not an IAuthorizer"):
+    with pytest.raises(ConfigurationError, match="authorizer returned str; expected IAuthorizer"):
         async with ServerHost(offering(authorizer="everything")):  # type: ignore[arg-type]
             pass
 

@@ -63,5 +63,5 @@ async def test_a_tool_that_breaks_the_rule_later() -> None:
 
 async def test_no_rule() -> None:
     """An object that is not a name rule is rejected at the start."""
-    with pytest.raises(ConfigurationError, match="The role name_rule returned str, which is not an INameRule"):
+    with pytest.raises(ConfigurationError, match="The role name_rule returned str; expected INameRule"):
         await ServerHost(ruled(Echo(), rule="lower")).start()

@@ -81,5 +81,5 @@ async def test_no_registry() -> None:
     """An object that is not a registry is rejected at the start."""
     container: Any = containers.DynamicContainer()
     container.tool_registry = providers.Object([])
-    with pytest.raises(ConfigurationError, match="The role tool_registry gives list, which is no ToolRegistry"):
+    with pytest.raises(ConfigurationError, match="The role tool_registry returned list; expected ToolRegistry"):
         await ServerHost(container).start()
