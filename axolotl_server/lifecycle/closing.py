@@ -1,4 +1,4 @@
-"""Closing the objects that calls used, and the resources of a container."""
+"""Cleanup of the objects that calls used, and of the resources of a container."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""A time limit for code supplied by users, which may hang, ignore its cancellation or try to end the process."""
+"""A time limit for code supplied by users, which may hang, ignore cancellation or try to exit."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
