@@ -1,4 +1,4 @@
-"""Quota keys: separate counts never share a key."""
+"""Keys of quotas, one per counted combination."""
 
 from typing import Any
 
@@ -27,20 +27,20 @@ def key_of(identity: Any, rule: QuotaRule = RULE) -> str:
 
 @given(identities, identities)
 def test_keys_are_unique(one: Any, another: Any) -> None:
-    """Different subjects, tenants, tools and sets have different keys."""
+    """Different subjects, tenants, tools or tool sets have different keys, whatever their names."""
     assert (key_of(one) == key_of(another)) is (one == another)
 
 
 @given(identities)
 def test_keys_are_short(identity: Any) -> None:
-    """The length of a key is limited."""
+    """The length of a key is bounded for names of any length."""
     subject, tenant, name, toolset, kind = identity
     assert len(key_of((subject * 100, tenant, name * 100, toolset, kind))) < 500
 
 
 @pytest.mark.parametrize("dimension", ["principal", "tenant", "tool", "toolset", None])
 def test_a_key_contains_only_the_counted_parts(dimension: Any) -> None:
-    """A key contains only what its rule counts separately."""
+    """Parts that a rule does not count separately are not in its keys."""
     rule = QuotaRule("rule", DAY, frozenset({dimension} if dimension else ()))
     parts = {"principal": "subject", "tenant": "tenant", "tool": "name", "toolset": "set"}
     key = key_of(("subject", "tenant", "name", "set", "tool"), rule)
@@ -51,7 +51,7 @@ def test_a_key_contains_only_the_counted_parts(dimension: Any) -> None:
 
 
 def test_a_changed_rule() -> None:
-    """A changed rate or window starts new counts; a changed limit keeps them."""
+    """A rule with another rate or window starts a new count, but a raised quota continues its count."""
     keys = [
         key_of(("ada", None, "echo", None, "tool"), QuotaRule("rule", limit, frozenset({"principal"})))
         for limit in (

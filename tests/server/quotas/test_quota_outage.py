@@ -1,4 +1,4 @@
-"""Outages of the quota store: policies, logs and recovery."""
+"""Outages of a quota store: calls, logs and recovery."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ AWAY = QuotaStoreError("Redis at redis://somewhere: gone")
 
 
 class ScriptedStore(IQuotaStore):
-    """A store that grants, rejects, fails or waits."""
+    """A store that grants, rejects, fails or waits, depending on `mood`."""
 
     def __init__(self) -> None:
         self.mood: QuotaRefusal | Exception | asyncio.Event | None = GRANTED
@@ -38,7 +38,7 @@ class ScriptedStore(IQuotaStore):
 
 
 class Outage:
-    """A guarded store and its clock."""
+    """An outage-tolerant store, the store that it wraps, and a clock."""
 
     def __init__(self, on_failure: Literal["open", "closed"], timeout_seconds: float = 20.0) -> None:
         self.now = 1000.0
@@ -52,14 +52,14 @@ class Outage:
 
 
 def new_messages(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """Return the log records since the last call."""
+    """Return the messages logged since the last call."""
     messages = [record.getMessage() for record in caplog.records if record.name == "axolotl"]
     caplog.clear()
     return messages
 
 
 async def test_open_accepts_calls() -> None:
-    """With `open`, calls are allowed during an outage."""
+    """With `on_failure = "open"`, calls are not limited during an outage."""
     outage = Outage("open")
     outage.store.mood = REFUSED
     assert await outage.take() is REFUSED
@@ -68,7 +68,7 @@ async def test_open_accepts_calls() -> None:
 
 
 async def test_closed_rejects_calls() -> None:
-    """With `closed`, calls are rejected during an outage, with a retry hint."""
+    """With `on_failure = "closed"`, calls are rejected during an outage, with a time to retry."""
     outage = Outage("closed")
     assert await outage.take() is GRANTED
     outage.store.mood = AWAY
@@ -78,7 +78,7 @@ async def test_closed_rejects_calls() -> None:
 
 
 async def test_a_failed_store_is_not_called_for_a_while() -> None:
-    """Between two retries, the store is not called."""
+    """An outage does not delay calls: between two attempts the store is not called."""
     outage = Outage("open")
     outage.store.mood = AWAY
     for _ in range(10):
@@ -91,7 +91,7 @@ async def test_a_failed_store_is_not_called_for_a_while() -> None:
 
 
 async def test_it_recovers() -> None:
-    """The first call after the pause detects that the store works again."""
+    """The first call after the pause finds the store available, and calls are counted again."""
     outage = Outage("closed")
     outage.store.mood = AWAY
     with pytest.raises(Refused):
@@ -104,7 +104,7 @@ async def test_it_recovers() -> None:
 
 
 async def test_one_call_tries_the_store() -> None:
-    """While one call retries, the others do not wait."""
+    """While one call tries the store, the others do not wait."""
     outage = Outage("open")
     outage.store.mood = AWAY
     await outage.take()
@@ -121,7 +121,7 @@ async def test_one_call_tries_the_store() -> None:
 
 
 async def test_a_cancelled_attempt_is_repeated() -> None:
-    """If the retrying call is canceled, another one retries after the pause."""
+    """If the call that tries the store is cancelled, another call tries after the pause."""
     outage = Outage("open")
     outage.store.mood = AWAY
     await outage.take()
@@ -138,7 +138,7 @@ async def test_a_cancelled_attempt_is_repeated() -> None:
 
 
 async def test_a_hanging_store_is_unavailable(caplog: pytest.LogCaptureFixture) -> None:
-    """A store that times out counts as failed."""
+    """Any store that does not answer in time counts as unavailable."""
     outage = Outage("open", timeout_seconds=0.01)
     outage.store.mood = asyncio.Event()
     assert await outage.take() is GRANTED
@@ -173,7 +173,7 @@ async def test_an_outage_is_logged_at_intervals(caplog: pytest.LogCaptureFixture
 
 
 async def test_an_unstable_store_does_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """A flapping store causes at most two log lines per ten seconds."""
+    """A store that fails and recovers repeatedly logs at most two lines in ten seconds."""
     outage = Outage("closed")
     for _ in range(100):
         outage.store.mood = AWAY
@@ -186,7 +186,7 @@ async def test_an_unstable_store_does_not_flood_the_log(caplog: pytest.LogCaptur
 
 
 async def test_unexpected_errors_are_logged_with_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    """An unexpected exception counts as an outage, and is logged with its traceback."""
+    """An unexpected exception counts as an outage and is logged with its traceback."""
     outage = Outage("open")
     outage.store.mood = ZeroDivisionError("bug")
     assert await outage.take() is GRANTED
@@ -197,7 +197,7 @@ async def test_unexpected_errors_are_logged_with_traceback(caplog: pytest.LogCap
 
 
 async def test_closing_closes_the_store() -> None:
-    """Closing the guard closes the store."""
+    """Closing the wrapper closes the store."""
     outage = Outage("open")
     await outage.guard.close()
     assert outage.store.closed

@@ -1,4 +1,4 @@
-"""Quota settings."""
+"""Settings of quotas, and the rules and stores made from them."""
 
 import tomllib
 from typing import Any
@@ -21,7 +21,7 @@ def settings_of(text: str) -> QuotaSettings:
 
 
 def test_rules_are_read() -> None:
-    """A table of rules is read in its order."""
+    """A table of rules becomes rules in the same order."""
     settings = settings_of("""
         [rules.per-user]
         per = ["principal"]
@@ -51,7 +51,7 @@ def test_rules_are_read() -> None:
 
 @pytest.mark.parametrize(("rate", "burst"), [(50, 50.0), (0.1, 1.0)])
 def test_the_burst_of_a_rate(rate: float, burst: float) -> None:
-    """The default burst is the amount of one second, and at least one call."""
+    """The default burst is the number of calls per second, but at least one call."""
     settings = settings_of(f"[rules.rule]\nrate_per_second = {rate}")
     assert [rule.limit for rule in quota_rules(settings)] == [RateLimit(rate, burst)]
 
@@ -76,20 +76,20 @@ def test_the_burst_of_a_rate(rate: float, burst: float) -> None:
     ],
 )
 def test_invalid_rules(rule: Any) -> None:
-    """A rule is either a rate or a quota, and must be complete."""
+    """A rule is either a rate or a quota, and complete."""
     with pytest.raises(ValidationError):
         QuotaSettings.model_validate({"rules": {"rule": rule}})
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a b", "x" * 65])
 def test_invalid_names(name: str) -> None:
-    """The name of a rule must be a plain word."""
+    """The name of a rule is a plain word, because it is part of keys and error messages."""
     with pytest.raises(ValidationError):
         QuotaSettings.model_validate({"rules": {name: {"rate_per_second": 1}}})
 
 
 def test_invalid_limits_are_reported_together() -> None:
-    """All rules with impossible numbers are reported at the start."""
+    """All rules with invalid numbers are reported at startup."""
     settings = settings_of("""
         [rules.fine]
         rate_per_second = 0.123457
@@ -116,7 +116,7 @@ def test_nothing_is_limited_by_default() -> None:
 
 
 async def test_the_configured_store() -> None:
-    """A store of the container takes precedence over Redis; both are guarded against outages."""
+    """A store of the container takes precedence over Redis, and both are protected against outages."""
     settings = QuotaSettings(on_store_failure="closed", store_retry_seconds=7.0)
     claims = claims_of([("key", WindowLimit(2, "day"), 1.0)])
     given = MemoryQuotaStore(1)

@@ -1,4 +1,4 @@
-"""Replicas that share quotas in a real Redis, including outages."""
+"""Replicas of a server that share their limits in a real Redis, including an outage."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -41,13 +41,13 @@ class Replica:
         return self
 
     async def outcome(self, principal: Principal = ADA) -> str:
-        """Call a tool and return the outcome."""
+        """Make a call and return its outcome."""
         outcome = await InProcessClient(self._host.handler, principal).call("echo", {"text": "passed"})
         return str(outcome.meta["reason"]) if outcome.is_error else outcome.text
 
 
 async def test_two_servers_share_one_limit() -> None:
-    """Replicas share the count of a principal, and principals are separate."""
+    """Calls at one replica count at the other, and principals have separate limits."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
             first, second = [await Replica(stack, redis).start() for _ in range(2)]
@@ -61,7 +61,7 @@ async def test_two_servers_share_one_limit() -> None:
 async def test_redis_dies_and_comes_back_under_calls(
     on_failure: str, meanwhile: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """All calls are answered while Redis is killed and restarted, and counting continues afterwards."""
+    """Every call is answered while Redis is killed and restarted, and calls are counted again afterwards."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
             replicas = [await Replica(stack, redis, on_store_failure=on_failure).start() for _ in range(2)]
@@ -92,7 +92,7 @@ async def test_redis_dies_and_comes_back_under_calls(
 
 
 async def test_a_hanging_redis_delays_one_call(caplog: pytest.LogCaptureFixture) -> None:
-    """If Redis hangs, one call waits for the timeout, and the next ones do not wait."""
+    """A Redis that does not answer delays one call by the timeout, and the next calls not at all."""
     with RedisServer() as redis:
         async with AsyncExitStack() as stack:
             replica = await Replica(stack, redis, store_timeout_seconds=0.2, store_retry_seconds=1000.0).start()

@@ -1,4 +1,4 @@
-"""Settings: sections, defaults and limits."""
+"""Server settings: sections, defaults and limits."""
 
 import os
 import subprocess
@@ -27,14 +27,14 @@ for path in opened:
 
 @pytest.fixture(autouse=True)
 def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove settings of the developer's environment."""
+    """Remove settings from the environment."""
     for name in list(os.environ):
         if name.upper().startswith("AXOLOTL_"):
             monkeypatch.delenv(name)
 
 
 def test_every_setting_has_a_default() -> None:
-    """A server can be started without any settings."""
+    """A server starts without any settings."""
     settings = ServerSettings()
     assert (settings.http.host, settings.http.port, settings.http.path) == ("127.0.0.1", 8000, "/mcp")
     assert (settings.tools.name_matching, settings.tools.coerce_arguments) == ("fold", False)
@@ -42,7 +42,7 @@ def test_every_setting_has_a_default() -> None:
 
 
 def test_the_version_of_the_server_is_that_of_the_distribution() -> None:
-    """The default version is that of the distribution."""
+    """The version of a server defaults to that of the distribution."""
     assert ServerSettings().server.version
 
 
@@ -57,7 +57,7 @@ def test_the_version_of_the_server_is_that_of_the_distribution() -> None:
     ],
 )
 def test_settings_are_frozen(section: str | None, key: str, value: Any) -> None:
-    """Settings are immutable."""
+    """Settings cannot be changed after they are read."""
     settings = ServerSettings()
     target: BaseModel = settings if section is None else getattr(settings, section)
     with pytest.raises(ValidationError, match="frozen"):
@@ -89,33 +89,33 @@ def test_settings_are_frozen(section: str | None, key: str, value: Any) -> None:
     ],
 )
 def test_values_out_of_range_are_rejected(section: str, key: str, value: Any) -> None:
-    """Values out of range are rejected."""
+    """A value out of range is an error when settings are read."""
     with pytest.raises(ValidationError):
         ServerSettings.model_validate({section: {key: value}})
 
 
 @pytest.mark.parametrize("asked", ["Echo", "echo", "ECHO"])
 def test_tool_overrides_ignore_case(asked: str) -> None:
-    """Overrides of a tool apply to its name in any case."""
+    """Overrides of a tool apply regardless of the case of its name."""
     settings = ToolsSettings.model_validate({"eCHO": {"timeout_seconds": 2}, "strasse": {"enabled": False}})
     assert settings.overrides_for(asked) == ToolOverrides(timeout_seconds=2)
     assert not settings.overrides_for("straße").enabled
 
 
 def test_other_tools_have_no_overrides() -> None:
-    """A tool without overrides has none."""
+    """A tool without overrides uses its own values and the defaults."""
     assert ToolsSettings().overrides_for("echo") == ToolOverrides()
     assert ToolsSettings().overrides == {}
 
 
 def test_settings_for_all_tools_are_not_a_tool() -> None:
-    """Keys of the section `tools` are not treated as tools."""
+    """The keys of the section itself are not treated as tool names."""
     settings = ToolsSettings.model_validate({"name_matching": "exact", "echo": {"enabled": False}})
     assert list(settings.overrides) == ["echo"]
 
 
 def test_importing_reads_neither_environment_nor_files(tmp_path: Path) -> None:
-    """Importing the package reads neither the environment nor files."""
+    """An import does not read settings and cannot fail because of them."""
     (tmp_path / "axolotl.toml").write_text("this is = = no toml", encoding="utf-8")
     environment = {**os.environ, "AXOLOTL_HTTP__PORT": "nonsense", "AXOLOTL_LOG_LEVEL": "loud", "AXOLOTL_LIMITS": "{"}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))

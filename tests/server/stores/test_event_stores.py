@@ -1,4 +1,4 @@
-"""The event stores in memory and in Redis."""
+"""Event stores: the same behavior in memory and in Redis."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,7 +11,7 @@ from tests.support.stores.redis_server import RedisServer
 
 @pytest.fixture(scope="module", params=["memory", "redis"])
 def place(request: pytest.FixtureRequest) -> RedisServer | None:
-    """Return a Redis, or None for the memory store."""
+    """Return a Redis, or None for the store in memory."""
     redis: RedisServer | None = request.getfixturevalue("redis") if request.param == "redis" else None
     return redis
 
@@ -22,7 +22,7 @@ async def messages_after(store: IEventStore, stream: str, event_id: str) -> list
 
 
 async def test_events_are_replayed_in_order(place: RedisServer | None) -> None:
-    """Events after a given one are returned in order with their ids."""
+    """Events appended after an ID are returned in order, with their IDs."""
     async with opened(place) as store:
         first = await store.append("session", "a", b"1")
         second = await store.append("session", "a", b"2")
@@ -32,7 +32,7 @@ async def test_events_are_replayed_in_order(place: RedisServer | None) -> None:
 
 
 async def test_streams_do_not_mix(place: RedisServer | None) -> None:
-    """Only events of the same stream are returned, and an id is valid only for its stream."""
+    """Only later events of the same stream are returned, and an ID is valid only in its own stream."""
     async with opened(place) as store:
         mine = await store.append("session", "a", b"a1")
         theirs = await store.append("session", "b", b"b1")
@@ -45,7 +45,7 @@ async def test_streams_do_not_mix(place: RedisServer | None) -> None:
 
 
 async def test_sessions_do_not_mix(place: RedisServer | None) -> None:
-    """Sessions are separate, even with equal event ids."""
+    """An event ID is valid only in its own session."""
     async with opened(place) as store:
         event_id = await store.append("session", "a", b"1")
         await store.append("session", "a", b"2")
@@ -55,7 +55,7 @@ async def test_sessions_do_not_mix(place: RedisServer | None) -> None:
 
 
 async def test_ids_are_visible_ascii_and_grow(place: RedisServer | None) -> None:
-    """Ids are printable ASCII, unique and increasing."""
+    """IDs fit into a header, are unique within a stream, and increase."""
     async with opened(place) as store:
         ids = [await store.append("session", "a", b"same") for _ in range(50)]
         assert ids == [str(number) for number in sorted({int(event_id) for event_id in ids})]
@@ -64,7 +64,7 @@ async def test_ids_are_visible_ascii_and_grow(place: RedisServer | None) -> None
 
 @pytest.mark.parametrize("event_id", ["", "0", "-1", "2", "1.0", "+1", "1e3", "x", "9" * 15, "9" * 5000, "None", "1 "])
 async def test_an_unknown_id_returns_nothing(place: RedisServer | None, event_id: str) -> None:
-    """An unknown id is distinguished from the last one."""
+    """An invalid or unknown ID is distinguished from an ID without later events."""
     async with opened(place) as store:
         await store.append("session", "a", b"secret")
         assert await store.after("session", "a", event_id) is None
@@ -72,7 +72,7 @@ async def test_an_unknown_id_returns_nothing(place: RedisServer | None, event_id
 
 
 async def test_the_oldest_are_dropped(place: RedisServer | None) -> None:
-    """The number of events per session is limited; after a dropped event, the remaining ones are returned."""
+    """A session keeps a maximum number of events over all its streams, and replays those that are left."""
     async with opened(place, max_events=3) as store:
         ids = [await store.append("session", "a", b"%d" % number) for number in range(5)]
         assert await messages_after(store, "a", ids[0]) == [b"2", b"3", b"4"]
@@ -83,7 +83,7 @@ async def test_the_oldest_are_dropped(place: RedisServer | None) -> None:
 
 
 async def test_bytes_are_bounded(place: RedisServer | None) -> None:
-    """The number of bytes per session is limited."""
+    """A session keeps a maximum number of bytes, independently of other sessions."""
     async with opened(place, max_bytes=10) as store:
         other = await store.append("another", "a", b"12345678")
         first = await store.append("session", "a", b"1234")
@@ -94,7 +94,7 @@ async def test_bytes_are_bounded(place: RedisServer | None) -> None:
 
 
 async def test_a_message_that_is_too_large_is_not_stored(place: RedisServer | None) -> None:
-    """A message that exceeds the limit is not stored, and drops no others."""
+    """A message beyond the limit gets an ID but is not stored, and displaces no other message."""
     async with opened(place, max_bytes=10) as store:
         first = await store.append("session", "a", b"1234")
         large = await store.append("session", "a", b"x" * 11)
@@ -104,7 +104,7 @@ async def test_a_message_that_is_too_large_is_not_stored(place: RedisServer | No
 
 
 async def test_a_stream_is_deleted(place: RedisServer | None) -> None:
-    """A stream can be dropped, which frees its space."""
+    """Deleting a stream frees its space."""
     async with opened(place, max_bytes=10) as store:
         forgotten = await store.append("session", "a", b"1234")
         kept = await store.append("session", "b", b"5678")
@@ -117,7 +117,7 @@ async def test_a_stream_is_deleted(place: RedisServer | None) -> None:
 
 
 async def test_a_session_is_deleted(place: RedisServer | None) -> None:
-    """A session can be dropped without affecting others."""
+    """Deleting a session deletes all its events and nothing else."""
     async with opened(place) as store:
         mine = await store.append("session", "a", b"1")
         theirs = await store.append("another", "a", b"1")
@@ -136,7 +136,7 @@ async def test_a_session_is_deleted(place: RedisServer | None) -> None:
 async def test_any_operations_replay_a_suffix(
     place: RedisServer | None, said: list[tuple[str, bytes]], max_events: int, max_bytes: int
 ) -> None:
-    """The returned events are always the last ones of those that followed."""
+    """After any operations, a replay returns the end of the events that followed on the stream."""
     async with opened(place, max_events, max_bytes) as store:
         ids = [await store.append("session", stream, message) for stream, message in said]
         for index, (stream, _) in enumerate(said):

@@ -1,4 +1,4 @@
-"""Session and event stores in a directory, and messages between processes."""
+"""Session and event stores in a directory, and messages between processes that share it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -32,7 +32,7 @@ RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"e
 
 
 class Process:
-    """A process that shares sessions, and its received messages."""
+    """A process that shares sessions: its store and the messages it has received."""
 
     def __init__(self, store: SqliteSessionStore) -> None:
         self.store = store
@@ -63,7 +63,7 @@ async def two(directory: Path, **options: Any) -> AsyncIterator[tuple[SqliteSess
 
 
 async def test_a_session_is_found_by_the_others(tmp_path: Path) -> None:
-    """Other processes find a session, even after the first has ended; a known version is not returned again."""
+    """A process finds the full session of another process, even after that has exited, but no state it already has."""
     async with process(tmp_path) as other:
         async with process(tmp_path) as one:
             assert await one.store.begin("s", RECORD)
@@ -73,7 +73,7 @@ async def test_a_session_is_found_by_the_others(tmp_path: Path) -> None:
 
 
 async def test_ends_and_maximum(tmp_path: Path) -> None:
-    """The maximum applies to all processes, and an ended session frees a place."""
+    """The maximum counts the sessions of all processes; an ended session frees its place and cannot be used."""
     async with two(tmp_path, maximum=2) as (one, other):
         assert [await one.begin("a", RECORD), await other.begin("b", RECORD)] == [True, True]
         assert not await one.begin("c", RECORD)
@@ -85,7 +85,7 @@ async def test_ends_and_maximum(tmp_path: Path) -> None:
 
 
 async def test_idle_sessions_end(tmp_path: Path) -> None:
-    """A session expires if it is neither found nor held."""
+    """A session lives as long as it is found or held at intervals."""
     async with two(tmp_path, idle_seconds=0.2) as (one, other):
         await one.begin("s", RECORD)
         loop = asyncio.get_running_loop()
@@ -99,7 +99,7 @@ async def test_idle_sessions_end(tmp_path: Path) -> None:
 
 
 async def test_messages_reach_the_other_holders(tmp_path: Path) -> None:
-    """A message goes to all other processes that hold the session."""
+    """A message reaches every other process that holds the session, but not its sender."""
     async with process(tmp_path) as one, process(tmp_path) as other, process(tmp_path) as stranger:
         await one.store.begin("s", RECORD)
         assert not await one.store.send("s", b"alone")
@@ -117,7 +117,7 @@ def _sockets(directory: Path) -> int:
 
 
 async def test_sockets_of_dead_processes_are_removed(tmp_path: Path) -> None:
-    """The socket of a dead process is removed after a failed message."""
+    """The socket of a dead process is removed when a message cannot be delivered."""
     async with process(tmp_path) as one:
         await one.store.begin("s", RECORD)
         dead = Process(SqliteSessionStore(tmp_path, maximum=1, idle_seconds=1))
@@ -131,7 +131,7 @@ async def test_sockets_of_dead_processes_are_removed(tmp_path: Path) -> None:
 
 
 async def test_many_messages(tmp_path: Path) -> None:
-    """A burst of messages that exceeds the socket buffer arrives completely and in order."""
+    """A burst larger than a socket buffer arrives completely and in order."""
     async with process(tmp_path) as one, process(tmp_path) as other:
         await one.store.begin("s", RECORD)
         await other.store.find("s", 0)
@@ -153,7 +153,7 @@ _CHANGES = st.builds(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.booleans(), _CHANGES), max_size=8))
 async def test_any_changes(tmp_path: Path, changes: list[tuple[bool, SessionChange]]) -> None:
-    """Changes of both processes are combined, in any order."""
+    """After any changes by two processes, both find the combined state."""
     async with two(tmp_path, maximum=10_000) as (one, other):
         name = f"session {next(_names)}"
         await one.begin(name, RECORD)
@@ -180,7 +180,7 @@ _STEPS = st.lists(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_STEPS)
 async def test_events_are_stored_as_in_memory(tmp_path: Path, steps: list[tuple[str, str, bytes]]) -> None:
-    """The file store returns the same events as the memory store."""
+    """After any operations, the file store returns the same events as the store in memory."""
     kept = SqliteEventStore(tmp_path / "events.sqlite", max_events=5, max_bytes=60)
     model, session = MemoryEventStore(5, 60), f"session {next(_names)}"
     try:
@@ -216,7 +216,7 @@ class Container(containers.DeclarativeContainer):
 
 
 async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
-    """A session continues at another server with the same directory, even after the first has ended."""
+    """A client continues its session at another server that shares the directory, even after the first has exited."""
     shared = {"sessions": {"directory": str(tmp_path / "shared")}}
     async with serving(Container(), shared) as later, httpx2.AsyncClient() as http:
         async with serving(Container(), shared) as earlier:
@@ -229,7 +229,7 @@ async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
 
 
 async def test_an_answer_reaches_the_asking_process(tmp_path: Path) -> None:
-    """An answer that arrives at another process reaches the call that asked."""
+    """A question of one process is answered by a request that reaches another process."""
     shared = {"sessions": {"directory": str(tmp_path / "shared")}}
     async with serving(Container(), shared) as one, serving(Container(), shared) as other, httpx2.AsyncClient() as http:
         client = Client(http, one.url)

@@ -1,4 +1,4 @@
-"""The memory quota store: bounded size and eviction."""
+"""The quota store in memory: its capacity and the entries that it drops."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def till_of(max_entries: int) -> tuple[Till, MemoryQuotaStore]:
 
 
 async def test_memory_is_bounded() -> None:
-    """The number of keys is limited."""
+    """With any number of keys, the store keeps at most its maximum number of entries."""
     till, store = till_of(500)
     for number in range(10_000):
         assert await till.takes((f"principal {number}", DAY, 1.0), (f"rate {number}", QUICK, 1.0))
@@ -28,7 +28,7 @@ async def test_memory_is_bounded() -> None:
 
 
 async def test_full_buckets_are_dropped_first() -> None:
-    """Full buckets are evicted first."""
+    """Entries of idle principals are dropped before those still being counted."""
     till, _ = till_of(1000)
     for _ in range(5):
         assert await till.takes(("busy", DAY, 1.0))
@@ -42,7 +42,7 @@ async def test_full_buckets_are_dropped_first() -> None:
 
 
 async def test_the_heaviest_user_is_kept() -> None:
-    """If there is no space, new principals do not evict the most used keys."""
+    """When the store is full, new principals do not displace one that has used up its limit."""
     till, store = till_of(100)
     for _ in range(5):
         assert await till.takes(("greedy", QUICK, 1.0))
@@ -54,7 +54,7 @@ async def test_the_heaviest_user_is_kept() -> None:
 
 
 async def test_idle_entries_are_dropped() -> None:
-    """Unused keys are removed after a while."""
+    """Entries of principals that do not return are dropped."""
     till, store = till_of(10_000)
     for number in range(1000):
         assert await till.takes((f"crowd {number}", QUICK, 1.0))
@@ -72,7 +72,7 @@ async def test_idle_entries_are_dropped() -> None:
 async def test_dropping_full_buckets_changes_nothing(
     limits: dict[str, RateLimit | WindowLimit], calls: list[tuple[int, str, float]]
 ) -> None:
-    """Evicting full buckets does not change any result."""
+    """A store that drops full buckets decides like a store that keeps everything."""
     (tidy, _), (hoarding, hoard) = till_of(1000), till_of(1000)
     hoard._make_room = lambda now: None  # type: ignore[method-assign]
     for step, key, cost in calls:
@@ -82,7 +82,7 @@ async def test_dropping_full_buckets_changes_nothing(
 
 @given(st.integers(1, 6), st.lists(st.tuples(st.integers(0, SECOND), st.sampled_from("abcdefgh"), costs), max_size=60))
 async def test_every_entry_is_tracked_once(max_entries: int, calls: list[tuple[int, str, float]]) -> None:
-    """Every key can be evicted, even with very few places."""
+    """With any capacity, every stored key can be dropped again."""
     till, store = till_of(max_entries)
     for step, key, cost in calls:
         till.clock.now += step

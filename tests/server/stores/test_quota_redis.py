@@ -1,4 +1,4 @@
-"""The Redis quota store: keys, scripts and outages."""
+"""Quotas in a real Redis: its keys, and outages."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ DAY = ("day", WindowLimit(3, "day"), 1.0)
 
 @pytest.fixture
 async def client(redis: RedisServer) -> AsyncIterator[Redis]:
-    """A client of the empty Redis."""
+    """Connect to an empty Redis."""
     async with Redis(unix_socket_path=redis.socket, decode_responses=True) as opened:
         await opened.flushall()
         yield opened
@@ -37,14 +37,14 @@ async def store_at(
 
 
 async def test_replicas_share_one_count(redis: RedisServer, client: Redis) -> None:
-    """Two stores with separate connections share one count."""
+    """Two stores with separate connections share one limit."""
     async with store_at(redis) as first, store_at(redis) as second:
         taken = [await store.take(claims_of([RATE, DAY])) for store in (first, second, first, second)]
     assert [refusal is None for refusal in taken] == [True, True, True, False]
 
 
 async def test_concurrent_calls_do_not_exceed_the_limit(redis: RedisServer, client: Redis) -> None:
-    """Of a hundred concurrent calls, exactly the allowed number passes."""
+    """Of a hundred concurrent calls over several connections, exactly the limit passes."""
     claims = claims_of([("rate", RateLimit(0.001, 30.0), 1.0), ("day", WindowLimit(70, "day"), 1.0)])
     async with AsyncExitStack() as stack:
         stores = [await stack.enter_async_context(store_at(redis)) for _ in range(4)]
@@ -53,7 +53,7 @@ async def test_concurrent_calls_do_not_exceed_the_limit(redis: RedisServer, clie
 
 
 async def test_the_clock_is_that_of_redis(redis: RedisServer, client: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clock of Redis is used."""
+    """Replicas use the clock of Redis, regardless of their own clocks."""
     monkeypatch.setattr(time, "time_ns", lambda: 0)
     monkeypatch.setattr(time, "time", lambda: 0.0)
     async with store_at(redis) as store:
@@ -65,7 +65,7 @@ async def test_the_clock_is_that_of_redis(redis: RedisServer, client: Redis, mon
 
 
 async def test_keys_expire(redis: RedisServer, client: Redis) -> None:
-    """Keys have the prefix, and expire when their bucket is full or their window has ended."""
+    """Every key has the prefix and expires when its bucket is full or its window is over."""
     async with store_at(redis, prefix="shop:") as store:
         claims = claims_of([RATE, DAY, ("brief", RateLimit(1000.0, 5.0), 1.0)])
         assert await store.take(claims) is None
@@ -78,7 +78,7 @@ async def test_keys_expire(redis: RedisServer, client: Redis) -> None:
 
 
 async def test_a_missing_script_is_uploaded_again(redis: RedisServer, client: Redis) -> None:
-    """A missing script is uploaded once and then run by its digest."""
+    """A Redis without the script gets it once, and then runs it by its digest."""
     async with store_at(redis) as store:
         for _ in range(2):
             await client.script_flush()
@@ -90,13 +90,13 @@ async def test_a_missing_script_is_uploaded_again(redis: RedisServer, client: Re
 
 
 async def uploads(client: Redis) -> int:
-    """Count the uploaded scripts."""
+    """Count the uploads of scripts."""
     stats = await client.info("commandstats")
     return sum(stat["calls"] for name, stat in stats.items() if name.startswith("cmdstat_script"))
 
 
 async def test_foreign_values_are_replaced(redis: RedisServer, client: Redis) -> None:
-    """A foreign value is treated as missing."""
+    """A value in an unknown format is treated as missing."""
     async with store_at(redis) as store:
         await client.set("axolotl:quota:rate", "swordfish")
         await client.rpush("axolotl:quota:day", "swordfish")
@@ -105,7 +105,7 @@ async def test_foreign_values_are_replaced(redis: RedisServer, client: Redis) ->
 
 
 async def test_a_restart_is_survived() -> None:
-    """An outage raises an error, and the store works again afterwards."""
+    """A store reports that Redis is unavailable, and recovers when Redis is back."""
     with RedisServer() as server:
         async with store_at(server) as store:
             assert await store.take(claims_of([RATE])) is None
@@ -120,7 +120,7 @@ async def test_a_restart_is_survived() -> None:
 
 
 async def test_a_redis_that_hangs_is_not_waited_for() -> None:
-    """If Redis hangs, a call times out and can be canceled, and late replies reach no other call."""
+    """Waiting ends at the timeout, a call can be cancelled meanwhile, and late replies reach no other call."""
     with RedisServer() as server:
         async with store_at(server, timeout_seconds=0.05) as store, store_at(server) as patient:
             assert await patient.take(claims_of([DAY])) is None
@@ -140,7 +140,7 @@ async def test_a_redis_that_hangs_is_not_waited_for() -> None:
 
 
 async def test_errors_contain_no_password() -> None:
-    """Errors name the address of Redis without its password."""
+    """Errors name the address of Redis but no secret."""
     with RedisServer("--requirepass", "opensesame") as server:
         for url in (
             f"unix://user:swordfish@{server.socket}",
@@ -160,7 +160,7 @@ async def test_errors_contain_no_password() -> None:
 
 @pytest.mark.parametrize("url", ["", "localhost:6379", "http://:swordfish@localhost", "redis://localhost:swordfish"])
 def test_an_invalid_url(url: str) -> None:
-    """An invalid URL is a configuration error that does not repeat it."""
+    """An invalid URL is a configuration error that does not repeat the URL."""
     with pytest.raises(ConfigurationError, match=r"redis\.url is not the URL of a Redis") as failure:
         RedisClient(url)
     assert "swordfish" not in str(failure.value)

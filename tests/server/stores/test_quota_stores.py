@@ -1,4 +1,4 @@
-"""Properties of both quota stores."""
+"""Quota stores: the same behavior in memory and in a real Redis."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -25,7 +25,7 @@ async def till(request: pytest.FixtureRequest) -> AsyncIterator[Till]:
 
 
 def stories() -> Any:
-    """Generate limits by key, and calls with a time step and costs."""
+    """Generate limits by key, and calls: a step of the clock and the amounts to take under some of the keys."""
     calls = st.tuples(steps, st.dictionaries(st.sampled_from("abc"), costs, min_size=1))
     return st.tuples(st.fixed_dictionaries(dict.fromkeys("abc", limits)), st.lists(calls, max_size=25))
 
@@ -42,7 +42,7 @@ async def assert_as_on_paper(till: Till, limits: dict[str, Limit], calls: list[t
 
 @given(stories())
 async def test_memory_matches_the_model(story: Any) -> None:
-    """The memory store agrees with an exact model."""
+    """After any sequence of calls, memory decides like a model with exact fractions."""
     async with opened(None) as till:
         await assert_as_on_paper(till, *story)
 
@@ -50,13 +50,13 @@ async def test_memory_matches_the_model(story: Any) -> None:
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 @given(story=stories())
 async def test_redis_matches_the_model(redis: RedisServer, story: Any) -> None:
-    """The Redis store agrees with an exact model."""
+    """After any sequence of calls, Redis decides like a model with exact fractions."""
     async with opened(redis) as till:
         await assert_as_on_paper(till, *story)
 
 
 async def test_all_or_nothing(till: Till) -> None:
-    """A call that one rule rejects takes nothing from the others."""
+    """A call rejected by one rule takes nothing from the others."""
     roomy, narrow = ("roomy", WindowLimit(3, "day"), 1.0), ("narrow", WindowLimit(1, "day"), 1.0)
     assert await till.takes(roomy, narrow)
     for _ in range(5):
@@ -66,7 +66,7 @@ async def test_all_or_nothing(till: Till) -> None:
 
 
 async def test_rejected_calls_take_nothing(till: Till) -> None:
-    """Rejected calls take nothing."""
+    """Calls that are rejected repeatedly do not delay the next accepted call."""
     rule = ("key", RateLimit(0.01, 1.0), 1.0)
     assert await till.takes(rule)
     for _ in range(9):
@@ -77,7 +77,7 @@ async def test_rejected_calls_take_nothing(till: Till) -> None:
 
 
 async def test_the_longest_wait_is_reported(till: Till) -> None:
-    """Of several rejecting rules, the one with the longest wait is returned."""
+    """If several rules reject a call, the one with the longest wait is reported, whatever the order."""
     minute, day = ("minute", WindowLimit(1, "minute"), 1.0), ("day", WindowLimit(1, "day"), 1.0)
     rate = ("rate", RateLimit(0.01, 1.0), 1.0)
     assert await till.takes(minute, rate, day)
@@ -91,28 +91,28 @@ async def test_the_longest_wait_is_reported(till: Till) -> None:
 
 
 async def test_keys_are_independent(till: Till) -> None:
-    """Keys are counted separately."""
+    """Amounts taken under one key do not count under another."""
     for key in ("a", "b", "ä" * 50, "line\nbreak", "\ud800", "{slot}", "*"):
         assert await till.takes((key, WindowLimit(1, "day"), 1.0))
         assert not await till.takes((key, WindowLimit(1, "day"), 1.0))
 
 
 async def test_costs_add_up(till: Till) -> None:
-    """Costs are added exactly."""
+    """Ten costs of a tenth add up to one, and a call with a higher cost takes more."""
     rule = WindowLimit(1, "day")
     assert [await till.takes(("key", rule, 0.1)) for _ in range(11)] == [True] * 10 + [False]
     assert [await till.takes(("other", RateLimit(0.001, 5.0), 2.0)) for _ in range(3)] == [True, True, False]
 
 
 async def test_a_burst_is_whole(till: Till) -> None:
-    """The whole burst is available at once."""
+    """The full burst passes at once, whatever the rate."""
     for number, rate in enumerate([0.01, 1 / 30, 0.007, 1 / 7]):
         rule = (f"key {number}", RateLimit(rate, 7.0), 1.0)
         assert [await till.takes(rule) for _ in range(8)] == [True] * 7 + [False]
 
 
 async def test_a_clock_set_back_does_not_block_callers(till: Till) -> None:
-    """If the clock goes back an hour, a bucket fills at its normal rate."""
+    """A bucket emptied one hour ahead refills at its usual rate, even if every call is rejected."""
     rule, day = ("key", RateLimit(0.01, 1.0), 1.0), ("day", WindowLimit(1, "day"), 1.0)
     till.clock.now = START + 400 * 86_400 * SECOND
     assert await till.takes(day)
@@ -128,7 +128,7 @@ async def test_a_clock_set_back_does_not_block_callers(till: Till) -> None:
 
 
 async def test_a_window_survives_a_clock_set_back(till: Till) -> None:
-    """If the clock goes back over the end of a window, there is no second quota."""
+    """A clock set back over midnight by a second does not grant a second quota."""
     midnight, day = 20_900 * 86_400 * SECOND, ("day", WindowLimit(1, "day"), 1.0)
     till.clock.now = midnight
     assert await till.takes(day)

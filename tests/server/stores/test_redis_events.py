@@ -1,4 +1,4 @@
-"""The Redis event store: sharing, expiry and outages."""
+"""The event store in Redis: sharing, expiry and outages."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,7 +25,7 @@ async def store_at(redis: RedisServer, prefix: str = "axolotl:", **options: Any)
 
 
 async def test_two_processes_share_events(redis: RedisServer) -> None:
-    """Two processes share events, with one sequence of ids."""
+    """One process returns the events that another has stored, with IDs from one sequence."""
     async with store_at(redis, prefix="two:") as mine, store_at(redis, prefix="two:") as theirs:
         ids = [await store.append("session", "a", b"%d" % n) for n, store in enumerate([mine, theirs, mine, theirs])]
         assert ids == sorted(ids, key=int)
@@ -35,7 +35,7 @@ async def test_two_processes_share_events(redis: RedisServer) -> None:
 
 
 async def test_concurrent_appends(redis: RedisServer) -> None:
-    """Concurrent appends get unique ids, and the limits hold."""
+    """Concurrent appends get unique IDs and respect the limits."""
     async with store_at(redis, prefix="once:", max_events=10) as store:
         ids = await asyncio.gather(*(store.append("session", "a", b"x") for _ in range(200)))
         assert len(set(ids)) == 200
@@ -44,7 +44,7 @@ async def test_concurrent_appends(redis: RedisServer) -> None:
 
 
 async def test_silent_sessions_expire(redis: RedisServer) -> None:
-    """All data of an idle session expires, and old ids are not reused."""
+    """All data of a session expires, and old IDs are not assigned again."""
     async with store_at(redis, prefix="silent:", idle_seconds=0.05) as store:
         before = await store.append("session", "a", b"1")
         async with Redis.from_url(redis.url) as client, asyncio.timeout(20):
@@ -58,7 +58,7 @@ async def test_silent_sessions_expire(redis: RedisServer) -> None:
 
 
 async def test_keys_contain_no_session_id(redis: RedisServer) -> None:
-    """Redis keys do not reveal session ids."""
+    """The keys in Redis do not reveal session IDs."""
     async with store_at(redis, prefix="hidden-events:") as store, Redis.from_url(redis.url) as client:
         await store.append("5ec2e7", "a", b"1")
         keys = [key async for key in client.scan_iter("hidden-events:*")]
@@ -67,7 +67,7 @@ async def test_keys_contain_no_session_id(redis: RedisServer) -> None:
 
 
 async def test_an_outage() -> None:
-    """An outage or a hanging Redis raises an error in time, and the store works again afterwards."""
+    """While Redis is unavailable or hangs, the store reports it in time; it recovers when Redis is back."""
     with RedisServer() as redis:
         async with store_at(redis, timeout_seconds=0.2) as store:
             await store.append("session", "a", b"1")
@@ -96,7 +96,7 @@ _Step = tuple[str, str, int]
     )
 )
 async def test_redis_matches_memory(redis: RedisServer, steps: list[_Step]) -> None:
-    """Both stores return the same messages for any sequence of operations."""
+    """After every step, both stores return the same messages."""
     async with opened(None, 6, 20) as memory, opened(redis, 6, 20) as shared:
         ids: list[tuple[str, str]] = []
         for step, stream, number in steps:

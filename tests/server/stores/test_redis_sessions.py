@@ -1,4 +1,4 @@
-"""The Redis session store, and messages between processes."""
+"""The session store in Redis, and messages between processes that share it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"e
 
 
 class Process:
-    """A process that shares sessions, and its received messages."""
+    """A process that shares sessions: its store and the messages it has received."""
 
     def __init__(self, store: RedisSessionStore) -> None:
         self.store = store
@@ -61,7 +61,7 @@ async def _hashes(redis: RedisServer, pattern: str = "idle:*") -> list[bytes]:
 
 
 async def test_a_session_is_found_by_the_others(redis: RedisServer) -> None:
-    """Other processes find a session; a known version is not returned again."""
+    """A process finds the full session of another process, but no state that it already has."""
     async with two(redis) as (one, other):
         assert await one.begin("s", RECORD)
         assert await other.find("s", 0) == KnownSession(1, RECORD)
@@ -70,7 +70,7 @@ async def test_a_session_is_found_by_the_others(redis: RedisServer) -> None:
 
 
 async def test_changes_are_seen_at_once(redis: RedisServer) -> None:
-    """Changes are visible to all processes at once, with a new version."""
+    """After a change, every process finds the new state with a new version."""
     async with two(redis) as (one, other):
         await one.begin("s", RECORD)
         assert await one.change("s", SessionChange(initialized=True, log_level="error")) == 2
@@ -86,7 +86,7 @@ async def test_changes_are_seen_at_once(redis: RedisServer) -> None:
 
 
 async def test_an_end_is_seen_at_once(redis: RedisServer) -> None:
-    """An ended session is removed for all processes, and nothing is left of it."""
+    """An ended session can no longer be found, changed or held, and leaves no data."""
     async with two(redis) as (one, other):
         await one.begin("s", RECORD)
         await other.find("s", 0)
@@ -99,7 +99,7 @@ async def test_an_end_is_seen_at_once(redis: RedisServer) -> None:
 
 
 async def test_the_maximum_counts_all_processes(redis: RedisServer) -> None:
-    """The maximum applies to all processes, and an ended session frees a place."""
+    """The maximum counts the sessions of all processes, and an ended session frees its place."""
     async with two(redis, maximum=2) as (one, other):
         assert [await one.begin("a", RECORD), await other.begin("b", RECORD)] == [True, True]
         assert not await one.begin("c", RECORD)
@@ -109,7 +109,7 @@ async def test_the_maximum_counts_all_processes(redis: RedisServer) -> None:
 
 
 async def test_idle_sessions_end(redis: RedisServer) -> None:
-    """A session expires if it is neither found nor held, and frees its place."""
+    """A session lives as long as it is found or held at intervals, and frees its place when it ends."""
     async with two(redis, prefix="idle:", maximum=1, idle_seconds=0.3) as (one, other):
         await one.begin("s", RECORD)
         loop = asyncio.get_running_loop()
@@ -126,7 +126,7 @@ async def test_idle_sessions_end(redis: RedisServer) -> None:
 
 
 async def test_messages_reach_the_other_holders(redis: RedisServer) -> None:
-    """A message goes to all other processes that hold the session."""
+    """A message reaches every other process that holds the session, but not its sender."""
     async with process(redis, "m:") as one, process(redis, "m:") as other, process(redis, "m:") as stranger:
         await one.store.begin("s", RECORD)
         assert not await one.store.send("s", b"alone")
@@ -140,7 +140,7 @@ async def test_messages_reach_the_other_holders(redis: RedisServer) -> None:
 
 
 async def test_a_process_that_died_is_not_waited_for(redis: RedisServer) -> None:
-    """A dead process is removed after the first message that it missed."""
+    """A holder counts as gone after the first message that it missed."""
     async with process(redis, "d:") as one:
         async with process(redis, "d:") as other:
             await one.store.begin("s", RECORD)
@@ -155,7 +155,7 @@ async def test_a_process_that_died_is_not_waited_for(redis: RedisServer) -> None
 
 
 async def test_keys_contain_no_session_id(redis: RedisServer) -> None:
-    """Redis keys do not reveal session ids."""
+    """The keys in Redis do not reveal session IDs."""
     async with process(redis, "hidden:") as one, Redis.from_url(redis.url) as client:
         await one.store.begin("5ec2e7", RECORD)
         names = [key async for key in client.scan_iter("hidden:*")]
@@ -165,7 +165,7 @@ async def test_keys_contain_no_session_id(redis: RedisServer) -> None:
 
 
 async def test_an_outage() -> None:
-    """During an outage every operation raises an error in time; afterwards the gap is reported."""
+    """While Redis is unavailable, every operation fails in time; afterwards all works again and the gap is reported."""
     with RedisServer() as redis:
         async with process(redis, "o:", timeout_seconds=0.3) as one:
             await one.store.begin("s", RECORD)
@@ -192,7 +192,7 @@ async def test_an_outage() -> None:
 
 
 async def test_a_redis_that_hangs() -> None:
-    """If Redis hangs, operations time out."""
+    """Waiting for a Redis that does not answer ends at the configured timeout."""
     with RedisServer() as redis:
         async with process(redis, "h:", timeout_seconds=0.2) as one:
             await one.store.begin("s", RECORD)
@@ -217,7 +217,7 @@ _CHANGES = st.builds(
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.booleans(), _CHANGES), max_size=8))
 async def test_any_changes(redis: RedisServer, changes: list[tuple[bool, SessionChange]]) -> None:
-    """Changes of both processes are combined, in any order."""
+    """After any changes by two processes, both find the combined state."""
     async with two(redis) as (one, other):
         await one.begin("s", RECORD)
         expected = RECORD

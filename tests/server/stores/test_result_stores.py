@@ -1,4 +1,4 @@
-"""Properties of all result stores."""
+"""Result stores: the same behavior in memory and in Redis."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ async def store(request: pytest.FixtureRequest) -> AsyncIterator[IResultStore]:
 
 
 async def test_one_holder_at_a_time(store: IResultStore) -> None:
-    """Only one caller can claim a key, and may do so again; after a release another one can."""
+    """Of many concurrent claims one succeeds and can be repeated; after its release another one succeeds."""
     claims = await asyncio.gather(*(store.claim("k", f"holder {number}") for number in range(20)))
     assert sorted(map(str, claims)) == ["mine"] + ["theirs"] * 19
     winner = f"holder {claims.index('mine')}"
@@ -34,7 +34,7 @@ async def test_one_holder_at_a_time(store: IResultStore) -> None:
 
 
 async def test_a_result_replaces_the_claim(store: IResultStore) -> None:
-    """A result replaces the claim, for all callers, until it expires."""
+    """A stored result replaces the claim and is returned to every caller until it expires."""
     record = bytes(range(256))
     assert await store.claim("k", "a") == "mine"
     assert await store.keep("k", "a", record, 60)
@@ -46,7 +46,7 @@ async def test_a_result_replaces_the_claim(store: IResultStore) -> None:
 
 
 async def test_a_claim_that_was_lost(store: IResultStore) -> None:
-    """A caller that lost its claim does not overwrite the other's claim or result."""
+    """A holder that has lost its claim does not overwrite the claim or result of the new holder."""
     assert await store.claim("k", "b") == "mine"
     assert not await store.renew("k", "a")
     assert not await store.keep("k", "a", b"of a", 60)
@@ -56,7 +56,7 @@ async def test_a_claim_that_was_lost(store: IResultStore) -> None:
 
 
 async def test_an_expired_claim(store: IResultStore) -> None:
-    """A result is stored even if the claim has expired, unless another caller has the key."""
+    """A result is stored even if the claim has expired, unless another holder has the key."""
     assert await store.keep("k", "a", b"of a", 60)
     assert await store.claim("k", "b") == b"of a"
 
@@ -66,7 +66,7 @@ class Clock:
 
 
 async def test_memory_drops_expired_results() -> None:
-    """A result expires, and the key can be claimed again."""
+    """An expired result is dropped, and its key can be claimed again."""
     store = MemoryResultStore(100, 10_000, lambda: Clock.now)
     await store.keep("k", "a", b"x", 60)
     Clock.now += 60
@@ -75,7 +75,7 @@ async def test_memory_drops_expired_results() -> None:
 
 
 async def test_memory_is_bounded() -> None:
-    """Beyond the limits of number or size, expired results are dropped first, then the oldest."""
+    """Beyond the limits, in number or size, expired results are dropped first, then the oldest."""
     store = MemoryResultStore(10, 1000, lambda: Clock.now)
     for number in range(30):
         await store.keep(f"{number:02}", "a", b"x", 60)
@@ -91,7 +91,7 @@ async def test_memory_is_bounded() -> None:
 
 
 async def test_an_oversized_result_displaces_nothing() -> None:
-    """A result that exceeds the total limit drops no others."""
+    """A result larger than the whole store does not displace other results."""
     store = MemoryResultStore(10, 1000)
     await store.keep("small", "a", b"x", 60)
     await store.keep("giant", "a", b"x" * 2000, 60)
@@ -100,7 +100,7 @@ async def test_an_oversized_result_displaces_nothing() -> None:
 
 
 async def test_a_replaced_result_is_counted_once() -> None:
-    """A replaced result is counted once."""
+    """A result that replaces another is counted once."""
     store = MemoryResultStore(10, 1000)
     for _ in range(5):
         await store.keep("k", "a", b"xyz", 60)

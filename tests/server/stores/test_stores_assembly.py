@@ -11,13 +11,13 @@ from axolotl_server.stores.assembly import load_redis, make_redis
 
 
 def test_no_url_no_client() -> None:
-    """Without a URL no client is imported or created."""
+    """Without a URL, the library is not imported and no client is created."""
     load_redis(RedisSettings())
     assert make_redis(RedisSettings()) is None
 
 
 def test_the_library_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the library is missing, the error names the package to install."""
+    """If a Redis is configured but the library is not installed, the error names the extra to install."""
     monkeypatch.delitem(sys.modules, "axolotl_server.stores.redis_client", raising=False)
     monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     settings = RedisSettings(url=SecretStr("redis://127.0.0.1:1"))

@@ -1,4 +1,4 @@
-"""Graceful shutdown over stdio, by the end of the input or by a signal."""
+"""Graceful shutdown over stdio, by the end of input or by a signal."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pip
 
 CALLS = 250
 SLACK = 3.0
-"""Additional time for busy machines."""
+"""How much longer everything may take on a machine with other work."""
 HELLO = {**INITIALIZE, "capabilities": {"elicitation": {}}}
 PATIENT = {"AXOLOTL_STDIO__DRAIN_SECONDS": str(LONG)}
 
@@ -37,36 +37,36 @@ async def over_stdio(**environment: str) -> AsyncIterator[ServerProcess]:
 
 
 def asked(name: str, arguments: Any = None, id: int | str = 1) -> bytes:
-    """Encode a call of a client with a handshake."""
+    """Write a call of a handshake revision."""
     return call(name, arguments, id=id, handshake=True)
 
 
 def answer(question: Any, name: str) -> bytes:
-    """Encode the answer to a question."""
+    """Write the answer to a question."""
     result = {"action": "accept", "content": {"name": name}}
     return json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
 
 
 def results(said: list[Any]) -> dict[Any, Any]:
-    """Return the results by request id."""
+    """Return the results by request ID."""
     return {one["id"]: one["result"] for one in said if "result" in one}
 
 
 @pytest.fixture
 def pipe(tmp_path: Path) -> Path:
-    """A named pipe that a tool reads."""
+    """A named pipe from which a tool reads until the test writes."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     return path
 
 
 async def write(path: Path, text: str = "now") -> None:
-    """Release a tool that reads a pipe."""
+    """Release the tool that reads from a pipe."""
     await asyncio.to_thread(path.write_text, text)
 
 
 async def test_running_calls_are_answered_at_the_end_of_the_input() -> None:
-    """Hundreds of calls that run at the end of the input are answered, and the exit code is 0."""
+    """Hundreds of calls running at the end of input are answered without log output, and the exit code is 0."""
     async with over_stdio() as server:
         arguments = {"total": CALLS, "seconds": 0.3}
         server.say(*(asked("work_together", {**arguments, "number": one}, id=one) for one in range(CALLS)))
@@ -81,7 +81,7 @@ async def test_running_calls_are_answered_at_the_end_of_the_input() -> None:
 
 
 async def test_stuck_calls_are_stopped_and_answered() -> None:
-    """Code that hangs is answered with the reason and named in the log."""
+    """A stuck call is answered with the reason and named in the log."""
     stuck = ["hang", "swallow", "block"]
     async with over_stdio(AXOLOTL_STDIO__DRAIN_SECONDS="0.2") as server:
         server.say(*(asked(name, id=name) for name in stuck))
@@ -98,7 +98,7 @@ async def test_stuck_calls_are_stopped_and_answered() -> None:
 
 
 async def test_a_question_ends_when_the_input_ends() -> None:
-    """A call that waits for an answer is stopped at the end of the input."""
+    """A call waiting for an answer is stopped at the end of input, even while other calls run."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         question = await server.hear()
@@ -112,7 +112,7 @@ async def test_a_question_ends_when_the_input_ends() -> None:
 
 
 async def test_a_question_that_comes_too_late_is_not_asked(pipe: Path) -> None:
-    """A call that asks after the end of the input is stopped."""
+    """A call that asks a question after the end of input is stopped, and the question is not sent."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_late", {"path": str(pipe)}, id=7))
         await server.until("ask_late runs")
@@ -127,7 +127,7 @@ async def test_a_question_that_comes_too_late_is_not_asked(pipe: Path) -> None:
 
 
 async def test_a_question_of_a_task_ends_when_the_input_ends() -> None:
-    """The same for a task, whose waiting client is answered."""
+    """A task waiting for an answer is stopped at the end of input, and the request for its result is answered."""
     async with over_stdio(**PATIENT) as server:
         server.say(message("tools/call", {"name": "ask_as_task", "arguments": {}, "task": {}}))
         task = (await server.hear())["result"]["task"]["taskId"]
@@ -143,7 +143,7 @@ async def test_a_question_of_a_task_ends_when_the_input_ends() -> None:
 
 
 async def test_a_last_answer_is_received() -> None:
-    """An answer just before the end of the input is used."""
+    """An answer sent immediately before the end of input still counts."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         question = await server.hear()
@@ -156,7 +156,7 @@ async def test_a_last_answer_is_received() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_client_can_answer_after_a_signal(number: signal.Signals) -> None:
-    """After a signal the client can still answer questions, but new calls are rejected."""
+    """After a signal, a client can answer open questions, but its new calls are rejected."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         question = await server.hear()
@@ -172,7 +172,7 @@ async def test_a_client_can_answer_after_a_signal(number: signal.Signals) -> Non
 
 
 async def test_a_client_that_leaves_after_a_signal_is_not_waited_for() -> None:
-    """If the client disconnects after a signal, open questions are dropped."""
+    """After a signal, open questions are cancelled when the client closes the input."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("ask_name", id=7))
         await server.hear()
@@ -185,7 +185,7 @@ async def test_a_client_that_leaves_after_a_signal_is_not_waited_for() -> None:
 
 
 async def test_a_signal_after_the_end_of_input_stops_calls() -> None:
-    """A signal after the end of the input stops running calls at once."""
+    """A signal after the end of input stops running calls immediately."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("hang", id=7), asked("swallow", id=8), asked("ask_name", id=9))
         await server.until("swallow runs")
@@ -202,7 +202,7 @@ async def test_a_signal_after_the_end_of_input_stops_calls() -> None:
 
 
 async def test_resources_are_closed_after_the_last_answer(pipe: Path) -> None:
-    """Container resources are closed after the last reply."""
+    """The resources of the container stay open while a call runs, and are closed before the process ends."""
     async with over_stdio(**PATIENT) as server:
         server.say(asked("read_late", {"path": str(pipe)}))
         await server.until("read_late runs")
@@ -215,7 +215,7 @@ async def test_resources_are_closed_after_the_last_answer(pipe: Path) -> None:
 
 
 async def test_subscriptions_are_ended() -> None:
-    """A subscription gets its result and the final notification, and does not delay the end."""
+    """An open subscription gets its result and final notification, and does not delay the shutdown."""
     listen = message("subscriptions/listen", {"notifications": {"toolsListChanged": True}, "_meta": META}, id="l")
     async with starting(TARGET, **PATIENT) as server:
         server.say(listen)
@@ -230,7 +230,7 @@ async def test_subscriptions_are_ended() -> None:
 async def test_a_client_that_does_not_read_delays_the_end_only_briefly(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """If the client does not read, the server waits for a limited time."""
+    """Output that is not read delays the shutdown only for a limited time."""
     monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
     theirs, ours = os.pipe()
     try:
@@ -243,7 +243,7 @@ async def test_a_client_that_does_not_read_delays_the_end_only_briefly(
 
 
 async def test_a_client_that_reads_slowly_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the client reads slowly, it gets everything."""
+    """While a slow client keeps reading, no output is dropped."""
     monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
     theirs, ours = os.pipe()
     writer = await pipes.open_writer(ours, lambda full: None, lambda: None)

@@ -1,4 +1,4 @@
-"""Splitting a byte stream into lines."""
+"""Lines in a stream of bytes."""
 
 import itertools
 from collections.abc import Sequence
@@ -24,14 +24,14 @@ def lines_of(splitter: LineSplitter, chunks: Sequence[bytes]) -> list[bytes | No
 
 @given(LINES, CUTS)
 def test_any_chunks_give_the_same_lines(lines: list[bytes], places: list[int]) -> None:
-    """Lines do not depend on how the stream is split into chunks."""
+    """Chunk boundaries do not affect the lines."""
     data = b"".join(line + b"\n" for line in lines)
     assert lines_of(LineSplitter(1000), cut(data, places)) == lines
 
 
 @given(LINES, st.binary(min_size=1, max_size=20), CUTS)
 def test_a_last_line_needs_no_line_break(lines: list[bytes], last: bytes, places: list[int]) -> None:
-    """The last line needs no line break."""
+    """Text after the last line break is a line when the stream ends."""
     last = last.replace(b"\n", b" ")
     data = b"".join(line + b"\n" for line in lines) + last
     assert lines_of(LineSplitter(1000), cut(data, places)) == [*lines, last]
@@ -39,7 +39,7 @@ def test_a_last_line_needs_no_line_break(lines: list[bytes], last: bytes, places
 
 @given(LINES, CUTS, st.integers(1, 12))
 def test_only_long_lines_are_dropped(lines: list[bytes], places: list[int], limit: int) -> None:
-    """A line beyond the limit is replaced, and the lines around it are kept."""
+    """A line beyond the limit is replaced, and the lines around it are kept, whatever the chunks."""
     data = b"\n".join(lines)
     expected = [None if len(line) > limit else line for line in lines]
     if lines and not lines[-1]:
@@ -49,7 +49,7 @@ def test_only_long_lines_are_dropped(lines: list[bytes], places: list[int], limi
 
 @given(st.binary(min_size=1, max_size=5).filter(lambda piece: b"\n" not in piece), st.integers(20, 200))
 def test_a_long_line_is_not_buffered(piece: bytes, count: int) -> None:
-    """A line without end does not fill the memory."""
+    """An endless line does not fill the memory."""
     splitter = LineSplitter(10)
     for _ in range(count):
         assert list(splitter.feed(piece)) == []
@@ -58,5 +58,5 @@ def test_a_long_line_is_not_buffered(piece: bytes, count: int) -> None:
 
 
 def test_an_empty_stream_has_no_lines() -> None:
-    """An empty stream has no lines."""
+    """A stream without bytes has no lines."""
     assert lines_of(LineSplitter(10), [b"", b""]) == []

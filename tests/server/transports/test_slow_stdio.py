@@ -1,4 +1,4 @@
-"""Slow stdio clients lose only notifications."""
+"""Clients on stdio that do not read: dropped notifications and kept replies."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from axolotl_server.transports.stdio import _Outbox
 
 
 class Written:
-    """A writer that keeps its data."""
+    """A writer that stores its input."""
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -21,7 +21,7 @@ class Written:
 
 
 async def test_notifications_are_dropped_and_replies_are_kept() -> None:
-    """The oldest notifications are dropped, but not replies."""
+    """While nothing is read, the oldest notifications are dropped, but no reply is."""
     written = Written()
     outbox = _Outbox(written)
     outbox.hold(True)

@@ -1,4 +1,4 @@
-"""`axolotl serve` over stdio, in separate processes."""
+"""`axolotl serve` over stdio, in real processes."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ def ids(replies: Iterable[Any]) -> list[Any]:
 
 
 async def test_pipelined_requests_are_all_answered() -> None:
-    """Thousands of pipelined requests are all answered."""
+    """Each of thousands of pipelined requests is answered."""
     async with serving() as server:
         server.say(*(call("echo", {"text": str(number)}, id=number) for number in range(5000)))
         replies = [await server.hear() for _ in range(5000)]
@@ -36,7 +36,7 @@ async def test_pipelined_requests_are_all_answered() -> None:
 
 
 async def test_requests_before_the_end_are_all_answered() -> None:
-    """Two thousand requests before the end of the input are all answered, and the exit code is 0."""
+    """A client that sends two thousand requests and closes the input gets all replies, and the exit code is 0."""
     async with serving() as server:
         server.say(*(call("echo", {"text": "x"}, id=number) for number in range(2000)))
         code, replies, _ = await server.end()
@@ -45,7 +45,7 @@ async def test_requests_before_the_end_are_all_answered() -> None:
 
 
 async def test_a_client_that_reads_late_loses_nothing() -> None:
-    """Replies that the client reads late are all delivered."""
+    """Unread replies block the server, and all arrive once they are read."""
     async with serving() as server:
         server.say(*(call("swell", {"size": 20_000}, id=number) for number in range(1500)))
         writing = asyncio.ensure_future(server.stdin.drain())
@@ -57,7 +57,7 @@ async def test_a_client_that_reads_late_loses_nothing() -> None:
 
 
 async def test_a_running_call_is_finished_at_the_end() -> None:
-    """A call that runs at the end of the input is answered before the server ends."""
+    """A call running at the end of input is answered before the server exits."""
     async with serving() as server:
         server.say(call("wait_a_little", {"seconds": 0.2}, id=1, token=1))
         await server.hear()
@@ -67,7 +67,7 @@ async def test_a_running_call_is_finished_at_the_end() -> None:
 
 
 async def test_a_call_that_does_not_end_is_stopped() -> None:
-    """A call that exceeds the grace period is stopped and answered."""
+    """A call that exceeds the drain timeout is answered with the reason, and the server exits."""
     async with serving(AXOLOTL_STDIO__DRAIN_SECONDS="0.1") as server:
         server.say(call("wait_for_ever", id=1, token=1))
         await server.hear()
@@ -77,7 +77,7 @@ async def test_a_call_that_does_not_end_is_stopped() -> None:
 
 
 async def test_a_last_line_needs_no_line_break() -> None:
-    """A last request without a line break is accepted."""
+    """A request without a final line break is answered."""
     async with serving() as server:
         server.stdin.write(call("echo", {"text": "x"}, id=1))
         code, replies, _ = await server.end()
@@ -85,7 +85,7 @@ async def test_a_last_line_needs_no_line_break() -> None:
 
 
 async def test_a_line_that_is_too_long_is_rejected() -> None:
-    """A line beyond the limit gets an error, and the next line is read."""
+    """A line beyond the limit is answered with an error, and the next line is processed."""
     async with serving(AXOLOTL_LIMITS__MAX_MESSAGE_BYTES="1000") as server:
         server.say(call("echo", {"text": "x" * 100_000}, id=1), call("echo", {"text": "y"}, id=2))
         refusal, reply = await server.hear(), await server.hear()
@@ -100,7 +100,7 @@ async def test_a_line_that_is_too_long_is_rejected() -> None:
 
 
 async def test_blank_lines_and_other_line_ends() -> None:
-    """Blank lines and carriage returns are ignored."""
+    """Blank lines and carriage returns before line breaks are ignored."""
     async with serving() as server:
         server.stdin.write(b"\n  \n\r\n" + call("echo", {"text": "x"}, id=1) + b"\r\n\n")
         assert (await server.hear())["id"] == 1
@@ -108,7 +108,7 @@ async def test_blank_lines_and_other_line_ends() -> None:
 
 
 async def test_output_of_tools_does_not_reach_the_client() -> None:
-    """Output of tools to standard output goes to the log, never to the client."""
+    """Everything that a tool writes to standard output goes to the log and not to the client."""
     ways = {"print_it": 5, "write_it": 2, "spawn_it": 3, "call_c": 3, "log_it": 2}
     async with serving() as server:
         server.say(*(call(tool, id=tool) for tool in ways))
@@ -123,7 +123,7 @@ async def test_output_of_tools_does_not_reach_the_client() -> None:
 
 
 async def test_input_of_the_client_does_not_reach_a_tool() -> None:
-    """Tools and their children find standard input empty."""
+    """Standard input is empty for a tool and its children, and the protocol is not disturbed."""
     async with serving() as server:
         server.say(call("read_it", id=1), call("echo", {"text": "x"}, id=2))
         replies = {reply["id"]: reply for reply in [await server.hear(), await server.hear()]}
@@ -134,7 +134,7 @@ async def test_input_of_the_client_does_not_reach_a_tool() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 async def test_a_signal_drains() -> None:
-    """A signal drains the server with exit code 0; a second one stops it at once."""
+    """On a signal the server answers running calls and exits with 0; on a second one it exits immediately."""
     async with serving(AXOLOTL_STDIO__DRAIN_SECONDS="1000") as server:
         server.say(call("wait_for_ever", id=1, token=1))
         await server.hear()
@@ -159,7 +159,7 @@ async def test_tools_that_would_end_the_process_end_their_call() -> None:
 
 
 async def test_both_eras_share_a_stream() -> None:
-    """A client with a handshake can also send stateless requests."""
+    """A client can send handshake and stateless requests over one stream."""
     async with serving() as server:
         params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
         server.say(message("initialize", params, id=1))
@@ -172,7 +172,7 @@ async def test_both_eras_share_a_stream() -> None:
 
 
 def test_a_client_that_stops_reading_ends_the_server() -> None:
-    """If the client closes its reading end, the server ends without a traceback, even with open input."""
+    """If replies can no longer be written, the process exits without a traceback, although stdin is still open."""
     reading, writing = os.pipe()
     server = ForkedCommand("serve", TARGET, stdout=writing)
     os.close(writing)
