@@ -177,7 +177,7 @@ async def test_code_that_goes_on_names_its_call(stream: io.StringIO) -> None:
         await Peer(host).ask("tools/call", {"name": "stuck"}, id="s")
         stuck.release.set()
         await stuck.ended.wait()
-    [line] = [line for line in lines(stream) if "goes on" in line["message"]]
+    [line] = [line for line in lines(stream) if "still running" in line["message"]]
     assert (line["level"], line["name"], line["request_id"]) == ("warning", "stuck", "s")
 
 

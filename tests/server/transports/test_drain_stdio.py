@@ -231,7 +231,7 @@ async def test_a_client_that_does_not_read_delays_the_end_only_briefly(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Output that is not read delays the shutdown only for a limited time."""
-    monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(pipes, "_TIMEOUT_SECONDS", 0.05)
     theirs, ours = os.pipe()
     try:
         writer = await pipes.open_writer(ours, lambda full: None, lambda: None)
@@ -244,7 +244,7 @@ async def test_a_client_that_does_not_read_delays_the_end_only_briefly(
 
 async def test_a_client_that_reads_slowly_gets_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a slow client keeps reading, no output is dropped."""
-    monkeypatch.setattr(pipes, "_PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(pipes, "_TIMEOUT_SECONDS", 0.05)
     theirs, ours = os.pipe()
     writer = await pipes.open_writer(ours, lambda full: None, lambda: None)
     writer.write(b"x" * 2**20)
