@@ -1,4 +1,4 @@
-"""The hash chain of the audit log: any change is detected, except a removed end, which needs an external anchor."""
+"""The hash chain of the audit log, which detects any change except a removed end."""
 
 import hmac
 from collections.abc import Callable, Sequence

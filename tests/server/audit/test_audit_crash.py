@@ -73,7 +73,7 @@ def records_of(log: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("durability", ["write", "fsync"])
-def test_what_was_answered_is_in_the_log(durability: str, tmp_path: Path) -> None:
+def test_every_reply_has_a_record(durability: str, tmp_path: Path) -> None:
     """After repeated kills under load, there is an end record per reply and a start record per effect."""
     log, answered, number = tmp_path / "audit.jsonl", set[int](), 0
     chance = random.Random(durability)

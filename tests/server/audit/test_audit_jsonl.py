@@ -74,7 +74,7 @@ def test_a_log_tells_of_itself(path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_restart_goes_on_with_the_chain(path: Path) -> None:
+def test_the_chain_continues_after_a_restart(path: Path) -> None:
     """After a restart, the chain continues."""
     write_log(path, 2)
     write_log(path, 3)
@@ -90,7 +90,7 @@ def test_only_one_process_writes(path: Path, opened: Callable[..., JsonlStore]) 
         opened()
 
 
-def test_what_is_no_file(tmp_path: Path) -> None:
+def test_a_log_must_be_a_regular_file(tmp_path: Path) -> None:
     """A log cannot be a directory or a device."""
     for path in (tmp_path, Path("/dev/null")):
         with pytest.raises(ConfigurationError, match="not a regular file"):
@@ -116,7 +116,7 @@ def test_a_torn_end_is_cut_off_and_kept(torn: bytes, path: Path, caplog: pytest.
     assert (report.fault, report.repairs) == (None, 1)
 
 
-def test_a_log_that_is_nothing_but_torn(path: Path) -> None:
+def test_a_log_with_only_a_torn_record(path: Path) -> None:
     """A crash during the first record leaves a log that starts again."""
     path.write_bytes(b'{"seq":1,"pr')
     write_log(path, 1)
@@ -244,7 +244,7 @@ def test_a_full_disk(path: Path, opened: Callable[..., JsonlStore]) -> None:
     assert [one["call_id"] for one in read_log(path)[1:]] == [f"{1:016x}", f"{3:016x}"]
 
 
-def test_a_file_that_cannot_be_put_away(path: Path, opened: Callable[..., JsonlStore]) -> None:
+def test_a_failed_rotation_is_repeated(path: Path, opened: Callable[..., JsonlStore]) -> None:
     """A rotation that fails at its first step is repeated later."""
     store = opened(max_bytes=100)
     in_the_way = path.with_name(f"{path.name}.000000000001")

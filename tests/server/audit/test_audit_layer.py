@@ -313,7 +313,7 @@ async def test_prompts_and_resources() -> None:
     assert "hunter2" not in str(sink.records)
 
 
-def test_kinds_that_nobody_wants() -> None:
+def test_excluded_kinds_are_not_wrapped() -> None:
     """Features of excluded kinds are not wrapped."""
     audit = audit_into(MemorySink(), kinds=("prompt",))
     spec = Pipeline(audit, Echo()).spec
@@ -339,7 +339,7 @@ async def test_digests_tell_arguments_apart() -> None:
     assert [digest.partition(":")[0] for digest in digests] == ["sha256"] * 3 + ["hmac-sha256"] * 3
 
 
-async def test_nothing_is_kept_of_calls_that_have_ended() -> None:
+async def test_ended_calls_are_released() -> None:
     """Ended calls are released without garbage collection."""
 
     class Weak(Echo):

@@ -307,7 +307,7 @@ def test_every_kind_of_feature() -> None:
     assert redacted(greeting, {"name": "Ada", "secret": SECRET}) == {"name": "Ada", "secret": "***"}
 
 
-def test_no_arguments_are_shown_as_none() -> None:
+def test_no_arguments_are_shown_as_an_empty_object() -> None:
     """A feature without arguments shows an empty object."""
 
     async def take() -> None:
@@ -322,7 +322,7 @@ def test_a_raw_schema_shows_nothing() -> None:
     assert compiled(raw) is None
 
 
-async def test_arguments_are_shown_where_that_is_wanted() -> None:
+async def test_arguments_are_shown_if_configured() -> None:
     """Records contain arguments only if configured, and always redacted."""
     sink = MemorySink()
     arguments = {"user": "alice", "password": SECRET}

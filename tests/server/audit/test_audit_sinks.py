@@ -97,7 +97,7 @@ async def test_the_queue_of_the_thread_is_bounded() -> None:
     assert max(len(group) for group in store.groups) <= 2
 
 
-async def test_closing_keeps_what_was_taken() -> None:
+async def test_closing_writes_queued_records() -> None:
     """Closing writes all queued records first."""
     store = Holding()
     sink = GroupSink(store)
@@ -166,7 +166,7 @@ async def test_every_kind_of_log(durability: str, kind: str, tmp_path: Path) -> 
     assert (report.fault, report.records) == (None, 22)
 
 
-async def test_what_is_answered_is_written(tmp_path: Path) -> None:
+async def test_a_record_is_written_before_the_reply(tmp_path: Path) -> None:
     """Unless records are buffered, a record is in the file when its call returns."""
     path = tmp_path / "audit.jsonl"
     for durability in ("write", "fsync"):

@@ -61,7 +61,7 @@ def test_a_database_is_a_log(path: Path) -> None:
         ("UPDATE records SET seq = CASE seq WHEN 3 THEN -4 WHEN 4 THEN -3 END WHERE seq IN (3, 4)", "reordered"),
     ],
 )
-def test_what_somebody_does_to_the_rows_is_found(statement: str, kind: str, path: Path) -> None:
+def test_tampered_rows_are_detected(statement: str, kind: str, path: Path) -> None:
     """Removed, changed, repeated and reordered rows are detected."""
     write(path)
     run(path, statement, "UPDATE records SET seq = -seq WHERE seq < 0")

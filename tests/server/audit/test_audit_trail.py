@@ -86,7 +86,7 @@ def pipeline_of(trail: AuditTrail, tool: ITool[Any, Any]) -> Pipeline:
     return Pipeline(Audit(trail, layer, IntentLayer(layer)), tool)
 
 
-async def test_closed_refuses_before_the_code_runs() -> None:
+async def test_closed_rejects_before_the_code_runs() -> None:
     """With `closed`, no call runs while a sink fails; it is retried, and the gap is recorded first."""
     sink, work = Fickle(), Work()
     trail = trail_of(sink)
@@ -117,7 +117,7 @@ async def test_closed_withholds_a_result_without_record() -> None:
     assert work.runs == 1
 
 
-async def test_open_goes_on_and_counts(caplog: pytest.LogCaptureFixture) -> None:
+async def test_open_runs_calls_and_counts_the_gap(caplog: pytest.LogCaptureFixture) -> None:
     """With `open`, calls run without records; the failure is logged once, and the gap is recorded later."""
     sink, work = Fickle(), Work()
     trail = trail_of(sink, on_failure="open")
@@ -134,7 +134,7 @@ async def test_open_goes_on_and_counts(caplog: pytest.LogCaptureFixture) -> None
     assert not trail.broken
 
 
-async def test_a_sink_that_failed_is_left_alone_for_a_while() -> None:
+async def test_a_failed_sink_is_not_used_between_retries() -> None:
     """Between two retries, records are not written."""
     sink = Fickle()
     trail = trail_of(sink, on_failure="open", retry=60.0)
@@ -147,7 +147,7 @@ async def test_a_sink_that_failed_is_left_alone_for_a_while() -> None:
 
 
 @pytest.mark.parametrize("on_failure", ["open", "closed"])
-async def test_errors_stay_what_they_are(on_failure: str) -> None:
+async def test_a_failed_call_keeps_its_error(on_failure: str) -> None:
     """A failed call keeps its error even if it could not be recorded; a question is withheld."""
     sink = Fickle()
 
@@ -227,7 +227,7 @@ async def test_sinks_are_opened_when_first_needed() -> None:
     assert sink.opened == 1
 
 
-def test_what_cannot_be_opened_is_told_at_the_start(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_opened_is_reported_at_startup(tmp_path: Path) -> None:
     """A server reports at its start that a log cannot be opened."""
     audit = audit_of(jsonl_path=tmp_path / "absent" / "audit.jsonl")
     with pytest.raises(ConfigurationError, match="absent"):

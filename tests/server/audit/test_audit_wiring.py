@@ -30,7 +30,7 @@ class Lying(ITool[NoArguments, Text]):
         return object()
 
 
-async def test_settings_are_heard(tmp_path: Path) -> None:
+async def test_a_path_in_the_settings_is_enough(tmp_path: Path) -> None:
     """A path in the settings is enough to record calls, including those with invalid arguments."""
     log = tmp_path / "audit.jsonl"
     async with connect(container_of(Echo()), settings={"audit": {"jsonl_path": str(log)}}) as client:

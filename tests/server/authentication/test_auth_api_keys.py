@@ -15,7 +15,7 @@ KEYS: dict[str, Any] = {
 }
 
 
-async def test_who_has_a_key() -> None:
+async def test_a_valid_key() -> None:
     """A key is a bearer token, and the settings define its principal."""
     async with gated({"api_keys": KEYS}) as server:
         one = await principal_of(server, KEY)
@@ -31,7 +31,7 @@ async def test_who_has_a_key() -> None:
 
 
 @pytest.mark.parametrize("token", [KEY[:-1], KEY + "x", KEY.upper(), hash_key(KEY), hash_key(KEY)[7:], "ci"])
-async def test_who_has_none(token: str) -> None:
+async def test_an_invalid_key(token: str) -> None:
     """A similar key, or the digest of one, is rejected, and the challenge reveals nothing."""
     async with gated({"api_keys": KEYS}) as server:
         reply = await discover(server, bearer(token) if ":" not in token else ("Authorization", f"Bearer {token}"))

@@ -73,14 +73,14 @@ def test_the_least_used_goes_first() -> None:
     assert [cache.get(key) for key in (b"1", b"2", b"3")] == [one, None, three]
 
 
-def test_nothing_is_kept_where_nothing_may_be() -> None:
+def test_a_cache_without_size_or_lifetime_stores_nothing() -> None:
     """A cache without size or lifetime stores nothing."""
     for cache in (TokenCache(0, SECONDS, 0), TokenCache(5, 0, 0)):
         cache.put(b"1", Principal("one"))
         assert (cache.get(b"1"), len(cache)) == (None, 0)
 
 
-def test_times_that_are_none() -> None:
+def test_invalid_times_are_not_cached() -> None:
     """A principal with invalid times is not cached."""
     unreadable: list[dict[str, Any]] = [{"exp": "soon"}, {"exp": None, "nbf": []}, {"exp": inf}, {"nbf": "x"}]
     for claims in unreadable:

@@ -151,7 +151,7 @@ async def test_a_verifier_of_ones_own() -> None:
         assert verifier.asked == ["ada", "ada"]
 
 
-async def test_a_verifier_whose_answers_are_kept() -> None:
+async def test_results_of_a_verifier_are_cached() -> None:
     """The result of a verifier is cached for the configured time."""
     verifier = Verifier()
     async with gated({"token_cache_seconds": 60}, container(token_verifier=verifier)) as server:
@@ -176,7 +176,7 @@ async def test_a_verifier_that_fails(token: str, caplog: pytest.LogCaptureFixtur
     assert line.startswith("a token could not be verified: ")
 
 
-async def test_a_reason_is_no_header_of_its_own() -> None:
+async def test_a_reason_cannot_inject_headers() -> None:
     """The reason of a verifier cannot inject headers."""
     async with gated({}, container(token_verifier=Verifier())) as server:
         reply = await discover(server, bearer("bad"))
@@ -201,7 +201,7 @@ async def test_settings_that_do_not_fit(auth: dict[str, Any], verifier: bool, fi
             pass
 
 
-async def test_a_verifier_that_is_none() -> None:
+async def test_an_invalid_verifier() -> None:
     """The role must provide a verifier."""
     with pytest.raises(ConfigurationError, match="The role token_verifier returned str; expected ITokenVerifier"):
         async with gated({}, container(token_verifier="x")):

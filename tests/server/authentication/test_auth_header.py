@@ -22,7 +22,7 @@ def test_every_token_is_found(scheme: str, spaces: int, token: str) -> None:
 
 
 @given(st.binary(max_size=200) | st.builds(bytes.__add__, st.just(b"Bearer "), st.binary(max_size=200)))
-def test_every_header_is_read_or_refused(header: bytes) -> None:
+def test_every_header_is_parsed_or_rejected(header: bytes) -> None:
     """Any header has one token, none, or is rejected."""
     try:
         token = bearer_token(header)
@@ -94,7 +94,7 @@ class TestOverHttp:
             reply = await discover(server, ("Authorization", f"Bearer {'a' * 16 * 1024}"))
             assert (reply.status, challenge_of(reply)["error_description"]) == (401, "the token is too long")
 
-    async def test_a_token_anywhere_else(self) -> None:
+    async def test_a_token_outside_the_header_is_ignored(self) -> None:
         """A token in the query, the body or another header is ignored."""
         async with authority() as issuer, gated(issuer.settings()) as server:
             token = issuer.token()

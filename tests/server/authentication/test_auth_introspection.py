@@ -77,7 +77,7 @@ async def test_an_active_token() -> None:
         pytest.param(active(iss=7), id="issuer-is-a-number"),
     ],
 )
-async def test_answers_that_let_nobody_in(answer: dict[str, Any]) -> None:
+async def test_unclear_responses_reject_the_token(answer: dict[str, Any]) -> None:
     """Any unclear response rejects the token."""
     async with asked_about(answer) as (server, _):
         reply = await discover(server, bearer("opaque"))
@@ -115,7 +115,7 @@ async def test_an_issuer_that_fails(answer: Any, page: dict[str, Any]) -> None:
         assert issuer.count("/elsewhere") == 0
 
 
-async def test_an_issuer_that_is_away() -> None:
+async def test_an_unreachable_issuer() -> None:
     """If the issuer is unreachable, requests are rejected."""
     async with authority() as issuer:
         auth = settings(issuer)
@@ -139,7 +139,7 @@ async def until_let_in(server: HttpServer) -> None:
             pass
 
 
-async def test_what_is_known_is_not_asked_again() -> None:
+async def test_introspection_results_are_cached() -> None:
     """Valid and invalid tokens are cached, and concurrent requests share one introspection."""
     async with asked_about(active()) as (server, issuer):
         issuer.open.clear()

@@ -100,7 +100,7 @@ class TestKeySet:
             with pytest.raises(InvalidToken):
                 await keys.find("first", "ES256")
 
-    async def test_an_issuer_that_is_away(self) -> None:
+    async def test_an_unreachable_issuer(self) -> None:
         """During an outage of the issuer, its keys are used for a limited time."""
         clock = Clock()
         async with authority() as issuer, keys_of(issuer, clock) as keys:
@@ -130,7 +130,7 @@ class TestKeySet:
             clock.time += 1
             await keys.find("first", "ES256")
 
-    async def test_who_gives_up_takes_nothing_away(self) -> None:
+    async def test_a_canceled_request_does_not_affect_others(self) -> None:
         """A canceled request does not affect others that wait for the same keys."""
         async with authority() as issuer, keys_of(issuer, Clock()) as keys:
             issuer.open.clear()
@@ -176,7 +176,7 @@ LARGE = {"keys": [{**SECOND.jwk, "kid": f"k{number}", "note": "x" * 6000} for nu
         pytest.param({"keys": [SECOND.jwk]}, {"headers": {"content-encoding": "gzip"}}, id="packed"),
     ],
 )
-async def test_keys_that_are_none(content: Any, page: dict[str, Any]) -> None:
+async def test_a_response_that_is_not_a_key_set(content: Any, page: dict[str, Any]) -> None:
     """A response that is not a key set rejects all requests with a retry hint."""
     async with authority() as issuer, gated(issuer.settings()) as server:
         issuer.say("/jwks", content, **page)
@@ -241,7 +241,7 @@ async def test_metadata_that_lies(metadata: dict[str, Any]) -> None:
             assert await statuses(server, issuer.token()) == [503]
 
 
-async def test_each_issuer_has_keys_of_its_own() -> None:
+async def test_each_issuer_has_its_own_keys() -> None:
     """With several issuers, each accepts only its own keys."""
     async with authority() as one, authority() as other:
         for issuer in (one, other):

@@ -79,7 +79,7 @@ async def reached(issuer: Authority, mode: Any) -> AsyncIterator[Client]:
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_from_nothing_to_a_call(mode: str) -> None:
+async def test_from_the_challenge_to_a_call(mode: str) -> None:
     """The challenge leads to the metadata, the metadata to the issuer, and the token to a call."""
     async with authority() as issuer:
         give_tokens(issuer)

@@ -41,7 +41,7 @@ async def test_another_user_finds_no_session(other: dict[str, Any]) -> None:
         assert (await holder.send(own, None, "DELETE")).status_code == 204
 
 
-async def test_a_session_is_no_token() -> None:
+async def test_a_session_id_is_not_a_token() -> None:
     """A session id does not replace a valid token."""
     async with session() as (issuer, holder):
         await holder.begin(issuer.token())

@@ -63,7 +63,7 @@ async def test_prompts_and_resources(method: str, params: dict[str, Any], name: 
         assert (await asked(server, method, params, name, [bearer(issuer.token(scope=scope))])).status == 200
 
 
-async def test_what_is_hidden_is_not_named() -> None:
+async def test_a_hidden_feature_causes_no_challenge() -> None:
     """A hidden feature causes no challenge."""
     async with serving({"denied_as": "not_found"}) as (issuer, server):
         refused = await called(server, "pay", bearer(issuer.token()))
@@ -74,7 +74,7 @@ async def test_what_is_hidden_is_not_named() -> None:
         assert refused.headers.keys() == missing.headers.keys()
 
 
-async def test_a_rule_is_no_matter_of_scopes() -> None:
+async def test_a_denying_rule_causes_no_challenge() -> None:
     """A feature that a rule denies causes no challenge, because no other token would help."""
     rule = {"name": "nobody pays", "effect": "deny", "what": {"names": ["pay"]}}
     async with serving({**OPEN, "rules": [rule]}) as (issuer, server):
@@ -115,7 +115,7 @@ async def test_a_batch() -> None:
         assert refused["result"]["_meta"]["reason"] == "forbidden"
 
 
-async def test_the_record_of_a_refusal() -> None:
+async def test_the_record_of_a_denial() -> None:
     """The audit record names the principal and the reason."""
     sink = MemorySink()
     async with serving(FORBIDDEN, audit_sinks=(sink,)) as (issuer, server):

@@ -225,7 +225,7 @@ async def test_a_key_is_for_its_algorithm() -> None:
             assert (await discover(server, bearer(RSA.sign(issuer.claims())))).status == 200
 
 
-async def test_two_keys_of_one_name_are_none() -> None:
+async def test_keys_with_the_same_id_are_rejected() -> None:
     """Two keys with the same id are both rejected."""
     async with authority() as issuer:
         issuer.publish(issuer.key, OTHER)
@@ -255,7 +255,7 @@ async def test_missing_scopes(server: HttpServer, issuer: Authority) -> None:
     assert challenge["resource_metadata"] == METADATA
 
 
-async def test_what_the_principal_knows() -> None:
+async def test_claims_become_the_principal() -> None:
     """Subject, tenant, scopes and roles come from the configured claims, also from nested objects."""
     auth = {"tenant_claim": "org.id", "role_claims": ["realm_access.roles", "https://acme.example/roles"]}
     claims = {
@@ -277,7 +277,7 @@ async def test_what_the_principal_knows() -> None:
 
 
 @pytest.mark.parametrize(("setting", "claims"), [("tenant_claim", {"org": 7}), ("subject_claim", {"org": ["a"]})])
-async def test_a_name_that_is_none(setting: str, claims: dict[str, Any]) -> None:
+async def test_an_invalid_subject_or_tenant(setting: str, claims: dict[str, Any]) -> None:
     """An invalid subject or tenant claim is rejected."""
     async with authority() as issuer, gated(issuer.settings(**{setting: "org"})) as server:
         assert (await discover(server, bearer(issuer.token(**claims)))).status == 401

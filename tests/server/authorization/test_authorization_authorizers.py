@@ -106,7 +106,7 @@ FAULTY = pytest.mark.parametrize(
 
 @FAULTY
 @ERAS
-async def test_a_failure_is_a_refusal(decide: Any, handshake: bool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_a_denial(decide: Any, handshake: bool, caplog: pytest.LogCaptureFixture) -> None:
     """An authorizer that fails or times out denies; the caller gets a reference, the log the details."""
     container = offering(authorizer=Deciding(decide))
     async with speaking({**SHORT, "denied_as": "forbidden"}, ADA, handshake=handshake, container=container) as speaker:
@@ -125,7 +125,7 @@ async def test_a_failure_is_a_refusal(decide: Any, handshake: bool, caplog: pyte
 
 @FAULTY
 @ERAS
-async def test_a_failure_hides_what_a_refusal_hides(decide: Any, handshake: bool) -> None:
+async def test_a_failure_hides_like_a_denial(decide: Any, handshake: bool) -> None:
     """If denied features are hidden, failures hide them too."""
     container = offering(authorizer=Deciding(decide))
     async with speaking(SHORT, ADA, handshake=handshake, container=container) as speaker:
@@ -144,7 +144,7 @@ async def test_only_true_is_true() -> None:
 
 
 @ERAS
-async def test_a_client_can_stop_what_is_undecided(handshake: bool) -> None:
+async def test_a_request_can_be_canceled_during_a_decision(handshake: bool) -> None:
     """A request that is canceled during a decision does not run and gets no reply."""
     asked, answer = asyncio.Event(), asyncio.Event()
 

@@ -89,7 +89,7 @@ async def test_not_found_is_as_if_it_were_not_there(method: str, params: dict[st
 
 
 @ERAS
-async def test_an_id_in_use_tells_nothing(handshake: bool) -> None:
+async def test_an_id_in_use_does_not_reveal_hidden_tools(handshake: bool) -> None:
     """A reused request id gets the same response for a hidden tool as for an unknown one."""
     probe = Probe()
     rules = [{"name": "x", "effect": "deny", "what": {"names": ["refund"]}}]

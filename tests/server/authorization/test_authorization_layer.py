@@ -47,7 +47,7 @@ async def run(authorization: Authorization, spec: FeatureSpec, caller: Any = NOB
     return await invoke(ToolCall(1, caller, ADA, uri="vault://gold", spec=spec, raw=b"{}", task=Stopped()))
 
 
-async def test_who_may_passes() -> None:
+async def test_an_allowed_call_passes() -> None:
     """An allowed call reaches the code."""
     assert await run(authorization_saying(True), spec_of(look)) == "look"
 
@@ -67,7 +67,7 @@ METHOD = FeatureSpec(look, "extension", "receipts/print", PLAIN, None)
         (METHOD, MethodNotFound),
     ],
 )
-async def test_who_may_not_does_not(spec: FeatureSpec, error: type[Exception], allowed: Any) -> None:
+async def test_a_call_that_is_not_allowed_fails(spec: FeatureSpec, error: type[Exception], allowed: Any) -> None:
     """A call that is not explicitly allowed fails with the decision, as configured."""
     with pytest.raises(error) as hidden:
         await run(authorization_saying(allowed), spec)

@@ -160,7 +160,7 @@ async def test_scopes_tell_readers_apart() -> None:
             assert len(json.loads(page)["tools"]) == expected
 
 
-async def test_what_is_kept_is_bounded() -> None:
+async def test_the_page_cache_is_bounded() -> None:
     """Many principals, views or forged cursors do not grow the page cache without limit."""
     rules = [
         {"name": one.name, "effect": "allow", "who": {"roles": [one.name]}, "what": {"names": [one.name]}}
@@ -184,7 +184,7 @@ async def test_what_is_kept_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("principal", [ANONYMOUS, ADA])
-async def test_nobody_else_may_keep_it(principal: Principal) -> None:
+async def test_results_are_private_with_a_policy(principal: Principal) -> None:
     """With a policy, lists and content are never cacheable by shared caches."""
 
     @resource("tariffs://all", cache=CacheHint(ttl_seconds=60, scope="public"))

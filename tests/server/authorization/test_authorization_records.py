@@ -42,7 +42,7 @@ class Recording(ILayer):
 
 @ERAS
 @pytest.mark.parametrize("denied_as", ["forbidden", "not_found"])
-async def test_refusals_are_recorded(denied_as: str, handshake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_denials_are_recorded(denied_as: str, handshake: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """An outer layer sees each denial once, with the deciding rule, whatever the caller is told."""
     recording = Recording()
     monkeypatch.setattr(assembly, "layer_stack", lambda made: (recording, *layer_stack(made)))

@@ -72,7 +72,7 @@ def test_who(who: Mapping[str, Any], expected: bool) -> None:
     ("who", "expected"),
     [({"anonymous": True}, True), ({"anonymous": False}, False), ({"tenants": ["acme"]}, False), ({}, True)],
 )
-def test_nobody_known(who: Mapping[str, Any], expected: bool) -> None:
+def test_anonymous_callers(who: Mapping[str, Any], expected: bool) -> None:
     """Anonymous callers have no tenant, and a rule can select them."""
     assert matches({"who": who}, ANONYMOUS, spec_of(look)) is expected
 
@@ -201,7 +201,7 @@ def test_profiles_tell_principals_apart(rules: list[dict[str, Any]], one: Princi
 
 
 @given(rule_lists, principals, st.sampled_from(SPECS))
-def test_a_deny_only_takes_away(rules: list[dict[str, Any]], principal: Principal, spec: FeatureSpec) -> None:
+def test_a_deny_rule_never_allows(rules: list[dict[str, Any]], principal: Principal, spec: FeatureSpec) -> None:
     """An additional deny rule never allows anything."""
     less = policy_of(*rules, {"name": "more", "effect": "deny", "what": {"names": ["re*"]}})
     assert not less.judge(principal, spec).allowed or policy_of(*rules).judge(principal, spec).allowed

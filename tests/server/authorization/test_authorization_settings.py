@@ -112,7 +112,7 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.stdio.principal.principal == Principal("ada", roles=frozenset({"clerk"}))
 
 
-def test_without_a_word_nothing_changes() -> None:
+def test_authorization_is_off_by_default() -> None:
     """By default authorization is off."""
     assert not load_settings().authorization.enforced
     assert load_settings().stdio.principal is None

@@ -63,7 +63,7 @@ async def test_subscribing(principal: Principal) -> None:
         await speaker.close()
 
 
-async def test_subscribing_to_what_is_forbidden() -> None:
+async def test_subscribing_to_a_forbidden_resource() -> None:
     """If denied features are not hidden, the error says forbidden."""
     watched = Watched(denied_as="forbidden")
     async with watched.host:
@@ -91,7 +91,7 @@ async def test_listening() -> None:
 
 
 @pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
-async def test_a_directory_tells_of_its_own(handshake: bool) -> None:
+async def test_a_directory_covers_its_own_template(handshake: bool) -> None:
     """A subscription to a directory covers URIs of its own template, but not of other resources."""
     watched = Watched()
     async with watched.host:

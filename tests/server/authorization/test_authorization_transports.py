@@ -60,7 +60,7 @@ async def test_the_principal_of_the_standard_streams(mode: str) -> None:
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])
-async def test_nobody_else_has_that_principal(transport: str) -> None:
+async def test_the_stdio_principal_does_not_apply_to_http(transport: str) -> None:
     """The stdio principal does not apply to HTTP."""
     async with reached(transport, "legacy", Served) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == ["look"]

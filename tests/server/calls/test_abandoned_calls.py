@@ -69,7 +69,7 @@ async def _speak(context: ToolContext) -> None:
     await context.ask(Name, "who?")
 
 
-async def test_a_caller_that_cancelled_hears_nothing_more() -> None:
+async def test_a_caller_that_cancelled_gets_no_more_messages() -> None:
     """After a cancellation the caller gets no more messages, whatever the code does."""
     stuck = Stuck(_speak)
     async with ServerHost(container_of(stuck, Echo())) as host:
@@ -171,7 +171,7 @@ class Watching(ILayer):
             raise RuntimeError("no record")
 
 
-async def test_layers_hear_of_it_before_the_answer(caplog: pytest.LogCaptureFixture) -> None:
+async def test_layers_are_notified_before_the_reply(caplog: pytest.LogCaptureFixture) -> None:
     """Layers are notified of an abandoned call once, before the reply, innermost first, even if one of them fails."""
     notes: list[str] = []
     stuck = Stuck()
@@ -185,7 +185,7 @@ async def test_layers_hear_of_it_before_the_answer(caplog: pytest.LogCaptureFixt
     assert "no record" in caplog.text
 
 
-async def test_what_goes_on_takes_places_of_the_server() -> None:
+async def test_abandoned_code_counts_against_the_limit() -> None:
     """Abandoned code counts against the limit of running calls."""
     stuck = Stuck()
     async with connect(container_of(stuck, Echo()), settings={"limits": {"max_inflight": 2}}) as client:

@@ -125,7 +125,7 @@ async def test_a_thread_learns_that_it_is_cancelled() -> None:
 
 
 @pytest.mark.parametrize("transport", ["memory", "http"])
-async def test_a_thread_that_reports_too_late_is_not_heard(transport: str) -> None:
+async def test_late_progress_of_a_thread_is_dropped(transport: str) -> None:
     """Progress of a thread whose call has ended is dropped."""
     may_go_on, done = threading.Event(), threading.Event()
 
@@ -314,7 +314,7 @@ async def test_a_tool_knows_its_deadline() -> None:
     assert 40 < reply["result"]["structuredContent"] <= 50
 
 
-async def test_the_end_of_a_connection_answers_what_runs() -> None:
+async def test_closing_a_connection_answers_running_calls() -> None:
     """When the server closes a connection, running calls get an error that they can be retried."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
@@ -328,7 +328,7 @@ async def test_the_end_of_a_connection_answers_what_runs() -> None:
     assert probe.context.cancel_reason is CancelReason.SHUTDOWN
 
 
-async def test_a_tool_may_use_timeouts_and_groups_of_its_own() -> None:
+async def test_a_tool_can_use_its_own_timeouts_and_groups() -> None:
     """Tools can use their own timeouts and task groups."""
 
     class Structured(ITool[NoArguments, str]):

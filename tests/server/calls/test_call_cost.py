@@ -98,7 +98,7 @@ async def test_a_call_in_a_session_creates_no_task(server: Asgi) -> None:
     assert made == []
 
 
-async def test_a_refusal_creates_no_task(server: Asgi) -> None:
+async def test_a_rejected_request_creates_no_task(server: Asgi) -> None:
     """A rejected request creates no task."""
     with counting_tasks() as made:
         for body in (b"", b"[]", b"nonsense", call("nobody"), call("echo", {"text": 1})):
@@ -107,7 +107,7 @@ async def test_a_refusal_creates_no_task(server: Asgi) -> None:
     assert made == []
 
 
-async def test_upgrades_are_paid_for_by_those_who_need_them(server: Asgi, probe: Probe) -> None:
+async def test_streams_and_watchers_are_created_on_demand(server: Asgi, probe: Probe) -> None:
     """Only a call with progress gets a stream, and only a slow call a disconnect watcher."""
     with counting_tasks() as made:
         slow = asyncio.ensure_future(server.ask(call("probe", token=1), mirrored(name="probe")))

@@ -80,7 +80,7 @@ class StoppedClock(IClock):
         return 0.0
 
 
-async def test_a_container_makes_things_for_one_call() -> None:
+async def test_a_container_creates_objects_per_call() -> None:
     """A session provider gets the principal, the cancellation, the call and the clock injected."""
     container = Container()
     async with connect(container, principal=Principal("ada")) as client:
@@ -101,7 +101,7 @@ async def test_a_test_has_its_own_clock() -> None:
         assert (await client.call("transfer")).structured["year"] == 1999
 
 
-def test_outside_of_a_call_there_is_none() -> None:
+def test_per_call_providers_fail_outside_of_a_call() -> None:
     """Per-call providers fail outside of a call."""
     with pytest.raises(LookupError):
         current_call()
@@ -184,7 +184,9 @@ async def test_prompts_and_resources_have_scopes_too() -> None:
 
 
 @pytest.mark.parametrize("kind", ["coroutine", "manager"])
-async def test_what_has_to_be_awaited_cannot_be_opened(kind: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_synchronous_function_cannot_open_an_asynchronous_resource(
+    kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """A synchronous function that opens an asynchronous resource gets an explanation in the log."""
     ledger = Ledger()
 

@@ -35,7 +35,7 @@ async def test_one_for_each_call() -> None:
     assert seen[0] is not seen[1]
 
 
-async def test_two_who_ask_at_once_get_the_same() -> None:
+async def test_concurrent_uses_share_one_object() -> None:
     """Concurrent uses of a factory within a call share one object."""
     ledger = Ledger()
     ready = asyncio.Event()
@@ -83,7 +83,7 @@ async def test_finalised_after_the_answer() -> None:
     assert ledger.order == ["late"]
 
 
-async def test_plain_things_are_left_away_from_the_loop() -> None:
+async def test_synchronous_context_managers_are_left_in_a_thread() -> None:
     """Synchronous context managers are left in a thread, so they do not block the loop."""
     ledger = Ledger()
 
@@ -115,7 +115,7 @@ async def test_the_last_made_is_the_first_to_end() -> None:
 
 @pytest.mark.parametrize("kind", ["waiting", "plain"])
 @pytest.mark.parametrize("failure", [None, ToolError("told"), ValueError("a bug")])
-async def test_the_end_hears_how_the_call_ended(kind: str, failure: Exception | None) -> None:
+async def test_a_unit_of_work_gets_the_outcome(kind: str, failure: Exception | None) -> None:
     """A unit of work is committed or rolled back depending on the outcome."""
     ledger = Ledger()
     factory = getattr(ledger, kind)("unit")
@@ -196,7 +196,7 @@ async def test_abandonment_finalises_once(kind: str, reason: str) -> None:
     assert isinstance(error, ToolCancelled)
 
 
-async def test_what_is_half_made_when_the_call_is_abandoned() -> None:
+async def test_a_resource_that_outlasts_its_call_is_finalized() -> None:
     """A resource whose creation outlasts its call is finalized as soon as it exists."""
     ledger = Ledger()
     made, release = asyncio.Event(), asyncio.Event()
@@ -223,7 +223,7 @@ async def test_what_is_half_made_when_the_call_is_abandoned() -> None:
     assert ledger.made == ["half"]
 
 
-async def test_a_thread_that_goes_on_cannot_open_anything() -> None:
+async def test_an_abandoned_thread_cannot_open_resources() -> None:
     """Resources of an abandoned thread are finalized at the reply, and it cannot open new ones."""
     ledger = Ledger()
     go_on, ended = threading.Event(), threading.Event()
@@ -248,7 +248,7 @@ async def test_a_thread_that_goes_on_cannot_open_anything() -> None:
     assert ledger.made == ledger.order == ["first"]
 
 
-async def test_a_thread_that_opens_too_late_leaves_what_it_opened() -> None:
+async def test_a_thread_that_opens_too_late_closes_its_resource() -> None:
     """A resource that a thread opens too late is left by the thread itself."""
     ledger = Ledger()
     entered, go_on, ended = threading.Event(), threading.Event(), threading.Event()
@@ -290,7 +290,7 @@ async def test_a_failing_end_is_logged_only(caplog: pytest.LogCaptureFixture) ->
     assert "cannot be left plainly" in caplog.text
 
 
-async def test_the_end_of_the_server_waits_for_what_is_finalised() -> None:
+async def test_shutdown_waits_for_finalizers() -> None:
     """On shutdown, per-call resources are finalized before those of the container."""
     ledger = Ledger()
     ended = asyncio.Event()

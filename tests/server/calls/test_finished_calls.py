@@ -59,7 +59,7 @@ async def report_late(context: ToolContext) -> str:
 
 
 @pytest.mark.parametrize("one", [salute, salute_twice, salute_and_report])
-async def test_a_clock_that_stood_still_holds_no_call(one: Any) -> None:
+async def test_a_paused_deadline_releases_its_call(one: Any) -> None:
     """A call that asked a question is released before its deadline."""
     async with conversing(container_with([one])) as host:
         peer = await Peer(host).shake_hands()
@@ -73,7 +73,7 @@ async def test_a_clock_that_stood_still_holds_no_call(one: Any) -> None:
         await peer.close()
 
 
-async def test_a_ceiling_holds_no_call() -> None:
+async def test_a_maximum_deadline_releases_its_call() -> None:
     """A call whose deadline reached its maximum is released before it."""
     async with connect(container_of(report_late)) as client:
         assert (await client.call("report_late")).text == "reported"
@@ -104,7 +104,7 @@ async def test_a_question_without_a_call_starts_no_clock() -> None:
         await peer.close()
 
 
-async def test_a_thread_that_asks_too_late_asks_nobody() -> None:
+async def test_a_question_after_the_end_is_not_sent() -> None:
     """A question that reaches the loop after its call has ended is not sent."""
     begun, go_on, asked = threading.Event(), threading.Event(), threading.Event()
     failures: list[BaseException] = []
@@ -166,7 +166,7 @@ async def one_thread_taken() -> AsyncIterator[tuple[ServerHost, InProcessClient]
         await client.close()
 
 
-async def test_a_thread_that_is_never_free_holds_no_calls() -> None:
+async def test_a_blocked_thread_does_not_keep_calls() -> None:
     """Calls that timed out waiting for a thread are released, however long the thread is blocked."""
     async with one_thread_taken() as (_, client):
         outcomes = await asyncio.gather(*(client.call("wait_in_vain", {"text": "x"}) for _ in range(20)))
@@ -174,14 +174,14 @@ async def test_a_thread_that_is_never_free_holds_no_calls() -> None:
         await until(lambda: not held("wait_in_vain"))
 
 
-async def test_who_never_ran_is_not_left_behind() -> None:
+async def test_a_call_that_never_ran_is_not_abandoned() -> None:
     """A call that was stopped while waiting for a thread is not counted as abandoned."""
     async with one_thread_taken() as (host, client):
         await asyncio.gather(*(client.call("wait_in_vain", {"text": "x"}) for _ in range(20)))
         assert host.handler.inflight.zombies.total == 0
 
 
-async def test_who_waits_for_a_thread_is_answered_when_the_server_ends() -> None:
+async def test_calls_waiting_for_a_thread_are_answered_on_shutdown() -> None:
     """Calls that wait for a thread are answered on shutdown."""
     begun, free = threading.Event(), threading.Event()
 
@@ -242,7 +242,7 @@ async def test_every_thread_of_a_call_keeps_its_place() -> None:
         await client.close()
 
 
-async def test_the_end_waits_for_what_is_finalised_meanwhile() -> None:
+async def test_shutdown_waits_for_new_finalizers() -> None:
     """A shutdown also waits for finalizers of calls that end meanwhile."""
     release = asyncio.Event()
     left: list[str] = []

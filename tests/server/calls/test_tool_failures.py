@@ -105,7 +105,7 @@ async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pyte
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit(), Worst()], ids=named)
-async def test_an_http_server_goes_on(error: BaseException) -> None:
+async def test_an_http_server_survives_system_exit(error: BaseException) -> None:
     """An exception such as SystemExit ends only its call."""
     async with serving(container_of(Raising(error), Echo())) as server:
         reply = await raw_exchange(server.port, raw_request(call("raising"), mirrored(name="raising").items()))

@@ -47,7 +47,7 @@ def findings_of(**sources: Any) -> list[str]:
         pytest.param(["file", "flags"], 4, id="flags-beat-file"),
     ],
 )
-def test_the_first_that_speaks_is_heard(speaking: list[str], port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_source_with_a_value_wins(speaking: list[str], port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Flags override the environment, then the file, the container and the defaults."""
     if "environment" in speaking:
         monkeypatch.setenv("AXOLOTL_HTTP__PORT", "3")
@@ -152,7 +152,7 @@ def test_sources_that_spell_a_tool_differently_mean_the_same_tool(monkeypatch: p
         ),
     ],
 )
-def test_an_unknown_key_is_told_with_the_nearest_right_one(values: dict[str, Any], finding: str) -> None:
+def test_an_unknown_key_is_reported_with_the_nearest_valid_one(values: dict[str, Any], finding: str) -> None:
     """An unknown key is reported with its location, its source and the nearest valid key."""
     assert findings_of(file=from_file(**values)) == [f"{finding} (axolotl.toml)"]
     assert findings_of(flags=values) == [f"{finding} (argument)"]
@@ -177,7 +177,7 @@ def test_an_unknown_key_in_the_environment(variable: str, finding: str, monkeypa
     assert findings_of() == [f"{finding} (environment {variable})"]
 
 
-def test_all_wrong_values_are_told_at_once() -> None:
+def test_all_invalid_values_are_reported_at_once() -> None:
     """All invalid values are reported at once, each with its location and the expected type."""
     findings = findings_of(flags={"http": {"port": "x"}, "limits": {"threads": 0}, "log_level": "loud"})
     assert findings == [
@@ -187,7 +187,7 @@ def test_all_wrong_values_are_told_at_once() -> None:
     ]
 
 
-def test_a_section_that_is_no_table_is_told() -> None:
+def test_a_section_must_be_a_table() -> None:
     """`http = 5` is an invalid value, not a crash."""
     assert findings_of(file=from_file(http=5)) == ["Setting http: must be a table (axolotl.toml)"]
 
@@ -200,7 +200,7 @@ def test_a_section_that_is_no_table_is_told() -> None:
         pytest.param("AXOLOTL_HTTP__ALLOWED_HOSTS", "a,b", id="list-without-json"),
     ],
 )
-def test_an_unreadable_variable_is_told(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_variable_is_reported(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreadable variable is reported with the expected form, but without its value."""
     monkeypatch.setenv(variable, value)
     (finding,) = findings_of()
@@ -209,7 +209,7 @@ def test_an_unreadable_variable_is_told(variable: str, value: str, monkeypatch: 
     assert value not in finding
 
 
-def test_a_wrong_value_in_the_environment_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_value_in_the_environment_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Values of the environment are validated like all others."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "eighty")
     assert findings_of()[0].startswith("Setting http.port: Input should be a valid integer")
@@ -220,7 +220,7 @@ def write(directory: Path, name: str, text: str) -> None:
     (directory / name).write_text(text, encoding="utf-8")
 
 
-def test_no_file_says_nothing(tmp_path: Path) -> None:
+def test_no_file_has_no_settings(tmp_path: Path) -> None:
     """A directory without a settings file has no file settings."""
     assert find_file(tmp_path) == FileSettings()
     write(tmp_path, "pyproject.toml", '[tool.other]\nport = 1\n[project]\nname = "x"')
@@ -272,7 +272,7 @@ def test_the_own_file_hides_the_project(tmp_path: Path) -> None:
         pytest.param("pyproject.toml", b"[tool]\naxolotl = 5", "tool.axolotl must be a table", id="no-table"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_by_name(name: str, content: bytes, text: str, tmp_path: Path) -> None:
+def test_an_invalid_file_is_reported_by_name(name: str, content: bytes, text: str, tmp_path: Path) -> None:
     """An invalid file is reported with its path and the problem."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ConfigurationError) as refused:

@@ -99,14 +99,14 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, text:
     assert text in str(refused.value)
 
 
-def test_a_directory_is_no_file(tmp_path: Path) -> None:
+def test_a_directory_is_not_a_file(tmp_path: Path) -> None:
     """A directory is reported."""
     with pytest.raises(ConfigurationError, match=r"it is no regular file|it cannot be read"):
         read_env_file(tmp_path)
 
 
 @given(st.dictionaries(st.from_regex(r"AXOLOTL_[A-Z_]{1,10}", fullmatch=True), PRINTABLE, max_size=5))
-def test_what_is_quoted_is_read_as_it_is(said: dict[str, str]) -> None:
+def test_a_quoted_value_is_read_unchanged(said: dict[str, str]) -> None:
     """A value in single quotes is read unchanged."""
     with pytest.MonkeyPatch.context() as patch:
         lines = [

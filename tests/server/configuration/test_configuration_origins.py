@@ -102,13 +102,13 @@ def test_lines_of_a_project() -> None:
     assert finding.endswith("(pyproject.toml:4)")
 
 
-def test_a_project_whose_tools_are_no_table() -> None:
+def test_an_invalid_tool_table_is_ignored() -> None:
     """An invalid `tool` table in `pyproject.toml` is ignored."""
     Path("pyproject.toml").write_text("tool = 5\n", encoding="utf-8")
     assert find_file(Path.cwd()) == FileSettings()
 
 
-def test_a_mistake_in_what_several_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_problem_from_several_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """If values contradict each other, each is named with its origin."""
     monkeypatch.setenv("AXOLOTL_HTTP__SSE_PATH", "/a")
     assert findings_in('[http]\npath = "/a"\n') == [
@@ -117,7 +117,7 @@ def test_a_mistake_in_what_several_said(monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-def test_a_mistake_in_what_flags_say() -> None:
+def test_a_problem_from_flags() -> None:
     """A problem in a table that flags set names these flags."""
     wrong = {"path": "/a", "sse_path": "/a"}
     assert findings_of(flags={"http": wrong}) == [
@@ -127,7 +127,7 @@ def test_a_mistake_in_what_flags_say() -> None:
     assert finding.endswith("(http.sse_path: container; http.path: flag --path)")
 
 
-def test_what_a_table_lacks_is_told_with_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_reported_with_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """A missing key is reported with its table, even an empty one."""
     monkeypatch.setenv("AXOLOTL_STDIO__PRINCIPAL", "{}")
     assert findings_of() == ["Setting stdio.principal.subject: Field required (environment AXOLOTL_STDIO__PRINCIPAL)"]
@@ -140,7 +140,7 @@ def test_a_name_that_may_not_be() -> None:
     assert finding.endswith("(axolotl.toml:1)")
 
 
-def test_all_sources_are_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_of_all_sources_are_reported_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """An unreadable variable does not hide other problems."""
     monkeypatch.setenv("AXOLOTL_HTTP__ALLOWED_HOSTS", "a,b")
     lines = {"AXOLOTL_AUDIT__KINDS": 1, "AXOLOTL_LOG_LEVEL": 2, "AXOLOTL_AUDIT__KEY_FILE": 3}

@@ -66,7 +66,7 @@ def variables(said: SourcedValue) -> dict[str, str]:
 
 
 @given(speech=st.fixed_dictionaries(dict.fromkeys(LAYERS, SPEECH)))
-def test_the_strongest_is_heard(speech: Mapping[Source, SourcedValue]) -> None:
+def test_the_highest_precedence_wins(speech: Mapping[Source, SourcedValue]) -> None:
     """Each setting has the value of the source with the highest precedence, which is its origin."""
     in_env_file = variables(speech[Source.ENV_FILE])
     file = FileSettings(
@@ -121,7 +121,7 @@ def test_a_single_key_beats_a_section_as_json(monkeypatch: pytest.MonkeyPatch) -
     assert weighed.origin_of(("http", "host")).place == "AXOLOTL_HTTP"
 
 
-def test_an_empty_table_says_nothing() -> None:
+def test_an_empty_table_overrides_nothing() -> None:
     """An empty table does not override anything."""
     assert load_with_origins(flags={"http": {}}, container={"http": {"port": 1}}).settings.http.port == 1
 
@@ -136,7 +136,7 @@ def test_a_list_is_replaced_as_a_whole() -> None:
     assert [one.name for one in settings.authorization.rules] == ["a"]
 
 
-def test_the_names_of_tool_sets_are_no_section(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_names_of_tool_sets_are_not_a_section(monkeypatch: pytest.MonkeyPatch) -> None:
     """`AXOLOTL_TOOLSETS` selects tool sets; limits of a tool set have a longer name."""
     monkeypatch.setenv("AXOLOTL_TOOLSETS", "billing")
     monkeypatch.setenv("AXOLOTL_TOOLSETS__BILLING__MAX_CONCURRENCY", "3")

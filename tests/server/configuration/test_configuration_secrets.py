@@ -93,7 +93,7 @@ def test_a_list_of_secrets(value: Any, secret: str, monkeypatch: pytest.MonkeyPa
         pytest.param(b"x" * 64 * 1024, "x" * 64 * 1024, id="largest"),
     ],
 )
-def test_what_is_read(content: bytes, secret: str, tmp_path: Path) -> None:
+def test_one_final_line_break_is_removed(content: bytes, secret: str, tmp_path: Path) -> None:
     """The secret is the content of the file without one final line break."""
     path = tmp_path / "secret"
     path.write_bytes(content)
@@ -129,7 +129,7 @@ def test_a_file_that_cannot_be_used(
     assert findings_of() == [f"Setting audit.key_file: {path}: {text} (environment AXOLOTL_AUDIT__KEY_FILE)"]
 
 
-def test_what_is_no_regular_file(tmp_path: Path) -> None:
+def test_a_secret_must_be_a_regular_file(tmp_path: Path) -> None:
     """A pipe or a directory is not read."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -139,7 +139,7 @@ def test_what_is_no_regular_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-def test_a_file_of_somebody_else(tmp_path: Path) -> None:
+def test_a_file_without_read_permission(tmp_path: Path) -> None:
     """A file without read permission is reported."""
     path = tmp_path / "secret"
     path.write_text(CANARY)
@@ -149,7 +149,7 @@ def test_a_file_of_somebody_else(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [5, {"path": "x"}, {}, [], ["a"], ["a", "b"], "", True, None], ids=str)
-def test_what_is_no_path(value: Any) -> None:
+def test_a_secret_path_must_be_one_path(value: Any) -> None:
     """A `_file` setting of one secret must be one path."""
     assert findings_of(flags={"audit": {"key_file": value}})[0].startswith(
         "Setting audit.key_file: must be the path of a file"
@@ -173,7 +173,7 @@ def test_both_in_one_source(secret: str, monkeypatch: pytest.MonkeyPatch) -> Non
     assert finding.endswith("key is given too; give one of them (environment AXOLOTL_AUDIT__KEY_FILE)")
 
 
-def test_the_stronger_source_is_heard(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_source_with_higher_precedence_wins(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The source with higher precedence wins, and the other file is not opened."""
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY", "of-the-environment")
     assert key_of(load_settings(container={"audit": {"key_file": "/nowhere/at/all"}})) == "of-the-environment"

@@ -71,7 +71,7 @@ async def use(server: ConsoleServer, client: httpx2.AsyncClient, name: str, argu
     return (await client.post(f"{server.url}/mcp", content=body, headers=mirrored(name=name))).json()
 
 
-async def test_off_unless_wanted() -> None:
+async def test_off_by_default() -> None:
     """By default there is no console and no observer."""
     async with ServerHost(Container()) as host:
         assert host.console is None
@@ -89,7 +89,7 @@ async def test_off_unless_wanted() -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "", "192.0.2.7", "example.com"])
-async def test_refused_where_others_reach_it(address: str) -> None:
+async def test_rejected_on_a_public_address(address: str) -> None:
     """A console on a public address is a configuration error that explains the options."""
     flags = {"http": {"host": address, "allow_unauthenticated": True}, "console": {"enabled": True}}
     with pytest.raises(ConfigurationError, match=r"console\.enabled is for this machine only.*127\.0\.0\.1"):
@@ -200,7 +200,7 @@ async def test_sessions() -> None:
     assert client.headers["Mcp-Session-Id"] not in reply.text
 
 
-async def test_calls_are_told() -> None:
+async def test_pages_are_notified_of_calls() -> None:
     """A page is notified of calls by all clients, with their outcome but without arguments."""
     async with (
         serving_console(Container()) as server,
@@ -229,7 +229,7 @@ async def test_calls_are_told() -> None:
     assert "secret" not in json.dumps(told)
 
 
-async def test_later_pages_hear_what_went_before() -> None:
+async def test_new_pages_get_the_latest_calls() -> None:
     """A new page gets the latest calls, up to the configured number."""
     async with serving_console(Container(), recent_calls=5) as server, httpx2.AsyncClient() as client:
         for number in range(12):
@@ -241,7 +241,7 @@ async def test_later_pages_hear_what_went_before() -> None:
     assert [one["number"] for one in hello["calls"]] == [8, 9, 10, 11, 12]
 
 
-async def test_arguments_if_wanted() -> None:
+async def test_arguments_are_shown_if_configured() -> None:
     """Arguments are shown if configured, with sensitive values redacted."""
     async with serving_console(Container(), show_arguments=True) as server, httpx2.AsyncClient() as client:
         await use(server, client, "greet", {"name": "Ada", "password": "hunter2"})
@@ -355,7 +355,7 @@ async def test_beside_telemetry() -> None:
         }
 
 
-async def test_problems_are_told() -> None:
+async def test_failed_reloads_are_reported() -> None:
     """A failed reload is reported to open and new pages until it is fixed."""
     async with serving_console(Container()) as server, httpx2.AsyncClient() as client:
         assert server.host.console is not None

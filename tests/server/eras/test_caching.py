@@ -47,7 +47,7 @@ def container() -> Any:
         (Principal("ann"), "kept://shared", (30_000, "public")),
     ],
 )
-async def test_what_a_known_caller_reads_is_private(
+async def test_content_for_an_authenticated_caller_is_private(
     principal: Principal | None, uri: str, expected: tuple[int, str]
 ) -> None:
     """Content for an authenticated caller is private, unless its author marks it as public."""
@@ -56,7 +56,7 @@ async def test_what_a_known_caller_reads_is_private(
         assert hint(await peer.ask("resources/read", {"uri": uri})) == expected
 
 
-async def test_nothing_may_be_kept_unless_somebody_says_so() -> None:
+async def test_nothing_is_cacheable_by_default() -> None:
     """By default nothing may be cached."""
     async with conversing(container()) as host:
         peer = Peer(host)

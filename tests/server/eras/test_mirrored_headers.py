@@ -95,7 +95,7 @@ def wrapped(text: str | bytes) -> str:
         ("Mcp-Name", "\xe9cho"),
     ],
 )
-async def test_a_header_that_differs_is_refused(server: HttpServer, header: str, value: str | None) -> None:
+async def test_a_header_that_differs_is_rejected(server: HttpServer, header: str, value: str | None) -> None:
     """A routing header that is missing or differs from the body is a mismatch."""
     headers = mirrored(name="echo")
     del headers[header]
@@ -128,7 +128,7 @@ async def test_a_header_may_be_written_in_many_ways(server: HttpServer, changes:
 
 
 @pytest.mark.parametrize("header", ["MCP-Protocol-Version", "Mcp-Method", "Mcp-Name"])
-async def test_a_header_that_stands_there_twice_is_refused(server: HttpServer, header: str) -> None:
+async def test_a_repeated_header_is_rejected(server: HttpServer, header: str) -> None:
     """A repeated routing header is a mismatch, even if both values are correct."""
     headers = mirrored(name="echo")
     request = raw_request(call("echo"), [*headers.items(), (header.upper(), headers[header])])
@@ -269,14 +269,14 @@ async def test_arguments_that_are_not_mirrored(
     assert (reply.status, reply.error["code"]) == (400, -32020)
 
 
-async def test_a_mirrored_argument_that_stands_there_twice_is_refused(server: HttpServer) -> None:
+async def test_a_repeated_argument_header_is_rejected(server: HttpServer) -> None:
     """A repeated argument header is a mismatch."""
     pairs = [*mirrored(name="typed").items(), ("Mcp-Param-Tenant", "acme"), ("Mcp-Param-Tenant", "acme")]
     reply = await raw_exchange(server.port, raw_request(call("typed", {"tenant": "acme"}), pairs))
     assert (reply.status, reply.error["code"]) == (400, -32020)
 
 
-async def test_a_number_that_cannot_be_read_is_no_failure(server: HttpServer) -> None:
+async def test_a_number_that_is_too_large_is_not_a_server_error(server: HttpServer) -> None:
     """A number that is too large is a mismatch or an invalid argument, not a server error."""
     body = call("routed", {"count": 7}).replace(b'"count": 7', b'"count": 1e999')
     reply = await post(server, body, {**mirrored(name="routed"), "Mcp-Param-Count": "1"})
@@ -292,7 +292,7 @@ async def test_a_model_may_annotate_its_fields(server: HttpServer) -> None:
     assert json.loads(reply.body)["result"]["content"][0]["text"] == "acme"
 
 
-async def test_an_unknown_tool_is_told_before_its_arguments(server: HttpServer) -> None:
+async def test_an_unknown_tool_is_reported_before_its_arguments(server: HttpServer) -> None:
     """An unknown tool is reported before its arguments are compared."""
     reply = await post(server, call("nobody", {"tenant": "x"}), mirrored(name="nobody"))
     assert reply.error["code"] == -32602

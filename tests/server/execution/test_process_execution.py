@@ -43,7 +43,7 @@ async def test_models_travel() -> None:
         assert (await client.call("mirror", {"x": 1, "y": 2})).structured == {"x": 2, "y": 1}
 
 
-async def test_a_call_knows_what_it_would_know_here() -> None:
+async def test_the_context_is_available_in_a_process() -> None:
     """The context is available in the process, and a process is reused."""
     async with connect(container_of(process_tools.whoami), settings=ONE, principal=Principal("ada")) as client:
         first, second = [(await client.call("whoami")).structured for _ in range(2)]
@@ -53,7 +53,7 @@ async def test_a_call_knows_what_it_would_know_here() -> None:
     assert 0 < first["remaining"] <= 30
 
 
-async def test_a_process_can_speak() -> None:
+async def test_a_process_can_send_messages() -> None:
     """Progress and log messages reach the caller in order, before the reply."""
     heard: list[Any] = []
     async with connect(container_of(process_tools.speak)) as client:
@@ -64,7 +64,7 @@ async def test_a_process_can_speak() -> None:
     assert [one.get("message") or one["data"] for one in heard] == ["half", {"half": True}, "whole"]
 
 
-async def test_what_is_said_after_the_end_is_not_heard() -> None:
+async def test_messages_after_the_end_are_dropped() -> None:
     """Threads that a call leaves behind cannot send messages in the next call."""
     heard: list[Any] = []
     async with connect(container_of(process_tools.chatter), settings=ONE) as client:
@@ -188,7 +188,7 @@ async def test_more_calls_than_processes() -> None:
         await client.close()
 
 
-async def test_a_process_that_died_while_idle_harms_nobody() -> None:
+async def test_a_process_that_died_while_idle_is_not_used() -> None:
     """A call never gets a process that has already ended."""
     async with connect(container_of(process_tools.whoami), settings=ONE) as client:
         for _ in range(3):
@@ -198,7 +198,7 @@ async def test_a_process_that_died_while_idle_harms_nobody() -> None:
             assert (await client.call("whoami")).structured["pid"] != pid
 
 
-async def test_a_process_that_dies_before_a_call_begins_harms_nobody() -> None:
+async def test_a_process_that_dies_before_a_call_is_replaced() -> None:
     """If a process ends before the code starts, the call gets another process."""
     async with ServerHost(container_of(process_tools.whoami), flags=ONE) as host:
         client = InProcessClient(host.handler)
@@ -251,7 +251,7 @@ async def test_an_output_that_cannot_travel_is_a_failure(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("fail", [False, True])
-async def test_things_of_one_call_are_finalised_there(fail: bool, tmp_path: Path) -> None:
+async def test_per_call_resources_are_finalized_in_the_process(fail: bool, tmp_path: Path) -> None:
     """Per-call resources in a process are finalized there, with the outcome of the call."""
     path = tmp_path / "notes"
     async with connect(

@@ -132,7 +132,7 @@ async def test_a_tool_travels_once() -> None:
         assert not stranger._known
 
 
-async def test_a_crash_harms_no_other_tool(tmp_path: Path, gate: Gate) -> None:
+async def test_a_crash_does_not_affect_other_tools(tmp_path: Path, gate: Gate) -> None:
     """Crashes of one tool do not affect a running call of another."""
     async with served(tools.pid, tools.hold, tools.leave, processes=2) as server:
         with Mailbox(tmp_path) as mailbox:
@@ -193,7 +193,7 @@ async def test_a_tool_may_have_fewer_than_its_group(tmp_path: Path, gate: Gate) 
         await client.close()
 
 
-async def test_too_much_memory_harms_no_other_tool() -> None:
+async def test_too_much_memory_does_not_affect_other_tools() -> None:
     """If a tool exceeds the memory limit, the process is still used for other tools."""
     limit = process_tools.MEMORY_BYTES
     async with served(tools.pid, process_tools.devour, members=["devour"], max_process_bytes=limit) as server:
@@ -202,7 +202,7 @@ async def test_too_much_memory_harms_no_other_tool() -> None:
         assert await server.call("pid") == pid
 
 
-async def test_a_tool_that_cannot_be_loaded_harms_no_other() -> None:
+async def test_a_tool_that_cannot_be_loaded_does_not_affect_others() -> None:
     """A tool that cannot be loaded fails on each call, and the process is used for other tools."""
     unloadable = process_tools.Unloadable()
     async with served(tools.pid, unloadable, members=["unloadable"]) as server:
@@ -213,7 +213,7 @@ async def test_a_tool_that_cannot_be_loaded_harms_no_other() -> None:
         assert await server.call("pid") == pid
 
 
-async def test_a_tool_that_ends_processes_by_being_loaded_harms_no_other() -> None:
+async def test_a_tool_that_crashes_on_loading_does_not_affect_others() -> None:
     """A tool that crashes processes on loading fails on each call, and does not cause endless restarts."""
     async with served(tools.pid, Deadly(), processes=2) as server:
         for _ in range(2):

@@ -94,7 +94,7 @@ def with_local_model(kind: str) -> Any:
         (lambda: with_local_model("output"), "its output cannot be sent"),
     ],
 )
-async def test_what_cannot_travel_ends_the_start(make: Any, what: str) -> None:
+async def test_a_tool_that_cannot_be_sent_prevents_the_start(make: Any, what: str) -> None:
     """The server does not start with a tool that cannot be sent, and explains the solution."""
     with pytest.raises(ConfigurationError, match=what) as caught:
         await ServerHost(container_of(make())).start()
@@ -160,7 +160,7 @@ def test_processes_do_not_outlive_a_server_that_is_killed(name: str, tmp_path: P
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
-def test_an_interrupt_is_for_the_server_alone() -> None:
+def test_an_interrupt_ends_only_the_server() -> None:
     """Ctrl-C ends the server without output from its processes."""
     with Processes() as processes:
         server = processes.start("serve", SERVER)
@@ -170,7 +170,7 @@ def test_an_interrupt_is_for_the_server_alone() -> None:
         assert server.end() == (0, "", "")
 
 
-def test_looking_at_a_server_leaves_nothing_behind() -> None:
+def test_inspecting_a_server_leaves_no_process() -> None:
     """A command that only inspects tools leaves no process behind."""
     command = [sys.executable, "-m", "axolotl_cli", "inspect", SERVER]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -13,7 +13,7 @@ class Numbered(ITool[NoArguments, str]):
         return self.name
 
 
-async def test_positions_that_nobody_was_given_are_not_kept() -> None:
+async def test_forged_cursors_are_not_cached() -> None:
     """Forged cursors do not grow the page cache."""
     tools = tuple(map(Numbered, range(40)))
     async with conversing(container_with(tools), settings={"protocol": {"page_size": 10}}) as host:

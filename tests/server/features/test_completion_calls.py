@@ -142,7 +142,7 @@ async def test_objects_complete_for_themselves() -> None:
         assert values_of(await peer.ask("completion/complete", params)) == ["atlas"]
 
 
-async def test_what_is_no_text_is_written_as_one() -> None:
+async def test_numbers_become_strings() -> None:
     """Numbers are converted to strings."""
 
     @prompt

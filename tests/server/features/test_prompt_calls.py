@@ -208,7 +208,7 @@ async def test_prompts_wait_for_each_other_where_they_must() -> None:
         ("=?base64?" + base64.b64encode("grüße".encode()).decode() + "?=", 200),
     ],
 )
-async def test_the_name_stands_in_a_header(header: str | None, status: int) -> None:
+async def test_the_name_is_repeated_in_a_header(header: str | None, status: int) -> None:
     """A stateless request repeats the prompt's name in a header, which must match."""
 
     @prompt(name="grüße")

@@ -150,7 +150,7 @@ async def test_the_most_specific_template_wins(order: int) -> None:
         ("=?base64?" + base64.b64encode("shop://hats/ü".encode()).decode() + "?=", 200),
     ],
 )
-async def test_the_uri_stands_in_a_header(header: str | None, status: int) -> None:
+async def test_the_uri_is_repeated_in_a_header(header: str | None, status: int) -> None:
     """A stateless request repeats the URI in a header, which must match."""
     headers = [(name, value) for name, value in mirrored("resources/read").items()]
     if header is not None:
@@ -160,7 +160,7 @@ async def test_the_uri_stands_in_a_header(header: str | None, status: int) -> No
         assert (await read_head(reader))[0] == status
 
 
-async def test_what_is_missing_is_told_by_the_body() -> None:
+async def test_a_missing_resource_is_an_error_in_the_body() -> None:
     """A missing resource is an error in the body, not status 404."""
     async with (
         serving(container_with(resources=(hat,))) as server,
@@ -186,7 +186,7 @@ async def test_a_resource_that_comes_is_found_and_one_that_goes_is_not() -> None
         assert (await peer.ask("resources/templates/list"))["result"]["resourceTemplates"] == []
 
 
-async def test_large_contents_arrive_whole() -> None:
+async def test_large_contents_arrive_completely() -> None:
     """Megabytes of binary content are sent as one base64 text."""
     data = bytes(range(256)) * 10_000
 

@@ -95,7 +95,7 @@ async def test_a_check_that_raises(error: BaseException, caplog: pytest.LogCaptu
     assert "health check database is failed" in caplog.text
 
 
-async def test_a_check_that_gives_something_else() -> None:
+async def test_a_check_that_returns_no_status() -> None:
     """A check that returns something else than a status has failed."""
     async with probed(Found("database", True), settings={"health": {"details": True}}) as server:
         _, said = await server.told()
@@ -103,7 +103,7 @@ async def test_a_check_that_gives_something_else() -> None:
     assert said["checks"]["database"]["reason"] == "the check returned bool; return a HealthStatus or None"
 
 
-async def test_a_check_has_a_time_of_its_own() -> None:
+async def test_a_check_has_its_own_timeout() -> None:
     """A check that times out has failed, and is not started again until it has ended."""
 
     class Endless(Found):

@@ -28,7 +28,7 @@ STATES = {"raised": "failed", "odd": "failed"}
         max_size=30,
     )
 )
-async def test_a_finding_holds_for_its_time(steps: list[float | str | None]) -> None:
+async def test_a_result_is_reused_for_its_lifetime(steps: list[float | str | None]) -> None:
     """A result is reused for its lifetime, and nothing is ever raised."""
     now, looks, truth = 0.0, 0, "ok"
     told: str | None = None

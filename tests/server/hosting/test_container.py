@@ -128,7 +128,7 @@ async def test_an_aggregate_is_a_set_of_sets() -> None:
     assert await names_of(Container(), "two") == ["b", "c"]
 
 
-async def test_an_unknown_set_is_told() -> None:
+async def test_an_unknown_set_is_reported() -> None:
     """An unknown set is reported with the nearest one, or with all."""
     assert await findings_of(Sets(), "file") == ["There is no tool set 'file'; did you mean 'files'?"]
     assert await findings_of(Sets(), "x", "y") == [
@@ -207,7 +207,7 @@ async def test_resources_stop_when_the_start_fails() -> None:
     )
 
 
-async def test_a_resource_that_fails_is_told() -> None:
+async def test_a_resource_that_fails_is_reported() -> None:
     """If a resource cannot start, the server does not start, and other resources are stopped."""
     notes: list[str] = []
 
@@ -273,7 +273,7 @@ def twin() -> str:
     return ""
 
 
-async def test_all_findings_are_told_at_once() -> None:
+async def test_all_findings_are_reported_at_once() -> None:
     """All problems are reported at once, each with a solution."""
 
     class Nameless(ITool[NoArguments, str]):
@@ -303,7 +303,7 @@ async def test_all_findings_are_told_at_once() -> None:
     assert "The role layers contains str, which is not an ILayer" in text
 
 
-async def test_tools_that_cannot_be_compiled_are_told_at_once() -> None:
+async def test_tools_that_cannot_be_compiled_are_reported_at_once() -> None:
     """Tools whose schemas cannot be generated are all reported at the start."""
 
     class Unwritable(ITool[NoArguments, Any]):
@@ -337,7 +337,7 @@ async def test_tools_of_different_sets_may_not_collide() -> None:
     assert await names_of(Container(), "left") == ["files.read", "files.write"]
 
 
-async def test_a_container_without_tools_is_told() -> None:
+async def test_a_container_without_tools_is_reported() -> None:
     """A container without tools is reported with an example."""
 
     class Container(containers.DeclarativeContainer):
@@ -347,7 +347,7 @@ async def test_a_container_without_tools_is_told() -> None:
     assert finding.startswith("The container has no role tools, prompts or resources: write tools = providers.List(")
 
 
-async def test_dependencies_that_were_not_given_are_told() -> None:
+async def test_missing_dependencies_are_reported() -> None:
     """A dependency without a value is named."""
 
     class Container(containers.DeclarativeContainer):
@@ -358,7 +358,7 @@ async def test_dependencies_that_were_not_given_are_told() -> None:
     assert "repository" in finding
 
 
-async def test_a_provider_that_fails_is_told() -> None:
+async def test_a_provider_that_fails_is_reported() -> None:
     """A constructor that raises is reported with its error."""
 
     class Container(containers.DeclarativeContainer):
@@ -369,7 +369,7 @@ async def test_a_provider_that_fails_is_told() -> None:
     assert "name" in finding
 
 
-async def test_settings_that_are_none_are_told() -> None:
+async def test_invalid_settings_are_reported() -> None:
     """An invalid role `settings` is rejected."""
 
     class Container(containers.DeclarativeContainer):
@@ -379,7 +379,7 @@ async def test_settings_that_are_none_are_told() -> None:
     assert await findings_of(Container()) == ["The role settings returned int; return ServerSettings or a mapping"]
 
 
-async def test_wrong_settings_are_told() -> None:
+async def test_invalid_values_and_unknown_keys_are_reported() -> None:
     """Invalid values and unknown keys are reported, the key with the nearest valid one."""
     findings = await findings_of(Sets(), http={"prot": 1, "port": "x"})
     assert len(findings) == 2

@@ -43,7 +43,7 @@ async def test_the_registry_is_left_as_it_was() -> None:
         assert [tool.name for tool in container.tool_registry().get_all()] == ["echo", "later"]
 
 
-async def test_a_stopped_server_hears_nothing() -> None:
+async def test_a_stopped_server_ignores_changes() -> None:
     """A stopped server ignores changes of the registry."""
     container = Container()
     async with ServerHost(container) as host:

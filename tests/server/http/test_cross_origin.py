@@ -128,7 +128,7 @@ async def test_with_a_gate() -> None:
         assert metadata.headers["access-control-allow-origin"] == "*"
 
 
-async def test_nothing_stands_in_the_way_unless_it_is_used(server: HttpServer) -> None:
+async def test_without_allowed_origins_nothing_is_wrapped(server: HttpServer) -> None:
     """Without allowed origins, the application is not wrapped."""
     assert type(server.app) is CrossOriginApp
     async with gated({}) as plain:

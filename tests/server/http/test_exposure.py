@@ -170,7 +170,7 @@ async def test_certificates_of_clients_are_enough(papers: Papers) -> None:
         ({"tls_certificate": __file__}, "tls_certificate and tls_key"),
     ],
 )
-def test_certificates_that_are_none(http: Mapping[str, Any], finding: str) -> None:
+def test_invalid_certificates(http: Mapping[str, Any], finding: str) -> None:
     """The server does not start with an invalid certificate."""
     with pytest.raises(ConfigurationError, match=finding):
         tls_context(HttpSettings.model_validate(http))

@@ -159,20 +159,20 @@ async def test_a_request_without_an_origin_is_served(server: HttpServer) -> None
     assert (await raw_exchange(server.port, raw_request(BODY, HEADERS))).status == 200
 
 
-async def test_a_request_without_a_host_is_refused(server: HttpServer) -> None:
+async def test_a_request_without_a_host_is_rejected(server: HttpServer) -> None:
     """Requests without a Host are rejected."""
     assert (await raw_exchange(server.port, raw_request(BODY, HEADERS, host=None))).status == 421
 
 
 @pytest.mark.parametrize("hosts", [("evil.org", "localhost"), ("localhost", "evil.org"), ("localhost", "localhost")])
-async def test_two_hosts_are_refused(server: HttpServer, hosts: tuple[str, str]) -> None:
+async def test_two_hosts_are_rejected(server: HttpServer, hosts: tuple[str, str]) -> None:
     """Two Host headers are rejected in any order."""
     request = raw_request(BODY, [("Host", hosts[1]), *HEADERS], host=hosts[0])
     assert (await raw_exchange(server.port, request)).status == 421
 
 
 @pytest.mark.parametrize("origins", [("http://evil.org", "http://localhost"), ("http://localhost", "http://evil.org")])
-async def test_two_origins_are_refused(server: HttpServer, origins: tuple[str, str]) -> None:
+async def test_two_origins_are_rejected(server: HttpServer, origins: tuple[str, str]) -> None:
     """Two Origin headers are rejected in any order."""
     request = raw_request(BODY, [*HEADERS, *(("Origin", origin) for origin in origins)])
     assert (await raw_exchange(server.port, request)).status == 403

@@ -79,7 +79,7 @@ async def test_a_reply_alone_is_json(server: HttpServer, http: httpx2.AsyncClien
     assert "transfer-encoding" not in reply.headers
 
 
-async def test_a_report_nobody_asked_for_changes_nothing(server: HttpServer, http: httpx2.AsyncClient) -> None:
+async def test_unrequested_progress_changes_nothing(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Without a progress token, a tool that reports progress gets a JSON reply."""
     reply = await http.post(server.url, content=call("climb", {"steps": 3}), headers=mirrored(name="climb"))
     assert reply.headers["content-type"] == "application/json"
@@ -99,7 +99,7 @@ async def test_a_report_makes_a_stream(server: HttpServer, http: httpx2.AsyncCli
     assert "id:" not in reply.text.replace('"id":', "")
 
 
-async def test_a_client_that_takes_no_stream_gets_none(server: HttpServer, http: httpx2.AsyncClient) -> None:
+async def test_a_client_that_accepts_only_json_gets_no_stream(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A client that accepts only JSON gets no progress."""
     headers = {**mirrored(name="climb"), "Accept": "application/json"}
     reply = await http.post(server.url, content=call("climb", {"steps": 3}, token=1), headers=headers)
@@ -141,7 +141,7 @@ async def test_notifications_have_no_reply(server: HttpServer, http: httpx2.Asyn
     assert (reply.status_code, reply.content) == (202, b"")
 
 
-async def test_a_refusal_is_an_error_without_an_id(server: HttpServer, http: httpx2.AsyncClient) -> None:
+async def test_a_rejection_is_an_error_without_an_id(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A request that is rejected unread gets a JSON-RPC error without an id."""
     reply = await http.post(server.url, content=b"{}", headers={"Content-Type": "text/plain"})
     assert reply.status_code == 415

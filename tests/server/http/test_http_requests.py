@@ -128,7 +128,7 @@ async def test_an_announced_body_that_is_too_large_is_not_read(server: HttpServe
         assert reply.headers["connection"] == "close"
 
 
-async def test_an_absurd_length_is_refused(server: HttpServer) -> None:
+async def test_an_absurd_length_is_rejected(server: HttpServer) -> None:
     """An absurd Content-Length is rejected."""
     request = raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: " + b"9" * 18)
     async with connection(server.port) as (reader, writer):
@@ -156,14 +156,14 @@ async def test_a_body_in_chunks_is_read(server: HttpServer) -> None:
     assert json.loads(reply.body)["result"]["content"][0]["text"] == "x" * 3000
 
 
-async def test_a_body_in_chunks_that_grows_too_large_is_refused(server: HttpServer) -> None:
+async def test_a_chunked_body_that_is_too_large_is_rejected(server: HttpServer) -> None:
     """A chunked body is rejected when it exceeds the limit."""
     async with connection(server.port) as (reader, writer):
         writer.write(chunked(b" " * (LIMIT + 1), 1000))
         assert (await read_reply(reader)).status == 413
 
 
-async def test_a_client_that_leaves_within_its_body_harms_nobody(server: HttpServer) -> None:
+async def test_a_client_that_disconnects_during_its_body(server: HttpServer) -> None:
     """A client that disconnects during its body does not affect others."""
     async with connection(server.port) as (_, writer):
         writer.write(raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: 100") + b"{")
@@ -194,7 +194,7 @@ async def test_a_client_that_leaves_within_its_body_harms_nobody(server: HttpSer
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * 200 + b'"}', -32600, id="method too long"),
     ],
 )
-async def test_bodies_that_are_no_message(server: HttpServer, body: bytes, code: int) -> None:
+async def test_invalid_bodies(server: HttpServer, body: bytes, code: int) -> None:
     """Any invalid body gets an error with status 400, quickly."""
     async with asyncio.timeout(1):
         reply = await post(server, body, mirrored("x"))
@@ -238,7 +238,7 @@ async def test_pipelined_requests_are_answered_in_order(server: HttpServer) -> N
         assert ids == list(range(20))
 
 
-async def test_a_stalled_request_is_given_up() -> None:
+async def test_a_stalled_request_times_out() -> None:
     """A body or headers that do not arrive in time get 408."""
     timeouts = {"AXOLOTL_HTTP__BODY_TIMEOUT_SECONDS": "0.2", "AXOLOTL_HTTP__HEADER_TIMEOUT_SECONDS": "0.2"}
     async with over_http(TARGET, **timeouts) as server:
@@ -254,7 +254,7 @@ async def test_a_stalled_request_is_given_up() -> None:
         assert reply.status == 200
 
 
-async def test_a_server_that_is_told_to_stop_answers_what_runs() -> None:
+async def test_shutdown_answers_running_calls() -> None:
     """On shutdown, a call that exceeds the grace period is answered, its stream ends, and the process exits cleanly."""
     draining = over_http(TARGET, AXOLOTL_HTTP__DRAIN_SECONDS="0.1")
     async with draining as server, connection(server.port) as (reader, writer):

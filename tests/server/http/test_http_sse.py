@@ -134,7 +134,7 @@ async def test_both_transports_at_once(server: HttpServer, http: httpx2.AsyncCli
         assert (await http.post(at(server, path), content=message("ping"), headers=JSON)).status_code == 404
 
 
-async def test_clients_do_not_hear_each_other(server: HttpServer, http: httpx2.AsyncClient) -> None:
+async def test_clients_get_only_their_own_replies(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Each client has its own URL for messages and gets its own replies."""
     async with connected(http, server) as one, connected(http, server) as other:
         assert one.endpoint != other.endpoint
@@ -161,7 +161,7 @@ async def test_an_unknown_session_is_not_found(server: HttpServer, http: httpx2.
         assert (reply.status_code, reply.json()["error"]["code"]) == (404, -32600)
 
 
-async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx2.AsyncClient) -> None:
+async def test_a_closed_stream_has_no_url(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """When the stream is closed, its URL is gone."""
     async with connected(http, server) as client:
         await client.begin()
@@ -169,7 +169,7 @@ async def test_a_stream_that_ended_takes_nothing(server: HttpServer, http: httpx
     assert (await client.post(message("ping"))).status_code == 404
 
 
-async def test_leaving_stops_what_runs(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
+async def test_closing_the_stream_stops_its_calls(server: HttpServer, http: httpx2.AsyncClient, probe: Probe) -> None:
     """Closing the stream stops its calls."""
     async with connected(http, server) as client:
         await client.begin()
@@ -191,7 +191,7 @@ async def test_wrong_methods(server: HttpServer, http: httpx2.AsyncClient) -> No
     assert (reading.status_code, reading.headers["allow"]) == (405, "POST")
 
 
-async def test_what_is_checked(http: httpx2.AsyncClient) -> None:
+async def test_requests_are_checked(http: httpx2.AsyncClient) -> None:
     """Hosts, origins, media types and sizes are checked here too."""
     settings = {**with_sse(), "limits": {"max_message_bytes": 1000}}
     async with serving(container_of(Echo()), settings) as server:
@@ -286,7 +286,7 @@ class AsgiConnection:
         return {"type": "http", "method": method, "path": path, "query_string": b"", "headers": headers}
 
 
-async def test_who_does_not_read_may_not_go_on_asking(probe: Probe) -> None:
+async def test_a_client_that_does_not_read_is_rejected(probe: Probe) -> None:
     """A client that does not read its replies is rejected until it does, and none is lost."""
     async with ServerHost(container_of(Echo()), flags=with_sse()) as host:
         app = HttpApp(host.handler, host.settings)

@@ -69,7 +69,7 @@ async def test_a_stream_of_a_call(server: HttpServer, http: httpx2.AsyncClient, 
 
 
 @pytest.mark.parametrize(("version", "primed"), ONLY_POLLING)
-async def test_a_stream_for_news(http: httpx2.AsyncClient, version: str, primed: bool) -> None:
+async def test_a_get_stream(http: httpx2.AsyncClient, version: str, primed: bool) -> None:
     """The same for GET streams, which tell when to reconnect when the server closes them."""
     async with serving(container_of(Echo())) as server:
         client = Client(http, server.url)
@@ -207,7 +207,7 @@ async def test_a_backlog_drops_the_oldest_that_may_be_lost() -> None:
     assert waiting == ["first", *(str(number) for number in range(6, MAX_WAITING + 5)), "last"]
 
 
-async def test_a_backlog_of_what_must_stay_takes_nothing_else() -> None:
+async def test_a_full_queue_drops_only_notifications() -> None:
     """A queue full of other messages drops new notifications, but no other messages."""
     backlog: Backlog[int] = Backlog()
     for number in range(MAX_WAITING):
@@ -269,7 +269,7 @@ async def test_an_abandoned_stream_ends_at_once() -> None:
     assert (reader.sent, reader.complete, stream.open) == ([b""], True, False)
 
 
-async def test_a_server_that_says_that_the_client_left() -> None:
+async def test_a_failed_send_ends_the_stream() -> None:
     """If sending raises, as ASGI allows, the stream ends without an error."""
     tried: list[str] = []
 
@@ -289,7 +289,7 @@ def stream_tasks() -> set[str]:
     return names & {"EventStream._write", "SessionStream._work", "until_client_leaves", "Session.forget"}
 
 
-async def test_streams_leave_no_task_behind(server: HttpServer, http: httpx2.AsyncClient) -> None:
+async def test_ended_streams_leave_no_task(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Ended streams leave no task behind."""
     client = Client(http, server.url)
     await client.begin()

@@ -61,7 +61,7 @@ async def test_a_connection_is_closed_where_the_client_wants_it(server: HttpServ
     assert headers["connection"] == "close"
 
 
-async def test_other_servers_are_left_alone() -> None:
+async def test_other_servers_get_asgi_messages() -> None:
     """Other ASGI servers get ASGI messages."""
 
     async def send(message: Message) -> None:

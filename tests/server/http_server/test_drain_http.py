@@ -74,7 +74,7 @@ async def test_calls_that_end_in_time_are_answered(number: signal.Signals, tmp_p
     assert sum(one["event"] == "end" for one in written) == CALLS
 
 
-async def test_what_does_not_end_is_stopped_and_answered() -> None:
+async def test_hanging_code_is_stopped_and_answered() -> None:
     """Code that hangs in any way is answered with the reason, and the process ends."""
     stuck = ["hang", "swallow", "block", "spin"]
     async with over_http("tests.support.containers.shutdown_tools:Stuck", AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server:
@@ -93,7 +93,7 @@ async def test_what_does_not_end_is_stopped_and_answered() -> None:
     assert "Traceback" not in log
 
 
-async def test_what_waits_does_not_hold_the_end_up(http: httpx2.AsyncClient) -> None:
+async def test_idle_streams_do_not_delay_shutdown(http: httpx2.AsyncClient) -> None:
     """Idle streams are ended, and incomplete requests are dropped."""
     async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS=str(LONG)) as server, connection(server.port) as (reader, writer):
         client = Client(http, f"http://127.0.0.1:{server.port}/mcp")
@@ -151,7 +151,7 @@ async def refuse_streams(port: int) -> None:
         assert listening.json()["error"]["data"] == {"retryAfterMs": 1000}
 
 
-async def test_calls_are_taken_while_balancers_look_away() -> None:
+async def test_calls_are_accepted_during_the_shutdown_delay() -> None:
     """During the shutdown delay the server is not ready but still works, and asks clients to reconnect."""
     async with over_http(AXOLOTL_HTTP__DRAIN_DELAY_SECONDS=str(LONG)) as server:
         async with connection(server.port) as (reader, writer):
@@ -216,7 +216,7 @@ async def test_a_third_signal_ends_the_process() -> None:
     assert time.monotonic() - began < SLACK
 
 
-async def test_code_that_holds_the_loop_does_not_keep_the_process() -> None:
+async def test_a_blocked_loop_does_not_prevent_shutdown() -> None:
     """If the event loop is blocked, the process ends when all grace periods have passed."""
     settings = {"AXOLOTL_HTTP__DRAIN_SECONDS": "0.2", "AXOLOTL_LIMITS__CLOSE_SECONDS": "0.5"}
     async with over_http(**settings) as server, connection(server.port) as (_, writer):
@@ -245,7 +245,7 @@ async def test_resources_are_closed_after_the_last_answer() -> None:
     assert "resource journal could not be closed" in log
 
 
-async def test_listeners_hear_of_the_end_of_their_tasks() -> None:
+async def test_subscribers_are_notified_of_stopped_tasks() -> None:
     """Subscribers are notified of stopped tasks before their stream ends."""
     meta = {**META, "io.modelcontextprotocol/clientCapabilities": TASKS}
     async with over_http(AXOLOTL_HTTP__DRAIN_SECONDS="0.2") as server, connection(server.port) as (reader, writer):

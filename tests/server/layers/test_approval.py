@@ -71,7 +71,7 @@ async def test_no_answer_but_yes_will_do(answer: Mapping[str, Any]) -> None:
     assert tool.deleted == []
 
 
-async def test_a_client_that_cannot_ask_is_refused() -> None:
+async def test_a_client_without_elicitation_gets_an_error() -> None:
     """A client without elicitation gets an error for the model."""
     tool = Delete()
     async with connect(server_with(tool)) as client:
@@ -79,7 +79,7 @@ async def test_a_client_that_cannot_ask_is_refused() -> None:
     assert (refused.is_error, refused.meta["reason"], tool.deleted) == (True, "approval_unavailable", [])
 
 
-async def test_an_argument_approves_nothing() -> None:
+async def test_an_argument_cannot_approve() -> None:
     """Arguments of the tool cannot give the approval."""
     tool = Delete()
     async with connect(server_with(tool), answer=lambda _: DECLINE) as client:
@@ -222,7 +222,7 @@ async def test_a_client_with_a_handshake_that_cannot_ask() -> None:
         await client.close()
 
 
-async def test_an_answer_that_nobody_gives_in_time() -> None:
+async def test_an_unanswered_question_is_a_no() -> None:
     """An unanswered question counts as a no."""
     tool = Delete()
     settings = {"limits": {"ask_timeout_seconds": 0.01}}
@@ -286,7 +286,7 @@ async def innermost(call: Any) -> Any:
     return None
 
 
-def test_who_needs_none_pays_nothing() -> None:
+def test_other_tools_are_not_wrapped() -> None:
     """A tool without approval is not wrapped."""
     spec = spec_of(tool_that_says(destructive=True))
     assert ApprovalLayer(redactor).wrap(spec, innermost) is innermost

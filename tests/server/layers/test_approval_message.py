@@ -72,7 +72,7 @@ def test_arguments_that_are_not_there_are_found_at_the_start() -> None:
         message({}, Approval(arguments=("amuont",)))
 
 
-def test_a_raw_schema_says_what_is_secret() -> None:
+def test_write_only_arguments_of_a_raw_schema_are_hidden() -> None:
     """Arguments of a raw schema are shown, except those marked as write-only."""
     schema = {"properties": {"name": {"type": "string"}, "key": {"type": "string", "writeOnly": True}}}
     spec = spec_of(SchemaTool("store", schema, lambda _: None))
@@ -102,7 +102,7 @@ def test_many_arguments() -> None:
 
 
 @given(st.text(), st.text())
-def test_arguments_cannot_pretend_to_be_something_else(target: str, name: str) -> None:
+def test_arguments_stay_on_one_line(target: str, name: str) -> None:
     """Arguments stay on one line, with control characters escaped."""
     spec = spec_of(SchemaTool("store", {}, lambda _: None))
     raw = json.dumps({"target": target, f"_{name}": 1}).encode()

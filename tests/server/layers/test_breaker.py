@@ -126,7 +126,7 @@ async def test_a_try_that_fails() -> None:
     "error",
     [ToolError("no such order"), Forbidden("no"), InputRequired(), Declined("decline"), MissingCapability("", {})],
 )
-async def test_what_is_no_failure(error: BaseException) -> None:
+async def test_errors_that_are_not_failures(error: BaseException) -> None:
     """Tool errors, rejections and questions do not count as failures."""
     guarded = Guarded()
     for _ in range(20):
@@ -138,7 +138,7 @@ async def test_what_is_no_failure(error: BaseException) -> None:
     ("error", "state"),
     [(ToolError("no such order"), "closed"), (Forbidden("no"), "half_open"), (InputRequired(), "half_open")],
 )
-async def test_what_a_try_may_tell(error: BaseException, state: BreakerState) -> None:
+async def test_outcomes_of_a_probe(error: BaseException, state: BreakerState) -> None:
     """A tool error closes the breaker; a rejection or a question lets another call probe."""
     guarded = Guarded()
     await guarded.open()
@@ -201,7 +201,7 @@ async def test_a_try_that_never_ends() -> None:
 
 
 @pytest.mark.parametrize("error", [None, ConnectionError()])
-async def test_what_began_before_says_nothing(error: BaseException | None) -> None:
+async def test_earlier_calls_do_not_change_the_state(error: BaseException | None) -> None:
     """A call that started before the breaker opened does not change its state."""
     guarded = Guarded()
     early, go_on = await guarded.held(error)
@@ -262,6 +262,6 @@ async def innermost(call: Any) -> Any:
     return None
 
 
-def test_who_wants_none_pays_nothing() -> None:
+def test_other_tools_are_not_wrapped() -> None:
     """A tool without a breaker is not wrapped."""
     assert BreakerLayer().wrap(spec_of(Echo()), innermost) is innermost

@@ -46,7 +46,7 @@ class FindTarget(ITool[NoArguments, int]):
         return len(self.contexts)
 
 
-async def test_who_waits_longest_is_next() -> None:
+async def test_calls_run_in_the_order_of_arrival() -> None:
     """Calls run in the order of arrival."""
     door = FindTarget()
     async with ServerHost(container_of(door)) as host:
@@ -66,7 +66,7 @@ async def test_who_waits_longest_is_next() -> None:
     assert door.contexts[0].queued_seconds == 0 < door.contexts[1].queued_seconds
 
 
-async def test_a_full_queue_refuses_at_once() -> None:
+async def test_a_full_queue_rejects_at_once() -> None:
     """If the queue is full, a call is rejected with a retry hint, and waiting calls are not affected."""
     door = FindTarget()
     door.queue_limit = 1
@@ -112,7 +112,7 @@ async def test_a_deadline_counts_while_a_call_waits() -> None:
         assert (bulkhead_of(host, "door").running, bulkhead_of(host, "door").waiting) == (0, 0)
 
 
-async def test_who_gives_up_loses_no_place() -> None:
+async def test_a_canceled_call_does_not_lose_a_slot() -> None:
     """A call that is canceled in the queue does not affect others."""
     door = FindTarget()
     async with ServerHost(container_of(door)) as host:
@@ -130,7 +130,7 @@ async def test_who_gives_up_loses_no_place() -> None:
     assert [one.request_id for one in door.contexts] == [0, 3]
 
 
-async def test_a_place_given_to_one_who_gives_up_goes_on() -> None:
+async def test_the_slot_of_a_canceled_call_goes_to_the_next() -> None:
     """If a call is canceled when it gets a slot, the next one gets it."""
     bulkhead = Bulkhead("it", 1, 10, LONG)
     bulkhead.running = 1
@@ -182,7 +182,7 @@ async def test_a_place_and_the_end_of_patience_at_once(seed: int) -> None:
     assert refused
 
 
-async def test_a_thread_that_goes_on_keeps_its_place() -> None:
+async def test_an_abandoned_thread_keeps_its_slot() -> None:
     """A slot is released when the code ends, not when its caller is answered."""
     go_on = threading.Event()
 
@@ -203,7 +203,7 @@ async def test_a_thread_that_goes_on_keeps_its_place() -> None:
         await client.close()
 
 
-async def test_a_call_that_waits_for_its_tool_takes_nothing_from_others() -> None:
+async def test_a_busy_tool_does_not_block_other_tools() -> None:
     """The slot of the server is taken last, so a busy tool does not block other tools."""
     door, probe = FindTarget(), Probe()
     settings = {"limits": {"max_concurrency": 2}}

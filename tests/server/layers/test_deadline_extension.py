@@ -88,7 +88,7 @@ async def test_the_operator_has_the_last_word() -> None:
         await client.close()
 
 
-async def test_progress_does_nothing_where_the_tool_does_not_say_so() -> None:
+async def test_progress_extends_nothing_without_a_maximum() -> None:
     """Without a maximum, progress does not extend the deadline."""
     working = Reporting()
     working.max_timeout_seconds = None
@@ -97,7 +97,7 @@ async def test_progress_does_nothing_where_the_tool_does_not_say_so() -> None:
     assert len(set(working.deadlines)) == 1
 
 
-async def test_a_ceiling_below_the_deadline_shortens_nothing() -> None:
+async def test_a_maximum_below_the_timeout_does_not_shorten_it() -> None:
     """A maximum below the timeout does not shorten it."""
     working = Reporting()
     working.timeout_seconds, working.max_timeout_seconds = 30.0, SHORT
@@ -108,7 +108,7 @@ async def test_a_ceiling_below_the_deadline_shortens_nothing() -> None:
         assert (await running).text == "done"
 
 
-async def test_words_at_the_ceiling_cost_no_timers(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_at_the_maximum_creates_no_timers(monkeypatch: pytest.MonkeyPatch) -> None:
     """When the maximum is reached, progress creates no more timers."""
     timed: list[float] = []
     stop_at = DeadlineLane.stop_at
@@ -189,7 +189,7 @@ class Name(BaseModel):
 
 
 @pytest.mark.parametrize("ceiling", [2 * SHORT, 30.0], ids=["reached", "far"])
-async def test_a_deadline_still_holds_after_a_question(ceiling: float) -> None:
+async def test_progress_extends_the_deadline_after_a_question(ceiling: float) -> None:
     """After a question, progress extends the paused deadline correctly."""
     remaining: list[float | None] = []
 
@@ -225,7 +225,7 @@ class Timed:
         self.reason = reason
 
 
-async def test_a_lane_is_armed_while_it_holds_calls() -> None:
+async def test_a_lane_has_a_timer_only_while_it_contains_calls() -> None:
     """A lane has a timer only while it contains calls."""
     lane = DeadlineTable().lane(0.01)
     for one in (Timed(), Timed()):

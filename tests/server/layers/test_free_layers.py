@@ -111,7 +111,7 @@ async def test_the_other_tool_has_them_all() -> None:
     ]
 
 
-async def test_what_does_not_concern_a_tool_is_not_around_it() -> None:
+async def test_other_policies_are_not_wrapped() -> None:
     """A tool without policies has only validation and a deadline."""
     async with host_of({}) as bare, host_of(ELSEWHERE, Guarded()) as guarded:
         plain, beside = bound(bare, "echo"), bound(guarded, "echo")
@@ -142,7 +142,7 @@ async def test_a_call_runs_the_same_functions(policy: str) -> None:
     ],
     ids=lambda said: next(iter(said)),
 )
-async def test_what_concerns_a_tool_is_counted(settings: Mapping[str, Any]) -> None:
+async def test_a_policy_of_the_tool_is_counted(settings: Mapping[str, Any]) -> None:
     """A policy for the tool changes the recorded functions."""
     async with host_of({}) as bare, host_of(settings) as guarded:
         assert composition(bound(guarded, "echo").invoke) != composition(bound(bare, "echo").invoke)

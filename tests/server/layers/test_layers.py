@@ -203,7 +203,7 @@ class Busy:
             return json.loads(await self._transport.receive())
 
 
-async def test_calls_beyond_the_limit_are_refused_at_once() -> None:
+async def test_calls_beyond_the_limit_are_rejected_at_once() -> None:
     """A call beyond the limit is rejected with a retry hint, and other tools are not affected."""
     probe = Probe()
     probe.max_concurrency = 1
@@ -224,7 +224,7 @@ async def test_calls_beyond_the_limit_are_refused_at_once() -> None:
 
 
 @pytest.mark.parametrize("ending", ["failure", "cancellation", "deadline", "refusal below"])
-async def test_a_slot_is_given_back(ending: str) -> None:
+async def test_a_slot_is_released(ending: str) -> None:
     """The slot is released however the call ends."""
     limit, invoked = 1, 0
 

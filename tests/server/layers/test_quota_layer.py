@@ -41,7 +41,7 @@ async def passes(client: InProcessClient, name: str = "echo") -> bool:
     return not (await client.call(name, {"text": "x"})).is_error
 
 
-async def test_a_refusal_says_which_and_when() -> None:
+async def test_a_rejection_names_the_rule_and_the_retry_time() -> None:
     """A rejection by a rate names the rule, its numbers and when to retry."""
     clock = Clock()
     layer = layer_of(QuotaRule("per-user", RateLimit(0.4, 2.0), frozenset({"principal"})), clock=clock)
@@ -83,7 +83,7 @@ async def test_a_quota_that_is_used_up(window: Any, words: str, milliseconds: in
         (("principal", "tool"), {"other subject", "other tenant", "other tool"}),
     ],
 )
-async def test_what_is_counted_apart(per: Any, apart: set[str]) -> None:
+async def test_separate_and_shared_counts(per: Any, apart: set[str]) -> None:
     """Counts are separate per principal, tenant or tool if the rule says so, and shared otherwise."""
     others = {
         "other subject": (Principal("bob", tenant="acme"), "echo"),
@@ -119,7 +119,7 @@ async def test_tool_sets_have_a_count() -> None:
         assert await passes(client, "outside")
 
 
-async def test_only_what_a_rule_names_counts() -> None:
+async def test_only_features_of_a_rule_are_counted() -> None:
     """Only tools of a rule are counted, and prompts and resources only if the rule includes them."""
 
     @prompt
@@ -163,7 +163,7 @@ async def test_a_call_takes_its_cost() -> None:
         assert await passes(client, "free")
 
 
-async def test_a_refused_call_takes_nothing_anywhere() -> None:
+async def test_a_rejected_call_is_not_counted() -> None:
     """A call that one rule rejects does not count in other rules."""
     rules = QuotaRule("own", WindowLimit(1, "day"), frozenset({"principal"})), QuotaRule("all", WindowLimit(2, "day"))
     async with ServerHost(container_of(Echo(), layers=[layer_of(*rules)])) as host:
@@ -172,7 +172,7 @@ async def test_a_refused_call_takes_nothing_anywhere() -> None:
         assert await passes(bob)
 
 
-async def test_the_code_does_not_run_for_a_refused_call() -> None:
+async def test_a_rejected_call_does_not_run() -> None:
     """A rejected call does not run."""
     probe = Probe()
     rule = QuotaRule("none", WindowLimit(1, "day"))
@@ -183,20 +183,20 @@ async def test_the_code_does_not_run_for_a_refused_call() -> None:
 
 
 @pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf")])
-async def test_a_cost_that_is_none(cost: float) -> None:
+async def test_an_invalid_cost(cost: float) -> None:
     """The server does not start with an invalid cost."""
     with pytest.raises(ConfigurationError, match=r"Tool 'echo' has the cost .*: use 0 or more"):
         await ServerHost(container_of(named("echo", cost), layers=[layer_of()])).start()
 
 
-async def test_a_cost_that_can_never_be_paid() -> None:
+async def test_a_cost_above_the_limit() -> None:
     """The server does not start if a cost exceeds a limit."""
     layer = layer_of(QuotaRule("small", RateLimit(10.0, 3.0)))
     with pytest.raises(ConfigurationError, match=r"Tool 'dear' costs 4, more than quotas\.rules\.small ever allows"):
         await ServerHost(container_of(named("dear", 4.0), layers=[layer])).start()
 
 
-def test_a_feature_without_rules_is_left_alone() -> None:
+def test_a_feature_without_rules_is_not_wrapped() -> None:
     """A feature without rules is not wrapped."""
     spec = spec_of(named("echo"))
     assert layer_of().wrap(spec, innermost) is innermost
@@ -205,7 +205,7 @@ def test_a_feature_without_rules_is_left_alone() -> None:
     assert layer_of(QuotaRule("all", TWICE)).wrap(spec, innermost) is not innermost
 
 
-def test_rules_that_concern_nothing_are_known() -> None:
+def test_rules_that_match_nothing_are_reported() -> None:
     """Rules that match nothing are reported."""
     layer = layer_of(QuotaRule("right", TWICE, tools=("echo",)), QuotaRule("wrong", TWICE, tools=("ehco",)))
     layer.wrap(spec_of(named("echo")), innermost)
@@ -236,7 +236,7 @@ async def test_one_question_a_call() -> None:
     assert [charge.cost / charge.capacity for _, charge in claims] == [1.0, 2 / 9, 1.0]
 
 
-async def test_nothing_of_others_is_told() -> None:
+async def test_a_rejection_names_no_principal() -> None:
     """A rejection by a shared limit names no principal."""
     layer = layer_of(QuotaRule("all", WindowLimit(1, "day")), QuotaRule("own", TWICE, frozenset({"principal"})))
     spec = spec_of(named("echo"))

@@ -57,14 +57,14 @@ def run(tool: Flaky, layer: RetryLayer, *, seconds: float | None = None) -> Hand
     return HandCall(layer.wrap(spec, lambda call: tool.execute(call.arguments, call)), spec, seconds=seconds)
 
 
-async def test_what_passes_is_not_seen() -> None:
+async def test_the_successful_run_is_returned() -> None:
     """The caller gets the result of the successful run, and pauses grow up to the maximum."""
     tool, pauses = Flaky([ConnectionError(), TimeoutError(), OSError()]), Pauses()
     assert await run(tool, pauses.layer).outcome() == "done"
     assert (tool.runs, pauses.taken) == (4, [1.0, 2.0, 3.0])
 
 
-async def test_the_last_error_is_told() -> None:
+async def test_the_last_error_is_returned() -> None:
     """After the last attempt, the caller gets its error."""
     last = ConnectionError("last")
     tool = Flaky([ConnectionError(), ConnectionError(), ConnectionError(), last])
@@ -83,7 +83,7 @@ async def test_the_last_error_is_told() -> None:
     ],
     ids=repr,
 )
-async def test_what_does_not_pass_is_told_at_once(error: BaseException) -> None:
+async def test_permanent_errors_are_not_retried(error: BaseException) -> None:
     """Tool errors, bugs, questions and cancellations are not retried."""
     tool, pauses = Flaky([error]), Pauses()
     assert isinstance(await run(tool, pauses.layer).outcome(), type(error))
@@ -168,6 +168,6 @@ async def innermost(call: Any) -> Any:
     return None
 
 
-def test_who_wants_none_pays_nothing() -> None:
+def test_other_tools_are_not_wrapped() -> None:
     """A tool without retries is not wrapped."""
     assert RetryLayer().wrap(spec_of(Echo()), innermost) is innermost

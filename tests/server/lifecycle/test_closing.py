@@ -36,7 +36,7 @@ async def started(container: Any) -> Any:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 20), max_size=3)), max_size=8))
-async def test_what_needs_another_is_closed_before_it(plan: list[tuple[bool, list[int]]]) -> None:
+async def test_resources_are_closed_before_their_dependencies(plan: list[tuple[bool, list[int]]]) -> None:
     """A resource is closed before its direct and indirect dependencies."""
     notes: list[str] = []
     container = containers.DynamicContainer()
@@ -67,14 +67,14 @@ async def test_the_last_declared_is_closed_first() -> None:
     assert notes == ["third", "second", "first"]
 
 
-async def test_what_was_not_started_is_not_closed() -> None:
+async def test_a_resource_that_was_not_started_is_not_closed() -> None:
     """A resource that was not started is not closed."""
     container = containers.DynamicContainer()
     container.one = providers.Resource(noting, [], "one")
     assert closing_order(container) == []
 
 
-async def test_a_resource_that_does_not_close_keeps_nothing_open(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_resource_that_fails_to_close_does_not_affect_others(caplog: pytest.LogCaptureFixture) -> None:
     """A resource that fails or times out is logged by name, and all others are closed."""
     notes: list[str] = []
 
@@ -96,7 +96,7 @@ async def test_a_resource_that_does_not_close_keeps_nothing_open(caplog: pytest.
     assert "resource stuck did not close within 0.01 seconds" in caplog.text
 
 
-async def test_the_server_lets_go_of_everything_though_something_fails(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failed_close_does_not_stop_the_shutdown(caplog: pytest.LogCaptureFixture) -> None:
     """If a part of the server cannot be closed, it is logged, and the container's resources are closed."""
     notes: list[str] = []
     container = container_of(Echo())
@@ -111,7 +111,7 @@ async def test_the_server_lets_go_of_everything_though_something_fails(caplog: p
     assert "stopping: registries failed to close" in caplog.text
 
 
-async def test_a_stop_that_is_cancelled_lets_go_of_everything() -> None:
+async def test_a_cancelled_shutdown_closes_all_resources() -> None:
     """A canceled shutdown still closes all resources."""
     notes: list[str] = []
     container = container_of(Echo())

@@ -59,7 +59,7 @@ async def test_a_coroutine_that_blocks_is_named(listener: Listener) -> None:
     assert len([message for message in listener.heard if "in blocks_the_loop" in message]) == 2
 
 
-async def test_code_that_lets_nothing_run_counts_too(listener: Listener) -> None:
+async def test_a_stall_that_blocks_the_watchdog_is_reported(listener: Listener) -> None:
     """A stall that also blocks the watchdog's thread is reported when it ends."""
 
     @tool
@@ -75,7 +75,7 @@ async def test_code_that_lets_nothing_run_counts_too(listener: Listener) -> None
         await client.close()
 
 
-async def test_the_start_is_no_stall() -> None:
+async def test_startup_is_not_a_stall() -> None:
     """The start of a server does not count as a stall."""
     watchdog = Watchdog(0.01)
     watchdog.start()
@@ -85,7 +85,7 @@ async def test_the_start_is_no_stall() -> None:
     assert watchdog.stalls == 0
 
 
-async def test_nobody_watches_where_nobody_wants_it() -> None:
+async def test_the_watchdog_can_be_disabled() -> None:
     """A setting disables the watchdog."""
     async with ServerHost(container_of(), flags={"limits": {"loop_stall_seconds": None}}) as host:
         assert host.watchdog is None

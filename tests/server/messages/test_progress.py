@@ -45,7 +45,7 @@ class Burst(ITool[Steps, str]):
         return "done"
 
 
-async def test_what_was_held_back_comes_later() -> None:
+async def test_held_progress_is_sent_later() -> None:
     """The last progress of a burst is sent after the interval, exactly once."""
     burst = Burst()
     async with conversing(container_with((burst,)), settings={"protocol": {"progress_per_second": 2}}) as host:
@@ -123,7 +123,7 @@ def _spin_until(loop: asyncio.AbstractEventLoop, due: float, act: Callable[[], N
     loop.call_at(due - 0.001, act)
 
 
-async def test_nothing_comes_after_the_reply() -> None:
+async def test_progress_after_the_reply_is_dropped() -> None:
     """Progress that is reported after the end of a call is dropped."""
     probe = Probe()
     async with conversing(container_with((probe,))) as host:
@@ -138,7 +138,7 @@ async def test_nothing_comes_after_the_reply() -> None:
         assert await peer.close() == []
 
 
-async def test_numbers_that_are_none_are_left_out() -> None:
+async def test_nan_and_infinity_are_dropped() -> None:
     """NaN and infinite values are dropped."""
 
     class Odd(ITool[NoArguments, str]):

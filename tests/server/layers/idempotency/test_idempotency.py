@@ -62,7 +62,7 @@ async def test_tools_are_apart() -> None:
         assert await call.outcome() == f"k {said}"
 
 
-async def test_the_same_key_for_something_else() -> None:
+async def test_the_same_key_with_other_arguments() -> None:
     """The same key with other arguments is rejected, during and after the first call."""
     till = Till()
     first = till.begin(amount=1)
@@ -77,7 +77,7 @@ async def test_the_same_key_for_something_else() -> None:
     assert till.tool.runs["k"] == 1
 
 
-async def test_a_key_alone_may_be_enough() -> None:
+async def test_a_tool_can_count_only_the_key() -> None:
     """A tool can declare that only the key counts."""
     pay = Pay()
     pay.idempotency = Idempotency(key="key", same_arguments=False)
@@ -182,7 +182,7 @@ async def results(target: Any, *calls: Mapping[str, Any]) -> list[Any]:
 A, B = "0d1a7bd2-6c13-4bd7-8b02-0e5ac3a52b6a", "0D1A7BD2-6C13-4BD7-8B02-0E5AC3A52B6A"
 
 
-async def test_a_value_is_the_same_however_it_is_written() -> None:
+async def test_different_spellings_of_a_value_give_the_same_key() -> None:
     """Keys are built from parsed values, so that different spellings give the same key."""
     ids = [{"shipmentId": " X1", "batch": A}, {"batch": B, "shipmentId": "x1"}, {"shipmentId": "x2", "batch": A}]
     assert await results(Ship(), *ids) == [1, 1, 2]
@@ -242,7 +242,7 @@ async def test_the_digest_of_the_arguments() -> None:
         assert target.runs == runs
 
 
-def test_a_key_that_is_no_argument_is_found_at_the_start() -> None:
+def test_a_key_must_be_an_argument() -> None:
     """The server does not start if the key is not an argument."""
     pay = Pay()
     pay.idempotency = Idempotency(key="order_id")
@@ -266,6 +266,6 @@ async def innermost(call: Any) -> Any:
     return None
 
 
-def test_who_wants_none_pays_nothing() -> None:
+def test_other_tools_are_not_wrapped() -> None:
     """A tool without idempotency is not wrapped."""
     assert IdempotencyLayer(MemoryResultStore(1, 1), forget, OUTAGES).wrap(spec_of(Echo()), innermost) is innermost

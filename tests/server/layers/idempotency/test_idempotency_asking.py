@@ -76,7 +76,7 @@ async def test_a_question_with_a_handshake() -> None:
     await with_server(pay, use)
 
 
-async def test_who_is_asked_leaves() -> None:
+async def test_the_caller_who_was_asked_leaves() -> None:
     """If the caller who was asked leaves, the others start again and are asked."""
     pay = Asking()
 
@@ -110,7 +110,7 @@ class Approved(Pay):
 
 
 @pytest.mark.parametrize("by", ["the tool", "the approval"])
-async def test_who_cannot_be_asked_spoils_nothing(by: str) -> None:
+async def test_a_client_that_cannot_be_asked_does_not_affect_others(by: str) -> None:
     """A client that cannot be asked gets an error, and a waiting client that can be asked gets the result."""
 
     async def use(host: ServerHost) -> None:
@@ -129,7 +129,7 @@ async def test_who_cannot_be_asked_spoils_nothing(by: str) -> None:
     await with_server(Asking() if by == "the tool" else Approved(), use)
 
 
-async def test_what_is_stored_needs_no_approval() -> None:
+async def test_a_stored_result_needs_no_approval() -> None:
     """A repetition of an approved call gets the stored result without another question."""
     pay = Approved()
 
@@ -150,7 +150,7 @@ async def test_what_is_stored_needs_no_approval() -> None:
     await with_server(pay, use)
 
 
-async def test_a_no_is_told_to_all() -> None:
+async def test_a_no_applies_to_all() -> None:
     """Of several equal concurrent calls, one user is asked, and a no applies to all."""
     pay, asked = Approved(), []
 

@@ -102,7 +102,7 @@ async def test_the_deadline_of_a_run() -> None:
     await first.outcome()
 
 
-async def test_everybody_hears_of_progress() -> None:
+async def test_progress_goes_to_all_callers() -> None:
     """Progress and log messages go to all waiting callers, and progress extends all deadlines."""
     till, callers, moved = Till(), [Caller(), Caller()], []
     calls = [till.begin(caller=caller, seconds=10) for caller in callers]
@@ -138,7 +138,7 @@ class Scoping(Pay):
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
-async def test_what_was_made_for_a_run_is_finalised(left: int) -> None:
+async def test_resources_of_a_run_are_finalized_once(left: int) -> None:
     """Resources of a run are finalized once at its end, even if callers have left before."""
     till = Till(Scoping())
     calls = [till.begin(), till.begin()]
@@ -155,7 +155,7 @@ async def test_what_was_made_for_a_run_is_finalised(left: int) -> None:
     assert till.finalised[0].cancelled is (left == 2)
 
 
-async def test_who_joins_takes_no_place() -> None:
+async def test_joined_calls_take_no_slot() -> None:
     """Joined calls do not count against the concurrency limit."""
     till = Till()
     spec = spec_of(till.tool, max_concurrency=1)

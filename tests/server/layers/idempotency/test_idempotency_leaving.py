@@ -75,7 +75,7 @@ class SlowToRelease(MemoryResultStore):
         await super().release(key, holder)
 
 
-async def test_a_failure_is_for_those_who_waited() -> None:
+async def test_a_failure_goes_only_to_waiting_callers() -> None:
     """A caller that comes after a failure waits until the key is released, and runs."""
     store = SlowToRelease()
     till = Till(store=store)
@@ -144,7 +144,7 @@ class Complaining(Pay):
             raise ToolError("interrupted") from None
 
 
-async def test_what_stopped_code_says_is_not_stored() -> None:
+async def test_a_failure_caused_by_cancellation_is_not_stored() -> None:
     """A failure caused by a cancellation is not stored."""
     till = Till(Complaining())
     first = till.begin()
@@ -224,7 +224,7 @@ class Threaded(Pay):
         return "done"
 
 
-async def test_a_thread_that_goes_on() -> None:
+async def test_an_abandoned_thread_is_not_started_again() -> None:
     """While an abandoned thread runs, its work is not started again."""
     pay = Threaded()
     async with ServerHost(container_of(pay)) as host:

@@ -81,7 +81,7 @@ async def test_many_at_once_on_many_replicas(redis: RedisServer, client: Redis) 
 
 
 @pytest.mark.parametrize("how", ["fails", "is cancelled"])
-async def test_work_that_came_to_nothing(redis: RedisServer, client: Redis, how: str) -> None:
+async def test_a_failed_run_is_taken_over(redis: RedisServer, client: Redis, how: str) -> None:
     """If the run of the first replica fails or is stopped, the second one runs."""
     async with Replicas(redis.url) as (first, second):
         one = first.begin()
@@ -134,7 +134,7 @@ async def test_a_claim_lives_as_long_as_its_work(redis: RedisServer, client: Red
 
 
 @pytest.mark.parametrize("said", ["paid", ToolError("no"), None])
-async def test_nothing_goes_on_after_the_work(redis: RedisServer, client: Redis, said: Any) -> None:
+async def test_a_claim_is_not_renewed_after_the_run(redis: RedisServer, client: Redis, said: Any) -> None:
     """After the run, its claim is not renewed."""
     before = asyncio.all_tasks()
     async with Replicas(redis.url, claim_seconds=1000) as (till, _):
@@ -149,9 +149,7 @@ async def test_nothing_goes_on_after_the_work(redis: RedisServer, client: Redis,
         await until(lambda: asyncio.all_tasks() == before)
 
 
-async def test_a_lost_claim_is_told_in_the_log(
-    redis: RedisServer, client: Redis, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_lost_claim_is_logged(redis: RedisServer, client: Redis, caplog: pytest.LogCaptureFixture) -> None:
     """If another replica has taken the key, its result is kept, and the log reports that the work ran twice."""
     async with Replicas(redis.url) as (till, _):
         call = till.begin()
@@ -165,7 +163,7 @@ async def test_a_lost_claim_is_told_in_the_log(
         assert await client.get(name) == b"c:another"
 
 
-async def test_nothing_of_a_call_can_be_read_in_a_key(redis: RedisServer, client: Redis) -> None:
+async def test_keys_reveal_nothing_about_a_call(redis: RedisServer, client: Redis) -> None:
     """Keys in Redis reveal no arguments or principals."""
     async with Replicas(redis.url) as (till, _):
         call = till.begin("swordfish")
@@ -180,7 +178,7 @@ async def test_nothing_of_a_call_can_be_read_in_a_key(redis: RedisServer, client
         assert await client.keys() == []
 
 
-async def test_closed_while_redis_is_away(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+async def test_closed_during_an_outage(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
     """With `closed`, calls are rejected during an outage, and run when Redis is back."""
     with RedisServer() as own:
         async with Replicas(own.url) as (till, _):
@@ -195,7 +193,7 @@ async def test_closed_while_redis_is_away(redis: RedisServer, caplog: pytest.Log
             assert await call.outcome() == "k paid"
 
 
-async def test_open_while_redis_is_away(redis: RedisServer) -> None:
+async def test_open_during_an_outage(redis: RedisServer) -> None:
     """With `open`, calls run during an outage; calls in one process still share a run, but nothing is stored."""
     with RedisServer() as own:
         async with Replicas(own.url, on_store_failure="open") as (till, _):
@@ -208,7 +206,7 @@ async def test_open_while_redis_is_away(redis: RedisServer) -> None:
             assert await again.outcome() == "k again"
 
 
-async def test_redis_goes_away_during_the_work(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
+async def test_redis_fails_during_a_run(redis: RedisServer, caplog: pytest.LogCaptureFixture) -> None:
     """If Redis fails during a run, the call is answered, and the log reports that the result is not stored."""
     with RedisServer() as own:
         async with Replicas(own.url) as (till, _):
@@ -244,7 +242,7 @@ async def test_a_caller_leaves_while_the_key_is_claimed(redis: RedisServer, clie
         assert await last.outcome() == "k paid"
 
 
-async def test_what_redis_says_stays_inside(redis: RedisServer) -> None:
+async def test_store_errors_contain_no_password(redis: RedisServer) -> None:
     """Store errors show the address without its password."""
     async with redis_client("redis://user:swordfish@127.0.0.1:1/0") as client:
         store = RedisResultStore(client, timeout_seconds=PATIENCE_SECONDS)

@@ -143,7 +143,7 @@ def test_other_arguments(record: bytes) -> None:
         read_record(record, "b")
 
 
-def test_what_was_too_large() -> None:
+def test_a_result_that_was_too_large() -> None:
     """If a result was too large to be stored, the error says that the call ran."""
     with pytest.raises(Refused, match="was made before"):
         read_record(too_large(5_000_000, ""), "")
