@@ -1,95 +1,33 @@
 """Sessions that several processes share through Redis."""
 
 import asyncio
-import gc
-import json
-import weakref
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
 import pytest_asyncio
-from pydantic import BaseModel
 
-from axolotl_core import ITokenVerifier, ITool, Principal, SchemaTool, ToolContext, resource, tool
-from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with, text_of
-from tests.support.peers.session_client import Client, EventReader
+from axolotl_core import ITokenVerifier, Principal, SchemaTool
+from tests.support.peers.memory_peer import text_of
+from tests.support.peers.session_client import EventReader
 from tests.support.peers.wire import META, call, message, mirrored
-from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.scenarios.shared_session_workers import (
+    GONE,
+    Traveller,
+    Worker,
+    begun,
+    http,
+    progress,
+    refusal,
+    talk,
+    working,
+)
+from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.stores.redis_server import RedisServer
 
+__all__ = ["http"]
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-UNTHROTTLED = {"progress_per_second": 1_000_000}
-GONE = (404, "Session not found: it has ended, initialize again")
-
-
-class Told(BaseModel):
-    name: str = ""
-
-
-class Talker(ITool[Told, str]):
-    """Sends messages as the test requests, then ends."""
-
-    name = "talker"
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget earlier calls."""
-        self.contexts: list[ToolContext] = []
-        self.end = asyncio.Event()
-        self.stopped = asyncio.Event()
-
-    async def execute(self, arguments: Told, context: ToolContext) -> str:
-        self.contexts.append(context)
-        context.report_progress(1)
-        try:
-            await self.end.wait()
-        except asyncio.CancelledError:
-            self.stopped.set()
-            raise
-        return "done"
-
-    def say(self, progress: int) -> None:
-        """Report progress in the latest call."""
-        self.contexts[-1].report_progress(progress)
-
-
-class Name(BaseModel):
-    name: str
-
-
-@tool
-async def greet(context: ToolContext) -> str:
-    """Ask once."""
-    return (await context.ask(Name, "Who?")).name
-
-
-@tool
-async def mutter(context: ToolContext) -> str:
-    """Log something."""
-    context.log("debug", "well")
-    return "done"
-
-
-@resource("note://one")
-async def note() -> str:
-    """Give a note."""
-    return "note"
-
-
-@dataclass
-class Worker:
-    """One of the processes."""
-
-    server: HttpServer
-    talker: Talker
 
 
 class Trusting(ITokenVerifier):
@@ -97,20 +35,6 @@ class Trusting(ITokenVerifier):
 
     async def verify(self, token: str) -> Principal:
         return Principal(token)
-
-
-@asynccontextmanager
-async def working(
-    redis: RedisServer, prefix: str, verifier: ITokenVerifier | None = None, **sessions: Any
-) -> AsyncIterator[Worker]:
-    """Serve like a separate process."""
-    talker = Talker()
-    shared = {"store_timeout_seconds": PATIENCE_SECONDS, **sessions}
-    container = container_with((talker, greet, mutter), resources=(note,))
-    settings = {"redis": {"url": redis.url, "prefix": prefix}, "sessions": shared, "protocol": UNTHROTTLED}
-    roles: dict[str, Any] = {} if verifier is None else {"token_verifier": verifier}
-    async with serving(container, settings, **roles) as server:
-        yield Worker(server, talker)
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
@@ -130,56 +54,6 @@ async def workers(pair: tuple[Worker, Worker]) -> AsyncIterator[tuple[Worker, Wo
     yield pair
     for worker in pair:
         worker.server.host.registry.unregister("fresh")
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client."""
-    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
-        yield client
-
-
-class Traveller(Client):
-    """A client with a session whose requests can go to any process."""
-
-    def at(self, worker: Worker) -> "Traveller":
-        """The same client, connected to another process."""
-        same = Traveller(self.http, worker.server.url)
-        same.headers = self.headers
-        return same
-
-    async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
-        """Answer a question of the server and return the HTTP status."""
-        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
-        return (await self.post(body)).status_code
-
-    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and return its result."""
-        reply = await self.post(message(method, params))
-        assert reply.status_code == 200, reply.text
-        return reply.json()["result"]
-
-
-async def begun(http: httpx2.AsyncClient, worker: Worker, version: str = "2025-11-25") -> Traveller:
-    client = Traveller(http, worker.server.url)
-    await client.begin(version, **ABLE)
-    return client
-
-
-def refusal(reply: httpx2.Response) -> tuple[int, str]:
-    return reply.status_code, reply.json()["error"]["message"]
-
-
-def talk(id: int = 1) -> bytes:
-    return call("talker", {}, id=id, token="token", handshake=True)
-
-
-async def progress(stream: EventReader) -> int:
-    """Read the next progress event, skipping events without data."""
-    event = await stream.take()
-    event = await stream.take() if event.is_priming else event
-    told: int = event.message["params"]["progress"]
-    return told
 
 
 async def test_a_session_is_served_everywhere(workers: tuple[Worker, Worker], http: httpx2.AsyncClient) -> None:
@@ -431,112 +305,3 @@ async def test_listeners_without_a_session_hear_all_processes(
         assert (await stream.take()).message["method"] == "notifications/subscriptions/acknowledged"
         one.server.host.roles.resource_registry.updated("note://one")
         assert (await stream.take()).message["params"]["uri"] == "note://one"
-
-
-async def test_the_maximum_counts_all(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """`sessions.maximum` applies to all processes together."""
-    prefix = redis.new_prefix()
-    async with working(redis, prefix, maximum=2) as one, working(redis, prefix, maximum=2) as other:
-        first = await begun(http, one)
-        await begun(http, other)
-        for worker in (one, other):
-            reply = await Traveller(http, worker.server.url).begin()
-            assert refusal(reply) == (503, "Too many sessions: end one with DELETE, or try again later")
-        await first.at(other).end()
-        assert (await Traveller(http, one.server.url).begin()).status_code == 200
-
-
-async def test_copies_make_room(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """A process with too many cached sessions drops the least recently used, and restores them on demand."""
-    prefix = redis.new_prefix()
-    async with working(redis, prefix, maximum=3) as one, working(redis, prefix, maximum=3) as other:
-        clients = [await begun(http, worker) for worker in (one, other, one)]
-        for _ in range(2):
-            for client in clients:
-                for worker in (one, other):
-                    assert await client.at(worker).ask("ping") == {}
-        assert (await clients[0].end()).status_code == 204
-        fourth = await begun(http, one)
-        assert await fourth.at(other).ask("ping") == {}
-
-
-async def test_without_resumption(redis: RedisServer, http: httpx2.AsyncClient) -> None:
-    """Without resumption, changes still reach the process with the client's stream."""
-    prefix = redis.new_prefix()
-    async with working(redis, prefix, resumable=False) as one, working(redis, prefix, resumable=False) as other:
-        client = await begun(http, one)
-        async with client.at(other).hearing() as news:
-            await client.at(other).ask("ping")
-            one.server.host.registry.register(SchemaTool("fresh", {}, lambda arguments: "fresh"))
-            event = await news.take()
-            assert (event.id, event.message["method"]) == (None, "notifications/tools/list_changed")
-
-
-async def test_an_outage(http: httpx2.AsyncClient) -> None:
-    """While Redis is down, requests in sessions get 503, and others work; afterwards everything works again."""
-    with RedisServer("--appendonly", "yes") as redis:
-        async with working(redis, "out:", store_timeout_seconds=0.3) as one, working(redis, "out:") as other:
-            client = await begun(http, one)
-            redis.kill()
-            reply = await client.post(message("ping"))
-            assert refusal(reply) == (503, "Service unavailable: sessions cannot be reached now; try again")
-            assert reply.headers["retry-after"] == "1"
-            assert (await Traveller(http, one.server.url).begin()).status_code == 503
-            plain = await http.post(one.server.url, content=call("mutter"), headers=mirrored(name="mutter"))
-            assert plain.status_code == 200
-            redis.start()
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                while (await client.post(message("ping"))).status_code == 503:
-                    pass
-            for worker in (one, other):
-                assert await client.at(worker).ask("ping") == {}
-            async with client.calling(call("greet", handshake=True)) as stream:
-                event = await stream.take()
-                question = (await stream.take() if event.is_priming else event).message
-                assert await client.at(other).answer(question) == 202
-                assert text_of((await stream.take()).message) == "Ann"
-
-
-async def test_a_redis_that_forgot(http: httpx2.AsyncClient) -> None:
-    """If Redis loses its data, sessions end, their calls are stopped, and clients initialize again."""
-    with RedisServer() as redis:
-        async with working(redis, "forgot:", store_timeout_seconds=0.3) as one:
-            client = await begun(http, one)
-            async with client.calling(talk()) as stream:
-                assert await progress(stream) == 1
-                redis.kill()
-                redis.start()
-                async with asyncio.timeout(PATIENCE_SECONDS):
-                    await one.talker.stopped.wait()
-            assert refusal(await client.post(message("ping"))) == GONE
-            assert (await client.begin()).status_code == 400  # it still names the ended session
-            client.headers = {}
-            assert (await client.begin()).status_code == 200
-
-
-@pytest.mark.parametrize("is_shared", [False, True])
-async def test_what_has_ended_is_gone_at_once(redis: RedisServer, http: httpx2.AsyncClient, is_shared: bool) -> None:
-    """An ended session and its streams are released without garbage collection."""
-    shared = {
-        "redis": {"url": redis.url, "prefix": "gone:"},
-        "sessions": {"store_timeout_seconds": PATIENCE_SECONDS},
-    }
-    talker = Talker()
-    async with serving(container_with((talker,)), shared if is_shared else {}) as server:
-        gc.disable()
-        try:
-            client = Traveller(http, server.url)
-            await client.begin()
-            [known] = server.app.sessions.all()
-            session = weakref.ref(known)
-            del known
-            async with client.hearing() as news, client.calling(talk()) as stream:
-                assert (await news.take()).is_priming
-                assert await progress(stream) == 1
-                talker.end.set()
-                assert text_of((await stream.take()).message) == "done"
-            talker.reset()
-            await client.end()
-            await until(lambda: session() is None)
-        finally:
-            gc.enable()

@@ -2,124 +2,50 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
-import httpx2
 import pytest
 import pytest_asyncio
-from pydantic import BaseModel, Field
 
-from axolotl_core import Principal, ProtocolError, ToolContext, ToolError, tool
-from axolotl_core.errors import InvalidRequest
+from axolotl_core import Principal, ProtocolError, tool
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
-from tests.support.peers.session_client import EventReader
 from tests.support.peers.task_peers import (
-    CAPABILITIES_KEY,
     ELICITATION,
     EXTENSION,
     RELATED,
     DirectedPeer,
-    Herald,
     Job,
     RequestingPeer,
 )
-from tests.support.peers.wire import META, message, mirrored
-from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.peers.wire import META, message
+from tests.support.scenarios.directed_tasks import (
+    REQUIRED,
+    content_of,
+    host,
+    http,
+    job,
+    plain,
+    poster,
+    server,
+)
 from tests.support.tools import Echo, container_of
 
+__all__ = ["host", "http", "job", "plain", "poster", "server"]
+
 ADA, BOB = Principal("ada"), Principal("bob")
-REQUIRED: Any = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+
+
 LOG_LEVEL_KEY = "io.modelcontextprotocol/logLevel"
+
+
 SUBSCRIPTION_KEY = "io.modelcontextprotocol/subscriptionId"
-
-
-class Decision(BaseModel):
-    """Whether to go on."""
-
-    confirm: bool
-
-
-@tool(task_support="optional")
-async def greet(name: str) -> str:
-    """Greet somebody."""
-    return f"Hello, {name}!"
-
-
-@tool(task_support="optional")
-async def refuse() -> str:
-    """Fail with a message for the model."""
-    raise ToolError("no such luck")
-
-
-@tool(task_support="optional")
-async def crash() -> str:
-    """Fail with a hidden error."""
-    raise RuntimeError("secret")
-
-
-@tool(task_support="optional")
-async def break_off() -> str:
-    """Fail with a protocol error."""
-    raise InvalidRequest("broken off", data={"piece": 3})
-
-
-@tool(task_support="optional")
-async def mumble() -> str:
-    """Fail with an error that cannot be encoded."""
-    raise ProtocolError("mumbled", data=object())
-
-
-@tool(task_support="optional")
-async def inquire(context: ToolContext) -> str:
-    """Ask before anything is done."""
-    return f"confirmed: {(await context.ask(Decision, 'Sure?', key='sure')).confirm}"
-
-
-@tool(task_support="optional")
-async def routed(tenant: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Tenant"})]) -> str:
-    """Take an argument that is repeated in a header."""
-    return f"for {tenant}"
-
-
-@tool(task_support="optional")
-async def traced(context: ToolContext) -> str:
-    """Say which trace the call belongs to."""
-    return "none" if context.trace is None else context.trace.traceparent
-
-
-@pytest.fixture
-def job() -> Job:
-    """A tool that runs until it is released."""
-    return Job()
-
-
-@pytest_asyncio.fixture
-async def host(job: Job) -> AsyncIterator[ServerHost]:
-    """A server with tools for which tasks are optional, forbidden or required."""
-    tools = (job, greet, refuse, crash, break_off, mumble, inquire, Echo(), Job("must", "required"), Herald("herald"))
-    async with ServerHost(container_of(*tools), flags={"tasks": {"ttl_seconds": 600}}) as host:
-        yield host
 
 
 @pytest_asyncio.fixture
 async def peer(host: ServerHost) -> DirectedPeer:
     """A client that supports tasks."""
     return DirectedPeer(host)
-
-
-@pytest_asyncio.fixture
-async def plain(host: ServerHost) -> DirectedPeer:
-    """A client that does not."""
-    return DirectedPeer(host, capabilities={})
-
-
-def content_of(result: Mapping[str, Any]) -> str:
-    return str(result["content"][0]["text"])
-
-
-# Creating tasks
 
 
 async def test_the_server_tells_of_the_extension(plain: DirectedPeer) -> None:
@@ -214,9 +140,6 @@ async def test_a_request_in_rounds_stays_in_them(peer: DirectedPeer, plain: Dire
     assert (await peer.error("tools/call", {**again, "requestState": "x"}))["code"] == -32602
 
 
-# Results
-
-
 async def test_a_task_completes(peer: DirectedPeer, job: Job) -> None:
     """The state of a completed task contains the result, every time it is queried."""
     task = await peer.call("job")
@@ -275,9 +198,6 @@ async def test_nothing_is_told_on_the_way(peer: DirectedPeer) -> None:
     assert peer.heard == []
 
 
-# Canceling
-
-
 async def test_a_task_is_cancelled(peer: DirectedPeer, job: Job) -> None:
     """The request is acknowledged, and the tool is stopped."""
     task = await peer.call("job")
@@ -312,9 +232,6 @@ async def test_the_notification_does_not_cancel_a_task(peer: DirectedPeer, job: 
     assert await peer.status(task["taskId"]) == "working"
     job.release.set()
     await peer.until(task["taskId"], "completed")
-
-
-# Ownership
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
@@ -362,9 +279,6 @@ async def test_the_designs_keep_apart(host: ServerHost) -> None:
         params = {"taskId": theirs["taskId"], "inputResponses": {}}
         assert (await directed.error(method, params))["code"] == -32602
     assert [one["taskId"] for one in (await requesting.result("tasks/list"))["tasks"]] == [theirs["taskId"]]
-
-
-# Subscriptions
 
 
 async def test_subscribers_are_notified(peer: DirectedPeer, job: Job) -> None:
@@ -441,145 +355,3 @@ async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
     assert job.context is not None
     assert job.context.cancel_reason == "shutdown"
     assert not host.handler.inflight
-
-
-# Over HTTP
-
-
-@pytest_asyncio.fixture
-async def server(job: Job) -> AsyncIterator[HttpServer]:
-    """An HTTP server."""
-    settings = {"http": {"watch_after_seconds": 0.001}}
-    async with serving(container_of(job, greet, routed, traced, Job("must", "required")), settings) as running:
-        yield running
-
-
-@pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client."""
-    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
-        yield client
-
-
-class Poster:
-    """A client that supports tasks, over HTTP."""
-
-    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
-        self._http = http
-        self._url = url
-
-    def written(self, method: str, params: Mapping[str, Any], **capabilities: Any) -> bytes:
-        """Encode a request."""
-        known = capabilities or {"extensions": {EXTENSION: {}}}
-        meta = {**META, CAPABILITIES_KEY: known, **params.get("_meta", {})}
-        return message(method, {**params, "_meta": meta})
-
-    async def post(self, method: str, params: Mapping[str, Any], name: str | None = None, **headers: str) -> Any:
-        """Send a request with its headers; the name in the header can differ."""
-        named = name or params.get("taskId") or params.get("name")
-        sent = {**mirrored(method, named), **headers}
-        return await self._http.post(self._url, content=self.written(method, params), headers=sent)
-
-
-@pytest_asyncio.fixture
-async def poster(server: HttpServer, http: httpx2.AsyncClient) -> Poster:
-    """A client."""
-    return Poster(http, server.url)
-
-
-async def begin(poster: Poster, name: str, **params: Any) -> str:
-    reply = await poster.post("tools/call", {"name": name, "arguments": {}, **params})
-    assert reply.status_code == 200
-    result = reply.json()["result"]
-    assert result["resultType"] == "task"
-    return str(result["taskId"])
-
-
-async def ended(poster: Poster, task_id: str) -> Any:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while True:
-            state = (await poster.post("tasks/get", {"taskId": task_id})).json()["result"]
-            if state["status"] != "working":
-                return state
-
-
-async def test_a_task_over_http(poster: Poster, job: Job) -> None:
-    """A task is created and queried until its result, each with a plain request."""
-    task_id = await begin(poster, "job")
-    await job.started.wait()
-    reply = await poster.post("tasks/get", {"taskId": task_id})
-    assert (reply.headers["content-type"], reply.json()["result"]["status"]) == ("application/json", "working")
-    job.release.set()
-    assert content_of((await ended(poster, task_id))["result"]) == "done"
-
-
-async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx2.AsyncClient, job: Job) -> None:
-    """A task survives the connection that created it."""
-    async with httpx2.AsyncClient(verify=False) as leaving:
-        task_id = await begin(Poster(leaving, server.url), "job")
-        await job.started.wait()
-    (call,) = server.host.handler.inflight
-    await until(lambda: call in server.host.handler.inflight._watched)
-    assert not job.cancelled.is_set()
-    job.release.set()
-    assert content_of((await ended(Poster(http, server.url), task_id))["result"]) == "done"
-
-
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-async def test_the_name_is_repeated_in_a_header(poster: Poster, method: str) -> None:
-    """A header that names a different task, or none, is rejected."""
-    task_id = await begin(poster, "job")
-    params = {"taskId": task_id, "inputResponses": {}}
-    for name in ("nothing", task_id.swapcase()):
-        reply = await poster.post(method, params, name=name)
-        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
-    reply = await poster.post(method, params, **{"Mcp-Name": ""})
-    assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
-    assert (await poster.post(method, params)).status_code == 200
-
-
-async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Poster) -> None:
-    """The headers of a call that becomes a task are checked like any other."""
-    params = {"name": "routed", "arguments": {"tenant": "acme"}}
-    for headers in ({}, {"Mcp-Param-Tenant": "evil"}):
-        reply = await poster.post("tools/call", params, **headers)
-        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
-    assert not server.host.assembly.tasks._tasks
-    reply = await poster.post("tools/call", params, **{"Mcp-Param-Tenant": "acme"})
-    state = await ended(poster, reply.json()["result"]["taskId"])
-    assert content_of(state["result"]) == "for acme"
-
-
-async def test_the_trace_of_the_headers_is_known(poster: Poster) -> None:
-    """The trace context in the headers reaches a task."""
-    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    reply = await poster.post("tools/call", {"name": "traced"}, traceparent=trace)
-    assert content_of((await ended(poster, reply.json()["result"]["taskId"]))["result"]) == trace
-
-
-async def test_statuses(http: httpx2.AsyncClient, server: HttpServer, poster: Poster) -> None:
-    """A missing extension is a bad request; an unknown task is a normal error."""
-    bodies = {
-        "tools/call": poster.written("tools/call", {"name": "must"}, roots={}),
-        "tasks/get": poster.written("tasks/get", {"taskId": "must"}, roots={}),
-    }
-    for method, body in bodies.items():
-        reply = await http.post(server.url, content=body, headers=mirrored(method, "must"))
-        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32021)
-        assert reply.json()["error"]["data"] == REQUIRED
-    reply = await poster.post("tasks/get", {"taskId": "nothing"})
-    assert (reply.status_code, reply.json()["error"]["code"]) == (200, -32602)
-    assert (await poster.post("tasks/result", {"taskId": "nothing"})).status_code == 404
-
-
-async def test_listening_over_http(http: httpx2.AsyncClient, server: HttpServer, poster: Poster, job: Job) -> None:
-    """A subscription stream reports the end of a task."""
-    task_id = await begin(poster, "job")
-    body = poster.written("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
-    headers = mirrored("subscriptions/listen")
-    async with http.stream("POST", server.url, content=body, headers=headers) as response:
-        stream = EventReader(response)
-        assert (await stream.take()).message["params"]["notifications"] == {"taskIds": [task_id]}
-        job.release.set()
-        told = (await stream.take()).message
-    assert (told["method"], told["params"]["status"]) == ("notifications/tasks", "completed")

@@ -1,0 +1,267 @@
+"""Questions of tasks that the server decides on."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from axolotl_core import NoArguments, ToolContext, tool
+from axolotl_server import ServerHost
+from tests.support.peers.task_peers import DirectedPeer, Job, Peer, RequestingPeer
+from tests.support.peers.wire import message
+from tests.support.scenarios.asking_tasks import (
+    ASKED,
+    Amount,
+    AskingFromThread,
+    accepted,
+    client,
+    directed,
+    host,
+    http,
+    order,
+    requesting,
+    server,
+    text_of,
+)
+from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import container_of
+
+__all__ = ["client", "directed", "host", "http", "requesting", "server"]
+
+
+@pytest.mark.parametrize("name", ["order", "ask_from_thread"])
+async def test_a_directed_task_asks(directed: DirectedPeer, name: str) -> None:
+    """The state of a task shows its question until it is answered."""
+    task = await directed.call(name)
+    state = await directed.until(task["taskId"], "input_required")
+    (question,) = state["inputRequests"].values()
+    assert list(state["inputRequests"]) == ["amount"]
+    assert set(question) == {"method", "params"}
+    assert (question["method"], question["params"]["message"]) == (ASKED, "How many?")
+    assert await directed.result("tasks/get", {"taskId": task["taskId"]}) == state
+    acknowledged = (await directed.update(task["taskId"], amount=accepted()))["result"]
+    assert set(acknowledged) == {"resultType", "_meta"}
+    assert acknowledged["resultType"] == "complete"
+    assert text_of(await directed.until(task["taskId"], "completed")) == "ordered 3"
+    assert directed.heard == []
+
+
+async def test_answers_may_come_one_by_one(directed: DirectedPeer) -> None:
+    """Questions can be answered one by one, and unknown keys are ignored."""
+    task = await directed.call("order_both")
+    state = await directed.until(task["taskId"], "input_required")
+    assert set(state["inputRequests"]) == {"apples", "pears"}
+    assert "result" in await directed.update(task["taskId"], pears=accepted(2), plums=accepted(9))
+    state = await directed.until(task["taskId"], "input_required")
+    assert set(state["inputRequests"]) == {"apples"}
+    assert "result" in await directed.update(task["taskId"], pears=accepted(5))
+    assert "result" in await directed.update(task["taskId"], apples=accepted(1), pears=accepted(6))
+    assert text_of(await directed.until(task["taskId"], "completed")) == "1 and 2"
+    assert "result" in await directed.update(task["taskId"], apples=accepted(7))
+
+
+async def test_the_last_answer_shows_at_once(directed: DirectedPeer) -> None:
+    """After the acknowledgement, the state no longer shows an answered question."""
+    task = await directed.call("order")
+    await directed.until(task["taskId"], "input_required")
+    params = {"taskId": task["taskId"], "inputResponses": {"amount": accepted()}}
+    update, look = directed.send("tasks/update", params), directed.send("tasks/get", {"taskId": task["taskId"]})
+    assert "result" in await directed.reply(update)
+    state = (await directed.reply(look))["result"]
+    assert (state["status"], "inputRequests" in state) == ("working", False)
+
+
+async def test_no_key_is_used_twice(directed: DirectedPeer) -> None:
+    """Every question of a task has a unique key, whatever the code names it."""
+    task = await directed.call("order_again")
+    keys = []
+    for _ in range(6):
+        state = await directed.until(task["taskId"], "input_required")
+        (key,) = state["inputRequests"]
+        keys.append(key)
+        answer = {"roots": []} if key.startswith("roots") else accepted()
+        for earlier in keys[:-1]:
+            assert "result" in await directed.update(task["taskId"], **{earlier: accepted(9)})
+        await directed.update(task["taskId"], **{key: answer})
+    assert keys == ["amount", "amount-2", "amount-3", "ask-1", "ask-2", "roots-1"]
+    assert text_of(await directed.until(task["taskId"], "completed")) == "[3, 3, 3, 3, 3]"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [None, 1, "yes", [], {}, {"action": "maybe"}, {"action": "accept", "content": 1}, accepted(0), accepted("x")],
+)
+async def test_an_answer_that_does_not_fit_is_refused(directed: DirectedPeer, answer: Any) -> None:
+    """An invalid answer is rejected with a reason, and the question stays open."""
+    task = await directed.call("order")
+    before = await directed.until(task["taskId"], "input_required")
+    error = (await directed.update(task["taskId"], amount=answer))["error"]
+    assert error["code"] == -32602
+    assert "'amount'" in error["message"]
+    assert await directed.result("tasks/get", {"taskId": task["taskId"]}) == before
+    await directed.update(task["taskId"], amount=accepted())
+    assert text_of(await directed.until(task["taskId"], "completed")) == "ordered 3"
+
+
+async def test_a_number_beyond_all_is_refused(directed: DirectedPeer) -> None:
+    """A number that is too large is an invalid answer, not a server error."""
+    task = await directed.call("order")
+    await directed.until(task["taskId"], "input_required")
+    params = {"taskId": task["taskId"], "inputResponses": {"amount": accepted(12345)}}
+    body = message("tasks/update", directed.complete(params), id=99).replace(b"12345", b"1e999")
+    directed.transport.send(body)
+    assert (await directed.reply(99))["error"]["code"] == -32602
+    await directed.update(task["taskId"], amount=accepted())
+    assert text_of(await directed.until(task["taskId"], "completed")) == "ordered 3"
+
+
+async def test_one_wrong_answer_takes_all_with_it(directed: DirectedPeer) -> None:
+    """If one answer is invalid, all answers of the request are rejected."""
+    task = await directed.call("order_both")
+    before = await directed.until(task["taskId"], "input_required")
+    assert "error" in await directed.update(task["taskId"], apples=accepted(1), pears=accepted(0))
+    assert await directed.result("tasks/get", {"taskId": task["taskId"]}) == before
+    assert "result" in await directed.update(task["taskId"], apples=accepted(1), pears=accepted(2))
+    assert text_of(await directed.until(task["taskId"], "completed")) == "1 and 2"
+
+
+@pytest.mark.parametrize("responses", [None, [], 1, "x"])
+async def test_answers_must_be_an_object(directed: DirectedPeer, responses: Any) -> None:
+    """Answers that are not an object, or are missing, are an error for invalid params."""
+    task = await directed.call("order")
+    error = await directed.error("tasks/update", {"taskId": task["taskId"], "inputResponses": responses})
+    assert error["code"] == -32602
+    assert (await directed.error("tasks/update", {"taskId": task["taskId"]}))["code"] == -32602
+
+
+@pytest.mark.parametrize("action", ["decline", "cancel"])
+async def test_a_refusal_is_an_answer(directed: DirectedPeer, action: str) -> None:
+    """A declined question is handled by the tool."""
+    task = await directed.call("order_or_not")
+    await directed.until(task["taskId"], "input_required")
+    await directed.update(task["taskId"], amount={"action": action})
+    assert text_of(await directed.until(task["taskId"], "completed")).startswith(f"{action}: ")
+
+
+async def test_a_form_that_breaks(directed: DirectedPeer, caplog: pytest.LogCaptureFixture) -> None:
+    """An error in the tool's form is a failure of the tool, shown as a reference."""
+    task = await directed.call("break_form")
+    await directed.until(task["taskId"], "input_required")
+    answer = {"action": "accept", "content": {"word": "x"}}
+    assert "result" in await directed.update(task["taskId"], word=answer)
+    state = await directed.until(task["taskId"], "completed")
+    assert state["result"]["_meta"]["reference"] in caplog.text
+
+
+async def test_a_directed_client_that_cannot_be_asked(host: ServerHost) -> None:
+    """Without the capability, the task fails with an error that names it."""
+    peer = DirectedPeer(host, capabilities={"extensions": {"io.modelcontextprotocol/tasks": {}}})
+    task = await peer.call("order")
+    error = (await peer.until(task["taskId"], "failed"))["error"]
+    assert error["code"] == -32021
+    assert error["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+
+
+async def test_a_task_that_asks_can_be_cancelled(directed: DirectedPeer) -> None:
+    """Canceling a task removes its questions, and simultaneous answers change nothing."""
+    task = await directed.call("order")
+    await directed.until(task["taskId"], "input_required")
+    params = {"taskId": task["taskId"]}
+    answers = {"inputResponses": {"amount": accepted()}}
+    requests = [("tasks/cancel", params), ("tasks/update", {**params, **answers}), ("tasks/get", params)]
+    numbers = [directed.send(method, sent) for method, sent in requests]
+    replies = [await directed.reply(number) for number in numbers]
+    assert all("result" in reply for reply in replies)
+    state = replies[-1]["result"]
+    assert (state["status"], "inputRequests" in state) == ("cancelled", False)
+
+
+async def test_code_may_lose_its_patience() -> None:
+    """A question that the code has given up is removed, and its answer is ignored."""
+    job = Job()
+
+    @tool(task_support="optional")
+    async def order_impatiently(context: ToolContext) -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await context.ask(Amount, "How many?", key="amount")
+        except TimeoutError:
+            return await job.execute(NoArguments(), context)
+        return "never"
+
+    async with ServerHost(container_of(order_impatiently)) as host:
+        peer = DirectedPeer(host)
+        task = await peer.call("order_impatiently")
+        await job.started.wait()
+        state = await peer.result("tasks/get", {"taskId": task["taskId"]})
+        assert (state["status"], "inputRequests" in state) == ("working", False)
+        (kept,) = host.assembly.tasks._tasks.values()
+        assert kept.questions.described() == {}
+        assert "result" in await peer.update(task["taskId"], amount=accepted())
+        job.release.set()
+        assert text_of(await peer.until(task["taskId"], "completed")) == "done"
+
+
+async def test_listeners_see_questions() -> None:
+    """A subscriber is notified of each question, with its key."""
+    gate = asyncio.Event()
+
+    @tool(task_support="optional")
+    async def order_soon(context: ToolContext) -> str:
+        await gate.wait()
+        return f"{(await context.ask(Amount, 'How many?')).amount}"
+
+    async with ServerHost(container_of(order_soon)) as host:
+        peer = DirectedPeer(host)
+        task = await peer.call("order_soon")
+        peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
+        await peer.hear("notifications/subscriptions/acknowledged")
+        gate.set()
+        told = (await peer.hear("notifications/tasks"))["params"]
+        assert (told["status"], list(told["inputRequests"])) == ("input_required", ["ask-1"])
+        await peer.update(task["taskId"], **{"ask-1": accepted()})
+        states = [(await peer.hear("notifications/tasks"))["params"]["status"] for _ in range(2)]
+        assert states == ["working", "completed"]
+
+
+@pytest.mark.parametrize("design", ["requested", "directed"])
+async def test_a_thread_that_asks_is_let_go(design: str) -> None:
+    """The question of a thread ends with its task, so the thread does not block forever."""
+    asking = AskingFromThread()
+    async with ServerHost(container_of(asking)) as host:
+        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.call("ask_from_thread")
+        await peer.until(task["taskId"], "input_required")
+        await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+        assert await asyncio.to_thread(asking.over.wait, PATIENCE_SECONDS)
+        await until(lambda: not host.assembly.deadlines._pauses)
+
+
+@pytest.mark.parametrize("design", ["requested", "directed"])
+async def test_the_end_of_the_server_ends_questions(design: str) -> None:
+    """A shutdown stops a task that waits for an answer."""
+    async with ServerHost(container_of(order)) as host:
+        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.call("order")
+        await peer.until(task["taskId"], "input_required")
+        await peer.settle()
+        peer.heard.clear()
+    assert not host.handler.inflight
+    assert await peer.close() == []
+
+
+@pytest.mark.parametrize("design", ["requested", "directed"])
+async def test_the_deadline_stands_still(
+    requesting: RequestingPeer, directed: DirectedPeer, design: str, host: ServerHost
+) -> None:
+    """The timeout is paused while a tool waits for its user, but not for another tool with the same timeout."""
+    peer: Peer = requesting if design == "requested" else directed
+    task = await peer.call("hurry")
+    await peer.until(task["taskId"], "input_required")
+    assert (await peer.result("tools/call", {"name": "oversleep"}))["isError"] is True
+    assert await peer.status(task["taskId"]) == "input_required"
+    if isinstance(peer, RequestingPeer):
+        peer.answer(await peer.hear(ASKED), accepted())
+    else:
+        await directed.update(task["taskId"], amount=accepted())
+    await peer.until(task["taskId"], "completed")

@@ -1,0 +1,117 @@
+"""Tasks that the server decides on, over HTTP."""
+
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.support.peers.session_client import EventReader
+from tests.support.peers.task_peers import (
+    Job,
+)
+from tests.support.peers.wire import mirrored
+from tests.support.scenarios.directed_tasks import (
+    REQUIRED,
+    Poster,
+    content_of,
+    ended,
+    host,
+    http,
+    job,
+    plain,
+    poster,
+    server,
+)
+from tests.support.servers.serving import HttpServer, until
+
+__all__ = ["host", "http", "job", "plain", "poster", "server"]
+
+
+async def begin(poster: Poster, name: str, **params: Any) -> str:
+    reply = await poster.post("tools/call", {"name": name, "arguments": {}, **params})
+    assert reply.status_code == 200
+    result = reply.json()["result"]
+    assert result["resultType"] == "task"
+    return str(result["taskId"])
+
+
+async def test_a_task_over_http(poster: Poster, job: Job) -> None:
+    """A task is created and queried until its result, each with a plain request."""
+    task_id = await begin(poster, "job")
+    await job.started.wait()
+    reply = await poster.post("tasks/get", {"taskId": task_id})
+    assert (reply.headers["content-type"], reply.json()["result"]["status"]) == ("application/json", "working")
+    job.release.set()
+    assert content_of((await ended(poster, task_id))["result"]) == "done"
+
+
+async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx2.AsyncClient, job: Job) -> None:
+    """A task survives the connection that created it."""
+    async with httpx2.AsyncClient(verify=False) as leaving:
+        task_id = await begin(Poster(leaving, server.url), "job")
+        await job.started.wait()
+    (call,) = server.host.handler.inflight
+    await until(lambda: call in server.host.handler.inflight._watched)
+    assert not job.cancelled.is_set()
+    job.release.set()
+    assert content_of((await ended(Poster(http, server.url), task_id))["result"]) == "done"
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
+async def test_the_name_is_repeated_in_a_header(poster: Poster, method: str) -> None:
+    """A header that names a different task, or none, is rejected."""
+    task_id = await begin(poster, "job")
+    params = {"taskId": task_id, "inputResponses": {}}
+    for name in ("nothing", task_id.swapcase()):
+        reply = await poster.post(method, params, name=name)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
+    reply = await poster.post(method, params, **{"Mcp-Name": ""})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
+    assert (await poster.post(method, params)).status_code == 200
+
+
+async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Poster) -> None:
+    """The headers of a call that becomes a task are checked like any other."""
+    params = {"name": "routed", "arguments": {"tenant": "acme"}}
+    for headers in ({}, {"Mcp-Param-Tenant": "evil"}):
+        reply = await poster.post("tools/call", params, **headers)
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
+    assert not server.host.assembly.tasks._tasks
+    reply = await poster.post("tools/call", params, **{"Mcp-Param-Tenant": "acme"})
+    state = await ended(poster, reply.json()["result"]["taskId"])
+    assert content_of(state["result"]) == "for acme"
+
+
+async def test_the_trace_of_the_headers_is_known(poster: Poster) -> None:
+    """The trace context in the headers reaches a task."""
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    reply = await poster.post("tools/call", {"name": "traced"}, traceparent=trace)
+    assert content_of((await ended(poster, reply.json()["result"]["taskId"]))["result"]) == trace
+
+
+async def test_statuses(http: httpx2.AsyncClient, server: HttpServer, poster: Poster) -> None:
+    """A missing extension is a bad request; an unknown task is a normal error."""
+    bodies = {
+        "tools/call": poster.written("tools/call", {"name": "must"}, roots={}),
+        "tasks/get": poster.written("tasks/get", {"taskId": "must"}, roots={}),
+    }
+    for method, body in bodies.items():
+        reply = await http.post(server.url, content=body, headers=mirrored(method, "must"))
+        assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32021)
+        assert reply.json()["error"]["data"] == REQUIRED
+    reply = await poster.post("tasks/get", {"taskId": "nothing"})
+    assert (reply.status_code, reply.json()["error"]["code"]) == (200, -32602)
+    assert (await poster.post("tasks/result", {"taskId": "nothing"})).status_code == 404
+
+
+async def test_listening_over_http(http: httpx2.AsyncClient, server: HttpServer, poster: Poster, job: Job) -> None:
+    """A subscription stream reports the end of a task."""
+    task_id = await begin(poster, "job")
+    body = poster.written("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+    headers = mirrored("subscriptions/listen")
+    async with http.stream("POST", server.url, content=body, headers=headers) as response:
+        stream = EventReader(response)
+        assert (await stream.take()).message["params"]["notifications"] == {"taskIds": [task_id]}
+        job.release.set()
+        told = (await stream.take()).message
+    assert (told["method"], told["params"]["status"]) == ("notifications/tasks", "completed")

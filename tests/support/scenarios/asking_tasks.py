@@ -1,0 +1,172 @@
+"""Tools, clients and fixtures for task asking."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx2
+import pytest_asyncio
+from pydantic import BaseModel, Field, field_validator
+
+from axolotl_core import Declined, ITool, NoArguments, ToolContext, tool
+from axolotl_server import ServerHost
+from tests.support.peers.session_client import Client
+from tests.support.peers.task_peers import DirectedPeer, RequestingPeer
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
+from tests.support.tools import container_of
+
+ASKED = "elicitation/create"
+
+
+class Amount(BaseModel):
+    """A number."""
+
+    amount: int = Field(ge=1, le=10)
+
+
+class Fragile(BaseModel):
+    """A form whose validator fails."""
+
+    word: str
+
+    @field_validator("word")
+    @classmethod
+    def look_up(cls, word: str) -> str:
+        """Raise an unexpected error."""
+        raise KeyError(word)
+
+
+@tool(task_support="optional")
+async def order(context: ToolContext) -> str:
+    """Ask one question."""
+    return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
+
+
+@tool(task_support="optional")
+async def order_both(context: ToolContext) -> str:
+    """Ask two questions at once."""
+    first, second = await asyncio.gather(
+        context.ask(Amount, "How many apples?", key="apples"), context.ask(Amount, "How many pears?", key="pears")
+    )
+    return f"{first.amount} and {second.amount}"
+
+
+@tool(task_support="optional")
+async def order_again(context: ToolContext) -> str:
+    """Ask the same questions repeatedly, with and without keys."""
+    amounts = [(await context.ask(Amount, "How many?", key="amount")).amount for _ in range(3)]
+    amounts += [(await context.ask(Amount, "How many?")).amount for _ in range(2)]
+    await context.roots()
+    return f"{amounts}"
+
+
+@tool(task_support="optional")
+async def order_or_not(context: ToolContext) -> str:
+    """Handle a declined question."""
+    try:
+        return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
+    except Declined as declined:
+        return f"{declined.action}: {declined.message}"
+
+
+@tool(task_support="optional")
+async def break_form(context: ToolContext) -> str:
+    """Ask with a form that fails."""
+    return (await context.ask(Fragile, "Which word?", key="word")).word
+
+
+@tool(task_support="optional", timeout_seconds=0.05)
+async def hurry(context: ToolContext) -> str:
+    """Ask with a short timeout."""
+    return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
+
+
+@tool(timeout_seconds=0.05)
+async def oversleep() -> None:
+    """Exceed that timeout."""
+    await asyncio.Event().wait()
+
+
+class AskingFromThread(ITool[NoArguments, str]):
+    """Asks from a thread."""
+
+    name = "ask_from_thread"
+    execution = "thread"
+    task_support = "optional"
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        assert threading.current_thread() is not threading.main_thread()
+        try:
+            return await self._order(context)
+        finally:
+            self.over.set()
+
+    async def _order(self, context: ToolContext) -> str:
+        return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
+
+
+TOOLS = (
+    order,
+    order_both,
+    order_again,
+    order_or_not,
+    break_form,
+    hurry,
+    oversleep,
+    AskingFromThread(),
+)
+
+
+def accepted(amount: Any = 3) -> dict[str, Any]:
+    return {"action": "accept", "content": {"amount": amount}}
+
+
+@pytest_asyncio.fixture
+async def host() -> AsyncIterator[ServerHost]:
+    """A server with tools that ask."""
+    async with ServerHost(container_of(*TOOLS)) as host:
+        yield host
+
+
+@pytest_asyncio.fixture
+async def requesting(host: ServerHost) -> RequestingPeer:
+    """A client that requests tasks."""
+    return await RequestingPeer.begun(host, capabilities={"elicitation": {}, "roots": {}})
+
+
+@pytest_asyncio.fixture
+async def directed(host: ServerHost) -> DirectedPeer:
+    """A client of tasks that the server creates."""
+    peer = DirectedPeer(host)
+    peer.capabilities = {**peer.capabilities, "roots": {}}
+    return peer
+
+
+def text_of(reply: Mapping[str, Any]) -> str:
+    return str(reply["result"]["content"][0]["text"])
+
+
+@pytest_asyncio.fixture
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    """An HTTP client."""
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[HttpServer]:
+    """An HTTP server."""
+    async with serving(container_of(*TOOLS)) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
+    """A client with a session that supports questions."""
+    client = Client(http, server.url)
+    await client.begin(elicitation={})
+    return client

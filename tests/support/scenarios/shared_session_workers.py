@@ -1,0 +1,152 @@
+"""Tools, clients and fixtures for shared sessions."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import pytest_asyncio
+from pydantic import BaseModel
+
+from axolotl_core import ITokenVerifier, ITool, ToolContext, resource, tool
+from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with
+from tests.support.peers.session_client import Client, EventReader
+from tests.support.peers.wire import call, message
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
+from tests.support.stores.redis_server import RedisServer
+
+UNTHROTTLED = {"progress_per_second": 1_000_000}
+
+
+GONE = (404, "Session not found: it has ended, initialize again")
+
+
+class Told(BaseModel):
+    name: str = ""
+
+
+class Talker(ITool[Told, str]):
+    """Sends messages as the test requests, then ends."""
+
+    name = "talker"
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget earlier calls."""
+        self.contexts: list[ToolContext] = []
+        self.end = asyncio.Event()
+        self.stopped = asyncio.Event()
+
+    async def execute(self, arguments: Told, context: ToolContext) -> str:
+        self.contexts.append(context)
+        context.report_progress(1)
+        try:
+            await self.end.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
+        return "done"
+
+    def say(self, progress: int) -> None:
+        """Report progress in the latest call."""
+        self.contexts[-1].report_progress(progress)
+
+
+class Name(BaseModel):
+    name: str
+
+
+@tool
+async def greet(context: ToolContext) -> str:
+    """Ask once."""
+    return (await context.ask(Name, "Who?")).name
+
+
+@tool
+async def mutter(context: ToolContext) -> str:
+    """Log something."""
+    context.log("debug", "well")
+    return "done"
+
+
+@resource("note://one")
+async def note() -> str:
+    """Give a note."""
+    return "note"
+
+
+@dataclass
+class Worker:
+    """One of the processes."""
+
+    server: HttpServer
+    talker: Talker
+
+
+@asynccontextmanager
+async def working(
+    redis: RedisServer, prefix: str, verifier: ITokenVerifier | None = None, **sessions: Any
+) -> AsyncIterator[Worker]:
+    """Serve like a separate process."""
+    talker = Talker()
+    shared = {"store_timeout_seconds": PATIENCE_SECONDS, **sessions}
+    container = container_with((talker, greet, mutter), resources=(note,))
+    settings = {"redis": {"url": redis.url, "prefix": prefix}, "sessions": shared, "protocol": UNTHROTTLED}
+    roles: dict[str, Any] = {} if verifier is None else {"token_verifier": verifier}
+    async with serving(container, settings, **roles) as server:
+        yield Worker(server, talker)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def http() -> AsyncIterator[httpx2.AsyncClient]:
+    """An HTTP client."""
+    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
+        yield client
+
+
+class Traveller(Client):
+    """A client with a session whose requests can go to any process."""
+
+    def at(self, worker: Worker) -> "Traveller":
+        """The same client, connected to another process."""
+        same = Traveller(self.http, worker.server.url)
+        same.headers = self.headers
+        return same
+
+    async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
+        """Answer a question of the server and return the HTTP status."""
+        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
+        return (await self.post(body)).status_code
+
+    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Send a request and return its result."""
+        reply = await self.post(message(method, params))
+        assert reply.status_code == 200, reply.text
+        return reply.json()["result"]
+
+
+async def begun(http: httpx2.AsyncClient, worker: Worker, version: str = "2025-11-25") -> Traveller:
+    client = Traveller(http, worker.server.url)
+    await client.begin(version, **ABLE)
+    return client
+
+
+def refusal(reply: httpx2.Response) -> tuple[int, str]:
+    return reply.status_code, reply.json()["error"]["message"]
+
+
+def talk(id: int = 1) -> bytes:
+    return call("talker", {}, id=id, token="token", handshake=True)
+
+
+async def progress(stream: EventReader) -> int:
+    """Read the next progress event, skipping events without data."""
+    event = await stream.take()
+    event = await stream.take() if event.is_priming else event
+    told: int = event.message["params"]["progress"]
+    return told
