@@ -20,7 +20,7 @@ with a correlation ID, and the client receives only that ID.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from axolotl_core.protocol import codes
 
@@ -35,6 +35,11 @@ class ConfigurationError(AxolotlError):
     def __init__(self, *findings: str) -> None:
         super().__init__("\n".join(findings))
         self.findings: Sequence[str] = findings
+
+    @classmethod
+    def missing_extra(cls, what: str, extra: str) -> Self:
+        """Say that something needs an optional requirement, and how to install it."""
+        return cls(f"{what} needs the extra {extra}: pip install 'axolotl-mcp[{extra}]'")
 
 
 class InvalidToken(AxolotlError):

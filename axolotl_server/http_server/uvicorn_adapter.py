@@ -7,13 +7,15 @@ interface: `tests/server/http_server/test_uvicorn_adapter.py` lists it.
 import asyncio
 import socket
 import ssl
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Collection
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Final, Literal, TypeAlias
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
 
 from axolotl_server.asgi.http import Send
 from axolotl_server.http.app import HttpApp
@@ -21,6 +23,7 @@ from axolotl_server.http.app import HttpApp
 ClientConnection: TypeAlias = Any
 """A connection of a client: uvicorn's `HttpToolsProtocol`, whose annotations hide that it may have no request."""
 
+_BACKLOG: Final = 2048
 _KEEP_ALIVE_SECONDS: Final = 30
 _CLOSE: Final = (b"connection", b"close")
 _START: Final = {
@@ -90,11 +93,11 @@ def abort(connection: ClientConnection) -> None:
     connection.transport.abort()
 
 
-class UvicornServer(uvicorn.Server):
-    """uvicorn for one application, without signal handlers of its own."""
+class UvicornServer:
+    """uvicorn's HTTP protocol for one application. Signals, startup and shutdown are not left to `uvicorn.Server`."""
 
-    def __init__(self, app: HttpApp, tls: ssl.SSLContext | None) -> None:
-        config = uvicorn.Config(
+    def __init__(self, app: HttpApp, tls: ssl.SSLContext | None = None) -> None:
+        self._config = uvicorn.Config(
             app,
             http="httptools",
             loop="none",
@@ -105,32 +108,43 @@ class UvicornServer(uvicorn.Server):
             proxy_headers=False,
             ws="none",
             timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            ssl_context_factory=None if tls is None else lambda config, make_default: tls,
         )
-        super().__init__(config)
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the process."""
-        yield
+        self._config.load()
+        self._tls = tls
+        self._state = ServerState()
+        self._closes_after_replies = False
+        self.update_date()
 
     @property
     def connections(self) -> Collection[ClientConnection]:
         """The open connections; the collection changes as clients come and go."""
-        return self.server_state.connections
+        return self._state.connections
 
-    def close_listeners(self, sockets: Collection[socket.socket] = ()) -> None:
-        """Accept no more connections."""
-        listeners: list[Any] = [*self.servers, *sockets]
-        for listener in listeners:
-            listener.close()
+    def update_date(self) -> None:
+        """Update the `Date` header of replies; to be called about once per second."""
+        date = (b"date", formatdate(time.time(), usegmt=True).encode())
+        self._state.default_headers = [date, _CLOSE] if self._closes_after_replies else [date]
+
+    async def listen(self, listener: socket.socket) -> asyncio.Server:
+        """Accept all connections from a socket."""
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(self._make_protocol, sock=listener, ssl=self._tls, backlog=_BACKLOG)
+
+    async def attach(self, accepted: socket.socket) -> None:
+        """Serve a connection that was accepted elsewhere."""
+        loop = asyncio.get_running_loop()
+        accepted.setblocking(False)
+        try:
+            await loop.connect_accepted_socket(self._make_protocol, accepted, ssl=self._tls)
+        except OSError:  # the client has left, or does not speak TLS
+            accepted.close()
 
     def close_after_replies(self) -> bool:
         """Close each connection after its next reply; return False if that was already requested."""
-        if _CLOSE in self.config.encoded_headers:
+        if self._closes_after_replies:
             return False
-        self.config.encoded_headers = [*self.config.encoded_headers, _CLOSE]
-        self.server_state.default_headers = [*self.server_state.default_headers, _CLOSE]
+        self._closes_after_replies = True
+        self.update_date()
         for connection in tuple(self.connections):
             if not is_idle(connection):
                 connection.cycle.keep_alive = False
@@ -138,21 +152,8 @@ class UvicornServer(uvicorn.Server):
 
     def cancel_requests(self) -> None:
         """Cancel the tasks of all requests."""
-        for task in tuple(self.server_state.tasks):
+        for task in tuple(self._state.tasks):
             task.cancel()
 
-    async def attach(self, accepted: socket.socket) -> None:
-        """Serve a connection that was accepted elsewhere."""
-        loop = asyncio.get_running_loop()
-        accepted.setblocking(False)
-        try:
-            await loop.connect_accepted_socket(lambda: self._make_protocol(loop), accepted, ssl=self.config.ssl)
-        except OSError:  # the client has left, or does not speak TLS
-            accepted.close()
-
-    def _make_protocol(self, loop: asyncio.AbstractEventLoop) -> asyncio.Protocol:
-        config: Any = self.config
-        protocol: asyncio.Protocol = config.http_protocol_class(
-            config=config, server_state=self.server_state, app_state=self.lifespan.state, _loop=loop
-        )
-        return protocol
+    def _make_protocol(self) -> asyncio.Protocol:
+        return HttpToolsProtocol(self._config, self._state, {}, asyncio.get_running_loop())

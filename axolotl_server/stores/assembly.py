@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.tool_rules import IResultStore
-from axolotl_server.extras import missing_extra
 from axolotl_server.settings.calls import IdempotencySettings
 from axolotl_server.settings.server import RedisSettings
 from axolotl_server.stores.memory_results import MemoryResultStore
@@ -19,7 +19,7 @@ def load_redis(settings: RedisSettings) -> None:
     try:
         import axolotl_server.stores.redis_client  # noqa: F401
     except ImportError:
-        raise missing_extra("Setting redis.url", "redis") from None
+        raise ConfigurationError.missing_extra("Setting redis.url", "redis") from None
 
 
 def make_redis(settings: RedisSettings) -> "RedisClient | None":

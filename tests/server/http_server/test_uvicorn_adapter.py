@@ -1,7 +1,9 @@
 """The version of uvicorn that the adapter was written for, and the internals it relies on."""
 
 import inspect
-from importlib.metadata import requires, version
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -15,9 +17,9 @@ REVIEW: Final = f"""\
 axolotl_server/http_server/uvicorn_adapter.py was written for uvicorn {MINOR}. Compare the sources of both versions:
 - httptools_impl.RequestResponseCycle: does `send` of a complete response still do no more than `write_reply`?
 - HttpToolsProtocol: when are `cycle` and `timeout_keep_alive_task` set, and what does `shutdown` close?
-- Server: the order of `startup`, `main_loop` and `shutdown`, and where `on_tick` and `capture_signals` are called.
-- Server.startup: which arguments does it give to `http_protocol_class`?
-- Config.encoded_headers and ServerState.default_headers: are these the headers of every response?
+- Server: what do `startup`, `on_tick` and `shutdown` do that the adapter has to do in their place? Which arguments does
+  `startup` give to `http_protocol_class`?
+- ServerState.default_headers: are these the headers of every response?
 Then run tests/server/http_server and tests/faults, and change MINOR here and the requirement in pyproject.toml."""
 
 
@@ -28,8 +30,9 @@ def test_the_version_is_the_reviewed_one() -> None:
 
 def test_the_requirement_is_pinned() -> None:
     """The package requires exactly that minor version."""
-    [requirement] = [one for one in requires("axolotl-mcp") or () if one.startswith("uvicorn")]
-    assert requirement.replace(" ", "").replace("uvicorn", "") in (f"<0.55,>={MINOR}", f">={MINOR},<0.55"), REVIEW
+    project = Path(__file__).parents[3] / "pyproject.toml"
+    requirements = tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
+    assert f"uvicorn>={MINOR},<0.55" in requirements, REVIEW
 
 
 @pytest.mark.parametrize(
@@ -44,8 +47,7 @@ def test_the_requirement_is_pinned() -> None:
             ),
         ),
         (ServerState, ("connections", "tasks", "default_headers")),
-        (uvicorn.Server, ("server_state", "servers", "lifespan", "config", "on_tick", "main_loop", "startup")),
-        (uvicorn.Config, ("encoded_headers", "http_protocol_class", "ssl")),
+        (uvicorn.Config, ("load",)),
     ],
 )  # fmt: skip
 def test_the_internals_exist(owner: type, names: tuple[str, ...]) -> None:

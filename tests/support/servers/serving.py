@@ -10,12 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import uvicorn
 from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.http_server.uvicorn_adapter import write_reply
+from axolotl_server.http_server.uvicorn_adapter import UvicornServer, write_reply
 
 PATIENCE_SECONDS = 20.0
 """How long a test waits for something that must happen."""
@@ -56,38 +55,25 @@ async def serving(
         setattr(container, name, providers.Object(role))
     async with ServerHost(container, flags=settings) as host:
         app, listener = make_app(host, write_reply), listener or free_port()
-        server = await _start(app, listener)
+        server = UvicornServer(app)
+        acceptor = await server.listen(listener)
         try:
             yield HttpServer(host, app, listener.getsockname()[1])
         finally:
             app.sessions.end_streams()
+            acceptor.close()
             await _stop(server)
 
 
-async def _start(app: HttpApp, listener: socket.socket) -> uvicorn.Server:
-    # Not by `uvicorn.Server.serve`: it looks ten times a second whether it is to stop.
-    config = uvicorn.Config(app, http="httptools", loop="none", lifespan="off", log_config=None, access_log=False)
-    config.load()
-    server = uvicorn.Server(config)
-    server.lifespan = config.lifespan_class(config)
-    await server.startup(sockets=[listener])
-    await server.on_tick(0)  # makes the headers that all replies have
-    return server
-
-
-async def _stop(server: uvicorn.Server) -> None:
-    state = server.server_state
-    for listener in server.servers:
-        listener.close()
-    for connection in tuple(state.connections):
+async def _stop(server: UvicornServer) -> None:
+    for connection in tuple(server.connections):
         connection.shutdown()
-    if state.tasks:
-        _, late = await asyncio.wait(tuple(state.tasks), timeout=_GRACE_SECONDS)
-        for task in late:
-            task.cancel()
+    if tasks := tuple(server._state.tasks):
+        await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
+        server.cancel_requests()
     with contextlib.suppress(TimeoutError):
-        await until(lambda: not state.connections, _GRACE_SECONDS)
-    for connection in tuple(state.connections):
+        await until(lambda: not server.connections, _GRACE_SECONDS)
+    for connection in tuple(server.connections):
         connection.transport.abort()
 
 
