@@ -26,8 +26,8 @@ def test_a_key(cli: CommandLine) -> None:
 
 def test_a_key_for_programs(cli: CommandLine) -> None:
     """`--json` prints the key and its hash."""
-    made = json.loads(cli("auth", "hash-key", "ci", "--json").stdout)
-    assert made.keys() == {"name", "key", "hash"}
+    created = json.loads(cli("auth", "hash-key", "ci", "--json").stdout)
+    assert created.keys() == {"name", "key", "hash"}
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a.b", "ä", "x" * 65])
@@ -40,11 +40,11 @@ def test_invalid_names(cli: CommandLine, name: str) -> None:
 
 def test_a_server_with_a_key(processes: Processes) -> None:
     """A server with an API key serves only clients with that key, on any address."""
-    made = json.loads(processes.run("auth", "hash-key", "ci", "--json")[1])
-    said = {"AXOLOTL_AUTH__API_KEYS__CI__HASH": made["hash"]}
-    _, invitation = start(processes, SAMPLE, "--host", "0.0.0.0", **said)
-    assert paste(invitation).status_code == 401
-    answer = paste(invitation.replace("YOUR-TOKEN", made["key"]))
+    created = json.loads(processes.run("auth", "hash-key", "ci", "--json")[1])
+    environment = {"AXOLOTL_AUTH__API_KEYS__CI__HASH": created["hash"]}
+    _, banner = start(processes, SAMPLE, "--host", "0.0.0.0", **environment)
+    assert paste(banner).status_code == 401
+    answer = paste(banner.replace("YOUR-TOKEN", created["key"]))
     assert answer.json()["result"]["content"][0]["text"] == "Hello, hello!"
 
 
@@ -60,8 +60,8 @@ def test_public_addresses_need_authentication(processes: Processes, host: str) -
 
 def test_explicitly_unauthenticated(processes: Processes) -> None:
     """With `http.allow_unauthenticated` it does start."""
-    _, invitation = start(processes, SAMPLE, "--host", "0.0.0.0", **OPEN)
-    assert paste(invitation).status_code == 200
+    _, banner = start(processes, SAMPLE, "--host", "0.0.0.0", **OPEN)
+    assert paste(banner).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -74,8 +74,8 @@ def test_explicitly_unauthenticated(processes: Processes) -> None:
 )
 def test_errors_before_the_banner(processes: Processes, name: str, value: str, finding: str) -> None:
     """Invalid settings for tokens or certificates end the start with 2, before the banner."""
-    said: Any = {name: value}
-    code, stdout, stderr = processes.run("serve", SAMPLE, "-t", "http", "--port", "0", **said)
+    environment: Any = {name: value}
+    code, stdout, stderr = processes.run("serve", SAMPLE, "-t", "http", "--port", "0", **environment)
     assert (code, stdout) == (2, "")
     assert finding in stderr
     assert "serves" not in stderr

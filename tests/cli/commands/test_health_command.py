@@ -42,9 +42,9 @@ def test_a_server_that_is_ready(processes: Processes, cli: CommandLine, monkeypa
 def test_json(processes: Processes, cli: CommandLine) -> None:
     """The JSON has the health report, and whether the server is ready."""
     _, url = start(processes)
-    said = json.loads(cli("health", "--url", url, "--json").stdout)
-    assert (said["ready"], said["url"], said["status"]) == (True, f"{url}/readyz", "ok")
-    assert said["checks"]["switch"] == {"status": "ok"}
+    report = json.loads(cli("health", "--url", url, "--json").stdout)
+    assert (report["ready"], report["url"], report["status"]) == (True, f"{url}/readyz", "ok")
+    assert report["checks"]["switch"] == {"status": "ok"}
 
 
 def test_a_server_that_is_not_ready(processes: Processes, cli: CommandLine, tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_a_server_that_is_not_ready(processes: Processes, cli: CommandLine, tmp_
     assert (answer.code, answer.stdout) == (1, "not ready\n  switch failed\n")
     answer = cli("health", "--url", open_url)
     assert (answer.code, answer.stdout) == (1, "not ready\n  switch failed: switched off\n")
-    said = json.loads(cli("health", "--url", url, "--json").stdout)
-    assert (said["ready"], said["status"]) == (False, "failed")
+    report = json.loads(cli("health", "--url", url, "--json").stdout)
+    assert (report["ready"], report["status"]) == (False, "failed")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
@@ -85,9 +85,9 @@ def test_no_server(cli: CommandLine) -> None:
         assert (answer.code, answer.stdout) == (3, "")
         assert answer.stderr == f"Error: No health report from {url}/readyz: no answer within 0.1 seconds\n"
     answer = cli("health", "--url", url, "--json")
-    said = json.loads(answer.stdout)
-    assert (answer.code, said["ready"], said["url"]) == (3, False, f"{url}/readyz")
-    assert "refused" in said["error"]
+    report = json.loads(answer.stdout)
+    assert (answer.code, report["ready"], report["url"]) == (3, False, f"{url}/readyz")
+    assert "refused" in report["error"]
 
 
 class Stranger(BaseHTTPRequestHandler):

@@ -97,8 +97,8 @@ def test_working_directory_is_not_imported(project: CommandLine, tmp_path: Path)
 def test_a_server_at_its_url(project: CommandLine, processes: Processes, tmp_path: Path) -> None:
     """Over HTTP the entry has the address in the settings, and the official client can connect to it."""
     server = processes.start("serve", "greeter.py", "--transport", "http", "--port", "0", directory=tmp_path)
-    invitation = server.read_until(READY)
-    port = invitation.partition("127.0.0.1:")[2].partition("/")[0]
+    banner = server.read_until(READY)
+    port = banner.partition("127.0.0.1:")[2].partition("/")[0]
     project.write(".env", f"AXOLOTL_HTTP__PORT={port}\n")
     entry = entry_of(project, "vscode", "greeter.py", "--transport", "http")
     assert entry == {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}

@@ -24,25 +24,25 @@ def manifest(publication: Publication, **sections: Any) -> dict[str, Any]:
     return server_manifest(ServerSettings.model_validate(sections), publication)
 
 
-def check_documented(made: dict[str, Any]) -> None:
+def check_documented(document: dict[str, Any]) -> None:
     """Check a manifest against the schema of 2025-12-11 and the rules of the official registry."""
-    assert made["$schema"] == "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-    assert {"name", "description", "version"} <= made.keys()
+    assert document["$schema"] == "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
+    assert {"name", "description", "version"} <= document.keys()
     known = {"$schema", "name", "title", "description", "version", "websiteUrl", "repository", "icons"}
-    assert made.keys() <= known | {"packages", "remotes"}
-    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", made["name"])
-    assert 3 <= len(made["name"]) <= 200
-    assert 1 <= len(made["description"]) <= 100
-    assert 1 <= len(made["version"]) <= 255
-    assert made.get("repository", {"url": 1, "source": 1}).keys() == {"url", "source"}
-    assert all(icon["src"].startswith("https://") for icon in made.get("icons", []))
-    for package in made.get("packages", []):
+    assert document.keys() <= known | {"packages", "remotes"}
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", document["name"])
+    assert 3 <= len(document["name"]) <= 200
+    assert 1 <= len(document["description"]) <= 100
+    assert 1 <= len(document["version"]) <= 255
+    assert document.get("repository", {"url": 1, "source": 1}).keys() == {"url", "source"}
+    assert all(icon["src"].startswith("https://") for icon in document.get("icons", []))
+    for package in document.get("packages", []):
         assert {"registryType", "identifier", "transport"} <= package.keys()
         assert package["transport"] == {"type": "stdio"}
         assert ("version" in package) is (package["registryType"] != "oci")
         assert all({"type", "value"} <= one.keys() for one in package.get("packageArguments", []))
         assert all("name" in one for one in package.get("environmentVariables", []))
-    for remote in made.get("remotes", []):
+    for remote in document.get("remotes", []):
         assert remote["type"] == "streamable-http"
         assert re.fullmatch(r"https?://[^\s]+", remote["url"])
         assert all("name" in one for one in remote.get("headers", []))
@@ -63,12 +63,12 @@ def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
     words += ["--url", URL, "--env", "ACME_TOKEN", "--env", "ACME_REGION"]
     answer = cli("manifest", "server.json", SAMPLE, *words, "--repository", "https://github.com/acme/greeter.git")
     assert answer.code == 0, answer.stderr
-    made = json.loads(answer.stdout)
-    check_documented(made)
-    assert made["title"] == "Greeter"
-    assert made["websiteUrl"] == "https://acme.example"
-    assert made["repository"] == {"url": "https://github.com/acme/greeter", "source": "github"}
-    python, image = made["packages"]
+    document = json.loads(answer.stdout)
+    check_documented(document)
+    assert document["title"] == "Greeter"
+    assert document["websiteUrl"] == "https://acme.example"
+    assert document["repository"] == {"url": "https://github.com/acme/greeter", "source": "github"}
+    python, image = document["packages"]
     assert (python["identifier"], python["version"], python["runtimeHint"]) == ("acme-greeter", "1.2.0", "uvx")
     assert "packageArguments" not in python
     assert image["packageArguments"] == [{"type": "positional", "value": "serve"}]
@@ -76,7 +76,7 @@ def test_server_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         ("ACME_TOKEN", True),
         ("ACME_REGION", False),
     ]
-    assert made["remotes"] == [{"type": "streamable-http", "url": URL}]
+    assert document["remotes"] == [{"type": "streamable-http", "url": URL}]
     assert answer.stderr.splitlines() == [
         f"The README of acme-greeter must contain: mcp-name: {NAME}",
         f"The image {IMAGE} must have the label io.modelcontextprotocol.server.name={NAME}",
@@ -88,14 +88,14 @@ def test_all_errors_are_reported_at_once(cli: CommandLine) -> None:
     words = ["--package", "npm:x", "--package", "pypi:x==1.*", "--url", "http://localhost/mcp", "--repository", "x"]
     answer = cli("manifest", "server.json", SAMPLE, *words, "--env", "A=1")
     assert (answer.code, answer.stdout) == (2, "")
-    told = answer.stderr
-    assert "is not a valid name in a registry" in told
-    assert "set server.description" in told
-    assert "--package npm:x: write pypi:NAME==VERSION or oci:IMAGE:TAG" in told
-    assert "--package pypi:x==1.*: name an exact version" in told
-    assert "--url: a registry lists servers with a public URL" in told
-    assert "--repository: use https://github.com/OWNER/NAME" in told
-    assert "--env needs the name of a variable" in told
+    stderr = answer.stderr
+    assert "is not a valid name in a registry" in stderr
+    assert "set server.description" in stderr
+    assert "--package npm:x: write pypi:NAME==VERSION or oci:IMAGE:TAG" in stderr
+    assert "--package pypi:x==1.*: name an exact version" in stderr
+    assert "--url: a registry lists servers with a public URL" in stderr
+    assert "--repository: use https://github.com/OWNER/NAME" in stderr
+    assert "--env needs the name of a variable" in stderr
 
 
 @pytest.mark.parametrize(
@@ -153,20 +153,20 @@ def test_icons() -> None:
         {"src": "data:image/png;base64,AAAA"},
         {"src": "https://acme.example/a.gif", "mime_type": "image/gif"},
     ]
-    made = manifest(Publication(NAME, url=URL), server={"icons": icons})
-    check_documented(made)
-    assert made["icons"] == [{"src": "https://acme.example/a.png", "mimeType": "image/png", "sizes": ["48x48"]}]
+    document = manifest(Publication(NAME, url=URL), server={"icons": icons})
+    check_documented(document)
+    assert document["icons"] == [{"src": "https://acme.example/a.png", "mimeType": "image/png", "sizes": ["48x48"]}]
 
 
 def test_arguments_of_packages() -> None:
     """Arguments for the program replace the default one of an image."""
     packages = ["oci:registry.example.com/acme/greeter:1", "pypi:acme-greeter@2.0"]
-    made = manifest(Publication(NAME, packages, arguments=["serve", "greeter.py"]))
-    check_documented(made)
-    for package in made["packages"]:
+    document = manifest(Publication(NAME, packages, arguments=["serve", "greeter.py"]))
+    check_documented(document)
+    for package in document["packages"]:
         assert [one["value"] for one in package["packageArguments"]] == ["serve", "greeter.py"]
-    assert made["packages"][1]["version"] == "2.0"
-    assert len(list(ownership_proofs(made))) == 2
+    assert document["packages"][1]["version"] == "2.0"
+    assert len(list(ownership_proofs(document))) == 2
 
 
 def test_mcp_json(cli: CommandLine) -> None:

@@ -130,10 +130,10 @@ def test_hot_reload(processes: Processes, tmp_path: Path, pipe: Path) -> None:
         assert project.call("version", kept) == "one"
         running = pool.submit(project.call, "read", path=str(pipe))
         project.server.read_until("reading")
-        told = project.save(code("two", more="extra"))
-        assert "3 tools" not in told
-        assert "4 tools" in told
-        assert "new: tool extra" in told
+        output = project.save(code("two", more="extra"))
+        assert "3 tools" not in output
+        assert "4 tools" in output
+        assert "new: tool extra" in output
         assert project.call("version") == "two"
         assert project.call("version", kept) == "two"
         assert project.call("extra") == "two"
@@ -169,10 +169,10 @@ def test_broken_code(processes: Processes, tmp_path: Path) -> None:
     project = Project(processes, tmp_path).begin()
     with project.console() as heard:
         assert next(heard)["problem"] is None
-        told = project.save(code("two") + "\ndef broken(:\n    pass\n")
-        assert "SyntaxError" in told
-        assert 'served.py", line' in told
-        assert "keeps serving" in told
+        output = project.save(code("two") + "\ndef broken(:\n    pass\n")
+        assert "SyntaxError" in output
+        assert 'served.py", line' in output
+        assert "keeps serving" in output
         problem = next(one for one in heard if one["type"] == "problem")
         assert "SyntaxError" in problem["problem"]
     assert project.call("version") == "one"
@@ -316,9 +316,9 @@ def test_problems_have_file_and_line(tmp_path: Path, pristine: None) -> None:
     """An error in imported code is shown with file and line, without the frames of the import."""
     file = tmp_path / "wrong.py"
     file.write_text("def made():\n    raise ValueError('no')\n\nmade()\n", encoding="utf-8")
-    with pytest.raises(ConfigurationError) as told:
+    with pytest.raises(ConfigurationError) as output:
         load_container(str(file))
-    text = explain(told.value)
+    text = explain(output.value)
     assert "ValueError: no" in text
     assert f'File "{file}", line 4' in text
     assert "importlib" not in text

@@ -62,11 +62,11 @@ def test_over_stdio(processes: Processes, target: str) -> None:
         server.ask("tools/call", name="fail", arguments={"word": SECRET})
     code, stdout, stderr = server.end()
     assert (code, stdout) == (0, "")
-    said = lines(stderr)
-    assert [line["message"] for line in said if line["logger"] == "acme"] == ["one\ntwo\x1b[2J\u2028three"]
-    assert [line["name"] for line in said if line["logger"] == "acme"] == ["speak"]
-    assert any("it is\nlate" in line["message"] for line in said if line["logger"] == "py.warnings")
-    failures = [line for line in said if line.get("name") == "fail"]
+    log = lines(stderr)
+    assert [line["message"] for line in log if line["logger"] == "acme"] == ["one\ntwo\x1b[2J\u2028three"]
+    assert [line["name"] for line in log if line["logger"] == "acme"] == ["speak"]
+    assert any("it is\nlate" in line["message"] for line in log if line["logger"] == "py.warnings")
+    failures = [line for line in log if line.get("name") == "fail"]
     assert ["exception" in line for line in failures] == [True, False, False]
     assert len({line["reference"] for line in failures}) == 3
     assert SECRET not in stderr

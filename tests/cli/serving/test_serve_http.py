@@ -29,17 +29,17 @@ def start(processes: Processes, *words: str, **environment: Any) -> tuple[Server
     return server, server.read_until(READY)
 
 
-def url_in(invitation: str) -> str:
-    return invitation.splitlines()[0].rpartition(" ")[2]
+def url_in(banner: str) -> str:
+    return banner.splitlines()[0].rpartition(" ")[2]
 
 
-def command_in(invitation: str) -> str:
-    return invitation[invitation.index("curl ") : invitation.index(READY)]
+def command_in(banner: str) -> str:
+    return banner[banner.index("curl ") : banner.index(READY)]
 
 
-def paste(invitation: str) -> httpx2.Response:
+def paste(banner: str) -> httpx2.Response:
     """Send the request of the printed curl command."""
-    _, url, *options = shlex.split(command_in(invitation).replace("\\\n", " "))
+    _, url, *options = shlex.split(command_in(banner).replace("\\\n", " "))
     pairs = list(zip(options[::2], options[1::2], strict=True))
     headers = dict(value.split(": ", 1) for flag, value in pairs if flag == "-H")
     [body] = [value for flag, value in pairs if flag == "-d"]
@@ -60,9 +60,9 @@ def call(url: str, tool: str, **arguments: Any) -> Any:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_life(processes: Processes, number: signal.Signals) -> None:
     """The banner has the URL and a command to paste; a signal ends the server with 0, without a traceback."""
-    server, invitation = start(processes)
-    assert invitation.startswith("axolotl-starter serves 9 tools at http://127.0.0.1:")
-    assert paste(invitation).json()["result"]["content"] == [{"type": "text", "text": "hello"}]
+    server, banner = start(processes)
+    assert banner.startswith("axolotl-starter serves 9 tools at http://127.0.0.1:")
+    assert paste(banner).json()["result"]["content"] == [{"type": "text", "text": "hello"}]
     server.signal(number)
     code, stdout, stderr = server.end()
     assert (code, stdout) == (0, "")
@@ -75,15 +75,15 @@ def test_life(processes: Processes, number: signal.Signals) -> None:
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 def test_curl(processes: Processes) -> None:
     """The command can be pasted into a shell."""
-    _, invitation = start(processes, SAMPLE)
-    done = subprocess.run(["sh", "-c", command_in(invitation)], capture_output=True, check=True)
+    _, banner = start(processes, SAMPLE)
+    done = subprocess.run(["sh", "-c", command_in(banner)], capture_output=True, check=True)
     assert json.loads(done.stdout)["result"]["content"] == [{"type": "text", "text": "Hello, hello!"}]
 
 
 def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
     """A call that is running when the signal arrives is answered; new ones are refused meanwhile."""
-    server, invitation = start(processes, SAMPLE)
-    url = url_in(invitation)
+    server, banner = start(processes, SAMPLE)
+    url = url_in(banner)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(call, url, "read", path=str(pipe))
         server.read_until("reading")
@@ -99,8 +99,8 @@ def test_running_calls_are_answered(processes: Processes, pipe: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_a_second_signal_hastens(processes: Processes, pipe: Path) -> None:
     """After a second signal the server does not wait: the running call is answered with the reason at once."""
-    server, invitation = start(processes, SAMPLE, AXOLOTL_HTTP__DRAIN_SECONDS="600")
-    url = url_in(invitation)
+    server, banner = start(processes, SAMPLE, AXOLOTL_HTTP__DRAIN_SECONDS="600")
+    url = url_in(banner)
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(call, url, "read", path=str(pipe))
         server.read_until("reading")
@@ -114,27 +114,27 @@ def test_a_second_signal_hastens(processes: Processes, pipe: Path) -> None:
 
 def test_no_tools(processes: Processes) -> None:
     """The banner of a server without tools suggests to list them."""
-    _, invitation = start(processes, "tests.support.containers.command_containers:Empty")
-    assert "serves 0 tools" in invitation
-    assert paste(invitation).json()["result"]["tools"] == []
+    _, banner = start(processes, "tests.support.containers.command_containers:Empty")
+    assert "serves 0 tools" in banner
+    assert paste(banner).json()["result"]["tools"] == []
 
 
 def test_only_prompts(processes: Processes) -> None:
     """The banner of a server with other features suggests to list those."""
-    _, invitation = start(processes, "tests.support.containers.full_container:Reading")
-    assert invitation.startswith("axolotl serves 1 prompt at http://127.0.0.1:")
-    assert paste(invitation).json()["result"]["prompts"][0]["name"] == "praise"
+    _, banner = start(processes, "tests.support.containers.full_container:Reading")
+    assert banner.startswith("axolotl serves 1 prompt at http://127.0.0.1:")
+    assert paste(banner).json()["result"]["prompts"][0]["name"] == "praise"
 
 
 def test_flags_beat_environment_beats_file(processes: Processes, tmp_path: Path) -> None:
     """A flag takes precedence over the environment, which takes precedence over the file."""
     (tmp_path / "axolotl.toml").write_text('[http]\npath = "/file"\nhost = "nowhere.invalid"\n', encoding="utf-8")
-    said = {"AXOLOTL_HTTP__PATH": "/environment", "AXOLOTL_HTTP__HOST": "localhost"}
-    _, invitation = start(processes, "--path", "/flag", directory=tmp_path, **said)
-    url = url_in(invitation)
+    variables = {"AXOLOTL_HTTP__PATH": "/environment", "AXOLOTL_HTTP__HOST": "localhost"}
+    _, banner = start(processes, "--path", "/flag", directory=tmp_path, **variables)
+    url = url_in(banner)
     assert url.startswith("http://localhost:")
     assert url.endswith("/flag")
-    assert paste(invitation).status_code == 200
+    assert paste(banner).status_code == 200
 
 
 def test_taken_port(processes: Processes) -> None:
