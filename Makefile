@@ -13,9 +13,12 @@ COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-e
               --custom-compile-command "make lock"
 EXTRAS     := --extra auth --extra examples --extra metrics --extra otel --extra redis
 
+# Compiled modules are kept, or every worker and every process of a test would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test check conformance bench soak docs format lock clean
+.PHONY: help serve test quick check conformance bench soak docs format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +28,10 @@ serve: $(RUNTIME) ## Serve the example tools over HTTP
 
 test: $(DEV) ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+
+quick: $(DEV) ## Run the tests that start no processes
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile quick \
+	  tests/architecture tests/cli tests/core tests/server $(ARGS)
 
 check: $(DEV) ## Check formatting, lint, types, imports and architecture
 	$(BIN)/ruff format --check .

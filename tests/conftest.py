@@ -1,5 +1,6 @@
 """Settings that every test shares."""
 
+import os
 from collections.abc import Generator
 
 import pytest
@@ -7,7 +8,20 @@ from hypothesis import settings
 
 # A busy machine is slow, not wrong: an example may take its time.
 settings.register_profile("axolotl", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("axolotl")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Run two workers more than there are processors, because many tests wait for processes and deadlines."""
+    return (os.cpu_count() or 1) + 2
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that start processes as slow."""
+    for item in items:
+        if "processes" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)

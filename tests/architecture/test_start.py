@@ -6,7 +6,11 @@ import subprocess
 import sys
 from typing import Final
 
+import pytest
+
 from tests.architecture.sources import ROOT
+
+pytestmark = pytest.mark.slow
 
 SERVE: Final = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", "serve", "axolotl_examples.starter:Container"]
 IMPORTED: Final = re.compile(r"\| +([a-z_0-9A-Z.]+)$", re.MULTILINE)

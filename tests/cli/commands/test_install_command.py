@@ -19,6 +19,8 @@ from tests.cli.conftest import CommandLine
 from tests.support.commands import ROOT
 from tests.support.processes import READY, Processes
 
+pytestmark = pytest.mark.slow
+
 GREETER = """
 from dependency_injector import containers, providers
 from axolotl_core import tool

@@ -25,7 +25,10 @@ from axolotl_server.hosting.container_loading import load_container
 from tests.cli.conftest import CommandLine
 from tests.support.processes import READY, Processes, Server
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sockets change hands only where there are Unix ones")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="needs Unix sockets"),
+]
 
 HEAD = """
     import sys

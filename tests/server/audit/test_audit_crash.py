@@ -16,6 +16,8 @@ from tests.support.commands import ForkedCommand, environment_with
 from tests.support.peers.wire import call
 from tests.support.servers.serving import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.slow
+
 _AT_ONCE = 32
 TARGET = "tests.support.servers.audited_server:Container"
 

@@ -13,6 +13,8 @@ from tests.support.commands import ROOT
 from tests.support.servers.restricted_servers import Served, ServedToAll
 from tests.support.servers.serving import PATIENCE_SECONDS, serving
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = {"http": {"sse_path": "/sse"}}
 WAYS = [("stdio", "legacy"), ("stdio", "auto"), ("http", "legacy"), ("http", "auto"), ("sse", "legacy")]
 

@@ -18,6 +18,8 @@ from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conv
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 LONG = 200.0
 """A timeout that never elapses in a test."""
 

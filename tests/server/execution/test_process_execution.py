@@ -18,6 +18,8 @@ from tests.support.forked_processes import Mailbox, gone, share_forks
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 share_forks()
 
 ONE = {"limits": {"processes": 1}}

@@ -22,6 +22,8 @@ from tests.support.forked_processes import Mailbox, gone, share_forks
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 share_forks()
 
 

@@ -22,6 +22,8 @@ from tests.support.processes import Processes
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 share_forks()
 
 SERVER = "tests.support.containers.process_tools:Container"

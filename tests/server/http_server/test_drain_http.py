@@ -29,7 +29,7 @@ from tests.support.peers.wire import (
 from tests.support.servers.server_process import ServerProcess, answer_to, over_http, posted, probe
 from tests.support.servers.serving import PATIENCE_SECONDS
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals")]
 
 CALLS = 250
 SLACK = 3.0

@@ -25,7 +25,7 @@ from tests.support.peers.wire import META, call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.stores.redis_server import RedisServer
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes share no sockets")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="processes share no sockets")]
 
 TARGET = "tests.support.containers.worker_tools:Container"
 SOAK = "benchmarks.soak.server:Container"

@@ -1,11 +1,14 @@
 """The circuit breaker compared with a simple model, for random events."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from axolotl_core.policies.tool_rules import Breaker
 from axolotl_server.layers.circuit import CircuitBreaker
+
+pytestmark = pytest.mark.slow
 
 RULE = Breaker(failures=3, share=0.5, window_seconds=10.0, open_seconds=4.0)
 

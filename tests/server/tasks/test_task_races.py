@@ -25,6 +25,8 @@ from tests.support.peers.wire import message
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 TASKS = 1000
 SEED = 20260728
 TERMINAL = {"completed", "failed", "cancelled"}

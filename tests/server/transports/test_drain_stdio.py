@@ -18,7 +18,7 @@ from tests.support.containers.shutdown_tools import LONG
 from tests.support.peers.wire import INITIALIZE, META, call, message
 from tests.support.servers.server_process import TARGET, ServerProcess, starting
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals and pipes")]
 
 CALLS = 250
 SLACK = 3.0

@@ -14,6 +14,8 @@ from tests.support.commands import ForkedCommand
 from tests.support.peers.wire import call, message
 from tests.support.servers.server_process import ServerProcess, starting
 
+pytestmark = pytest.mark.slow
+
 TARGET = "tests/support/containers/stdio_tools.py:Container"
 
 

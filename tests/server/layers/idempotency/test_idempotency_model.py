@@ -20,6 +20,8 @@ from tests.support.peers.wire import call, message
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 ValueT = TypeVar("ValueT")
 
 KEYS = st.sampled_from(["a", "b"])
