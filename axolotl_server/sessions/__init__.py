@@ -1,1 +1,1 @@
-"""TODO"""
+"""HTTP sessions: in one process, or shared by several."""

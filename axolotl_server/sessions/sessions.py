@@ -22,39 +22,35 @@ if TYPE_CHECKING:
 
 
 class Sessions:
-    """Begins, finds and ends sessions, and counts what else stays connected."""
+    """Begins, finds and ends sessions, and counts other long-lived connections."""
 
     shared: ClassVar = False
-    """Whether other processes serve them too: then each is to be restored before and settled after a message."""
+    """Whether other processes serve them too; then a session is restored before each message and published after it."""
 
     def __init__(self, handler: DefaultHandler, settings: SessionSettings, store: IEventStore | None) -> None:
         self._handler = handler
         self._settings = settings
         self._store = store
         self._by_id: dict[bytes, Session] = {}
-        self._guests: set[Callable[[], object]] = set()
+        self._other_connections: set[Callable[[], object]] = set()
         self._forgetting: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closing = False
         self.stream_replies = settings.stream_replies and store is not None
         self.plain_replies = not (self.stream_replies or self.shared)
-        """Whether a reply may leave without being looked at again."""
+        """Whether a reply can be sent without further processing."""
 
     def __len__(self) -> int:
-        return len(self._by_id) + len(self._guests)
+        return len(self._by_id) + len(self._other_connections)
 
     def all(self) -> tuple[Session, ...]:
-        """Give all sessions of this process."""
+        """Return all sessions of this process."""
         return tuple(self._by_id.values())
 
     def begin(self, principal: Principal) -> Session:
-        """Begin a session.
-
-        Raises:
-            HttpRefusal: 503 if there are too many, or if the server stops.
-        """
+        """Begin a session; refuse with 503 if there are too many, or if the server is shutting down."""
         self.check_open()
-        self._find_place()
+        self._make_room()
         session = Session(principal, self._store, self._settings.retry_seconds)
         self._by_id[session.id] = session
         self._handler.connect(session)
@@ -62,14 +58,10 @@ class Sessions:
         return session
 
     def find(self, session_id: bytes | None, principal: Principal) -> Session:
-        """Find the session a request names.
-
-        Raises:
-            HttpRefusal: 400 if it names none, 404 if there is no such session of this principal.
-        """
+        """Find the session that a request names; refuse with 400 if it names none, 404 if it is not the principal's."""
         if session_id is None:
             raise HttpRefusal(
-                400, "Bad request: send the Mcp-Session-Id that initialize gave, or params._meta with each request"
+                400, "Bad request: send the Mcp-Session-Id that initialize returned, or params._meta with each request"
             )
         session = self._by_id.get(session_id)
         if session is None or session.principal.identity != principal.identity:
@@ -78,61 +70,44 @@ class Sessions:
         return session
 
     async def restore(self, session_id: bytes, principal: Principal) -> None:
-        """Learn what became of a session elsewhere.
-
-        Raises:
-            HttpRefusal: 503 if that cannot be found out.
-        """
+        """Update a session that other processes may have changed; refuse with 503 if the store fails."""
 
     async def publish_changes(self, session: Session) -> None:
-        """Let others know what a message did to a session, before it is answered.
-
-        Raises:
-            HttpRefusal: 503 if that cannot be done.
-        """
+        """Store what a message changed in a session, before the reply; refuse with 503 if the store fails."""
 
     async def delete(self, session: Session) -> None:
-        """End a session as its client wishes.
-
-        Raises:
-            HttpRefusal: 503 if that cannot be done.
-        """
+        """End a session for its client; refuse with 503 if the store fails."""
         self.end(session)
 
     async def close(self) -> None:
-        """Let go of what is shared with others."""
+        """Close the stores that are shared with other processes."""
 
     def end(self, session: Session) -> None:
-        """End a session, what runs for it and what is kept of it."""
+        """End a session with its calls and its stored messages."""
         self._by_id.pop(session.id, None)
         self._handler.disconnect(session)
         session.close()
-        if session.has_spoken and self._store is not None:
+        if session.has_had_streams and self._store is not None:
             forgetting = asyncio.get_running_loop().create_task(session.forget())
             self._forgetting.add(forgetting)
             forgetting.add_done_callback(self._forgetting.discard)
 
     @contextmanager
-    def other_connection(self, leave: Callable[[], object]) -> Iterator[None]:
-        """Let a connection in that is no session but counts as one; `leave` is called when the server stops.
+    def other_connection(self, on_stop: Callable[[], object]) -> Iterator[None]:
+        """Count a connection that is not a session like one; `on_stop` is called when the server shuts down.
 
-        Raises:
-            HttpRefusal: 503 if there are too many, or if the server stops.
+        Refuse it with 503 if there are too many, or if the server is shutting down.
         """
         self.check_open()
-        self._find_place()
-        self._guests.add(leave)
+        self._make_room()
+        self._other_connections.add(on_stop)
         try:
             yield
         finally:
-            self._guests.discard(leave)
+            self._other_connections.discard(on_stop)
 
     def check_open(self) -> None:
-        """Refuse a session, or a stream that nothing but the end of the server would end.
-
-        Raises:
-            HttpRefusal: 503 if the server stops.
-        """
+        """Refuse new sessions and streams with 503 if the server is shutting down."""
         if self._closing:
             message = "Service unavailable: the server is shutting down; try again"
             refusal = HttpRefusal(503, message, headers=[(b"retry-after", b"1")])
@@ -140,26 +115,26 @@ class Sessions:
             raise refusal
 
     def refuse_streams(self) -> None:
-        """Open no stream that waits for news any more, and no session."""
+        """Accept no more streams for notifications, and no more sessions."""
         self._closing = True
         self._handler.subscriptions.refuse()
 
     def end_listeners(self) -> None:
-        """Send away whoever waits for news; they may come back."""
+        """Close the streams for notifications; clients may open them again."""
         self._handler.subscriptions.end_listeners()
         for session in self._by_id.values():
             session.stop_listening()
 
     def end_streams(self) -> None:
-        """Close every stream that waits for news, and open none any more; streams of calls end with their calls."""
+        """Close all streams for notifications and accept no more; streams of calls end with their calls."""
         self.refuse_streams()
         self._handler.subscriptions.end()
         for session in self._by_id.values():
             session.stop_listening()
-        for leave in tuple(self._guests):
-            leave()
+        for on_stop in tuple(self._other_connections):
+            on_stop()
 
-    def _find_place(self) -> None:
+    def _make_room(self) -> None:
         if len(self) >= self._settings.maximum:
             self._drop_idle()
         if len(self) >= self._settings.maximum:
@@ -190,7 +165,7 @@ def choose_sessions(
     given: IEventStore | None = None,
     redis: "RedisClient | None" = None,
 ) -> Sessions:
-    """Make the sessions that the settings ask for; shared ones need a running event loop."""
+    """Make the sessions that the settings describe; shared ones need a running event loop."""
     if redis is not None:
         return _redis_sessions(handler, settings.sessions, redis, given)
     if settings.sessions.directory is not None:
@@ -199,7 +174,7 @@ def choose_sessions(
 
 
 def _events(settings: SessionSettings, given: IEventStore | None) -> IEventStore | None:
-    """Choose where events are kept, if they are."""
+    """Choose the event store; None if streams cannot be resumed."""
     if not settings.resumable:
         return None
     return MemoryEventStore(settings.max_events, settings.max_event_bytes) if given is None else given

@@ -75,7 +75,7 @@ async def test_an_outage(http: httpx2.AsyncClient) -> None:
             client = await begun(http, one)
             redis.kill()
             reply = await client.post(message("ping"))
-            assert refusal(reply) == (503, "Service unavailable: sessions cannot be reached now; try again")
+            assert refusal(reply) == (503, "Service unavailable: the session store is unavailable; try again")
             assert reply.headers["retry-after"] == "1"
             assert (await Traveller(http, one.server.url).begin()).status_code == 503
             plain = await http.post(one.server.url, content=call("mutter"), headers=mirrored(name="mutter"))

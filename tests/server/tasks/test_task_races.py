@@ -373,5 +373,5 @@ async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:
             job.context.log("info", json.dumps({"step": step}))
         (session,) = server.app.sessions._by_id.values()
         (exchange,) = requested_of(server.host)._exchanges.values()
-        assert (session.has_spoken, exchange._asked, exchange._waiters) == (False, {}, [])
+        assert (session.has_had_streams, exchange._asked, exchange._waiters) == (False, {}, [])
         job.release.set()
