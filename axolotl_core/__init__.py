@@ -1,4 +1,4 @@
-"""What an author touches: tools, prompts and resources, their registries, context, content and errors."""
+"""The public API for authors: tools, prompts, resources, registries, context, content and errors."""
 
 from axolotl_core.arguments import NoArguments
 from axolotl_core.calls.cancellation import CancellationToken, CancelReason, IClock, SystemClock

@@ -1,1 +1,1 @@
-"""TODO"""
+"""A call as its code sees it."""

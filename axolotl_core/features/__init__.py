@@ -1,1 +1,1 @@
-"""TODO"""
+"""The common base of tools, prompts and resources."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The policies that apply to calls, and the ports behind them."""

@@ -1,4 +1,4 @@
-"""Who sends a request: the port that makes a principal of a bearer token."""
+"""Ports for authentication and authorization: `ITokenVerifier`, `IAuthorizer`, `Decision`."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -14,53 +14,52 @@ _KEY: Final = "_decision"
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether a principal may use a feature, and what says so; rule and reason are for records, not for callers."""
+    """Whether a principal may use a feature, and why. Callers never see the rule and the reason."""
 
     allowed: bool
     rule: str
-    """The name of what decided."""
+    """The name of the rule that decided."""
     reason: str = ""
 
 
 class IAuthorizer(ABC):
-    """Decides who may use which tool, prompt, resource or method of an extension.
+    """Decides who may use which tool, prompt, resource or extension method.
 
-    It is asked before each call and for everything that a list could show, with the same answer taken to mean the
-    same: what a principal may not use, it does not see. It may wait, but not for long. Whatever it raises, and any
-    answer that comes too late, is a refusal. Whoever completes an argument is asked about as if they used the prompt
-    or the resource itself. Where it allows something, the `scopes` of the feature are demanded in addition.
+    It is asked before each call, and for each feature of a list: principals do not see features that they may not use.
+    It can await, but not for long. An exception or a timeout denies access. To complete an argument, a principal needs
+    access to the prompt or resource. If access is allowed, the principal still needs the `scopes` of the feature.
     """
 
     @abstractmethod
     async def decide(self, principal: Principal, spec: FeatureSpec) -> Decision:
-        """Decide on one principal and one feature."""
+        """Decide whether a principal may use a feature."""
 
 
-def because_of(error: ErrorT, decision: Decision) -> ErrorT:
-    """Let an error carry the decision that it tells of, for records; nothing of it is written to the wire."""
+def with_decision(error: ErrorT, decision: Decision) -> ErrorT:
+    """Attach a decision to an error, for records. It is not sent to the client."""
     vars(error)[_KEY] = decision
     return error
 
 
 def decision_behind(error: BaseException) -> Decision | None:
-    """Give the decision that a refusal comes from, whatever the refusal looks like to the caller."""
+    """Return the decision behind a refusal, which may look like another error to the caller."""
     decision = vars(error).get(_KEY)
     return decision if isinstance(decision, Decision) else None
 
 
 class ITokenVerifier(ABC):
-    """Finds out on whose behalf a request is made, from the token that came with it.
+    """Verifies bearer tokens and returns their principals.
 
-    It is asked before the body of a request is read, for every request whose token it has not accepted lately. It may
-    wait, but not for long. Whatever else it raises, and any answer that comes too late, means that nobody can tell
-    now: the request is refused, and its sender is told to try again. A principal whose `claims` have `exp` or `nbf` is
-    not remembered outside of these times. The token itself belongs into neither the principal nor a log.
+    It runs before the body of a request is read, unless the token was accepted recently. It can await, but not for
+    long. On a timeout, or an exception other than `InvalidToken`, the request is refused and the client should try
+    again. If the `claims` of a principal contain `exp` or `nbf`, it is cached only within these times. Do not put the
+    token into the principal or a log.
     """
 
     @abstractmethod
     async def verify(self, token: str) -> Principal:
-        """Give the principal.
+        """Return the principal of a token.
 
         Raises:
-            InvalidToken: if the token is not meant for this server, or proves nothing.
+            InvalidToken: if the token is invalid, or not meant for this server.
         """

@@ -1,4 +1,4 @@
-"""What is recorded of calls, and the ports of what keeps the records."""
+"""The audit log: `AuditRecord`, `IAuditSink` and `Sensitive`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable
@@ -11,8 +11,7 @@ from pydantic_core import CoreSchema
 from axolotl_core.features.feature import Kind
 
 AuditEvent: TypeAlias = Literal["start", "end", "gap"]
-"""`start` comes before the code of a tool that may destroy something, `end` when a call has ended however it did, `gap`
-where records were lost."""
+"""`start`: a tool that may be destructive is about to run. `end`: a call has ended. `gap`: records were lost."""
 
 Outcome: TypeAlias = Literal[
     "ok",
@@ -28,8 +27,8 @@ Outcome: TypeAlias = Literal[
     "abandoned",
     "unknown",
 ]
-"""How a call ended: `error` is one that its code told the caller, `failed` one that was hidden, `abandoned` an answer
-although the code went on, `unknown` an end that the process did not live to see."""
+"""How a call ended. `error`: an error that the caller could read. `failed`: an error that was hidden. `abandoned`: the
+caller was answered while the code was still running. `unknown`: the process died before the call ended."""
 
 
 class Sensitive:
@@ -45,62 +44,62 @@ class Sensitive:
 
 
 class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """What is kept of one call, or of the loss of records."""
+    """A record of a call, or of lost records."""
 
     time: str
-    """When it was made, in UTC, as RFC 3339 with microseconds."""
+    """When the record was written: RFC 3339 in UTC, with microseconds."""
     event: AuditEvent
     call_id: str | None = None
-    """A random id of the call: its `start` and its `end` share it, and an answer that hides an error names it."""
+    """A random ID of the call, in its `start` and `end` records and in a reply that hides an error."""
     kind: Kind | None = None
     name: str | None = None
-    """The canonical name: of a resource its URI, or the template of it."""
+    """The name of the feature. For a resource, its URI or URI template."""
     requested: str | None = None
-    """The name as the caller wrote it; None for resources, whose URIs may hold arguments."""
+    """The name as the caller wrote it; None for resources, whose URIs may contain arguments."""
     toolset: str | None = None
     subject: str | None = None
     tenant: str | None = None
     outcome: Outcome | None = None
     reason: str | None = None
-    """Why, in a word: what a refusal says, why a call was stopped, or the type of a hidden error."""
+    """Why the call was refused or stopped, or the type of a hidden error."""
     rule: str | None = None
-    """Which rule of a policy decided, where one says so."""
+    """The rule that decided, if a policy did."""
     duration_seconds: float | None = None
     queued_seconds: float | None = None
     digest: str | None = None
-    """Of the arguments in canonical JSON, with the name of the algorithm before it."""
+    """A digest of the arguments in canonical JSON, after the name of the algorithm."""
     arguments: msgspec.Raw | None = None
-    """The arguments as JSON without what is sensitive, where settings ask for them and they were valid."""
+    """The redacted arguments, if they are recorded and were valid."""
     trace_id: str | None = None
     lost: int | None = None
-    """How many records are missing here."""
+    """The number of records lost before this one."""
 
 
 class IAuditSink(ABC):
-    """Keeps records. It is spoken to from the event loop, also before calls are answered, so it must not block long."""
+    """Stores audit records. It is called on the event loop, also before calls are answered, and must not block long."""
 
     @abstractmethod
     def write(self, record: AuditRecord) -> Awaitable[None] | None:
-        """Take a record; the answer is None if it is kept already, else what to await until it is.
+        """Store a record. Return None if it is stored already, otherwise an awaitable that ends when it is.
 
-        Any exception, here or from the awaitable, means that the record is not kept.
+        An exception, here or from the awaitable, means that the record was not stored.
         """
 
     def open(self) -> None:
-        """Make ready; called once before the first record, and again where that failed.
+        """Prepare for the first record. Called again after a failure.
 
         Raises:
-            ConfigurationError: if it cannot be used as it is set up.
+            ConfigurationError: if the configuration of the sink is invalid.
         """
         return
 
     def flush(self, seconds: float) -> bool:
-        """Block, though not longer than that, until every record taken so far is kept; answers whether that is so.
+        """Block until all records are stored, up to a number of seconds. Return whether they are.
 
-        It serves calls that are answered while their code goes on, which leaves no time to await anything.
+        Used for calls that are answered while their code is still running, when awaiting is not possible.
         """
         return True
 
     def close(self) -> None:
-        """Keep what is still to be kept and let go of everything."""
+        """Store pending records and release all resources."""
         return

@@ -1,4 +1,4 @@
-"""Upstreams that fail: when a tool is run again, and when it is left alone for a while."""
+"""Rules of a tool for its calls: `Approval`, `Idempotency`, `Retry`, `Breaker`; `IResultStore`."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -14,149 +14,149 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """How the user is asked before each run of a tool; the question always names the tool and shows its arguments."""
+    """How the user is asked to approve a call. The question always shows the tool and its arguments."""
 
     message: str | None = None
-    """The question, in words of the tool's own."""
+    """The question; None for the default."""
     arguments: tuple[str, ...] | None = None
-    """Which arguments are shown, in this order; all where this is None."""
+    """The arguments to show, in this order; None for all."""
 
 
 class NotApproved(Refused):
-    """The user was asked and did not say yes, so that the tool did not run."""
+    """The user did not approve the call, so the tool did not run."""
 
 
 class CannotAskForApproval(NotApproved):
-    """The user could not be asked, so that the tool did not run; another client may be able to ask."""
+    """The client could not ask the user, so the tool did not run. Another client may be able to."""
 
 
-Claim: TypeAlias = bytes | Literal["mine", "theirs"]
-"""What is stored under a key, or who has it now."""
+ClaimResult: TypeAlias = bytes | Literal["mine", "theirs"]
+"""The stored result of a key, or who holds the key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Idempotency:
-    """Lets a second call with the same key share the running one, or have its stored result.
+    """Lets a second call with the same key share the running call or its stored result.
 
-    Keys belong to one tool and one principal, known by its issuer, tenant and subject.
+    Keys are separate for each tool and each principal, identified by issuer, tenant and subject.
     """
 
     key: str | tuple[str, ...] | None = None
-    """The arguments that make the key, by the names that callers use; the digest of all of them where it is None. A
-    call without a value for one of them is a call like any other."""
+    """The arguments that form the key, by the names that callers use; None for a digest of all arguments. A call
+    without one of these arguments has no key and is not deduplicated."""
     window_seconds: float = 600.0
-    """How long a result is stored, counted from the end of the work."""
+    """How long a result is stored after the call."""
     store_failures: bool = False
-    """Whether a `ToolError` of the tool's own, or a result that is an error, is stored like a result."""
+    """Whether a `ToolError` raised by the tool, or a result with `is_error`, is stored, too."""
     same_arguments: bool = True
-    """Whether a second call with the key must have the same other arguments too; it is refused if it has not."""
+    """Whether a second call with the same key is refused if its other arguments differ."""
 
     def __post_init__(self) -> None:
         if not (isfinite(self.window_seconds) and self.window_seconds > 0):
             raise ConfigurationError(f"Idempotency has window_seconds={self.window_seconds}: use a number above 0")
         if self.key is not None and not self.arguments:
-            raise ConfigurationError("Idempotency has an empty key: name arguments, or leave it out")
+            raise ConfigurationError("Idempotency has an empty key: list arguments, or leave it out")
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The names of the arguments that make the key; none where their digest does."""
+        """The names of the arguments that form the key; empty for a digest of all."""
         return (self.key,) if isinstance(self.key, str) and self.key else tuple(self.key or ())
 
 
 class ResultStoreError(AxolotlError):
-    """A store cannot tell what was done; the text is for the log and holds no secret."""
+    """The result store is unavailable. The text is written to the log and contains no secrets."""
 
 
 class IResultStore(ABC):
-    """Knows for each key who does its work, or what came of it. Keys are short, and made by the server.
+    """Stores for each key its result, or who is working on it. Keys are short, and the server chooses them.
 
-    Every method may raise ResultStoreError if the store is away; what happens to calls then is not the store's to say.
+    Each method may raise ResultStoreError if the store is unavailable. The server decides what happens to the call.
     """
 
     renew_seconds: float | None = None
-    """How often a claim has to be renewed; None where it holds until it is released."""
+    """How often a claim must be renewed; None if it lasts until it is released."""
 
     @abstractmethod
-    async def claim(self, key: str, holder: str) -> Claim:
-        """Give what is stored under a key; where nothing is, give the key to `holder`, unless another one has it.
+    async def claim(self, key: str, holder: str) -> ClaimResult:
+        """Return the stored result of a key. If there is none, assign the key to `holder`, unless another holds it.
 
-        Of several that want the key at the same time, one gets it.
+        If several claim the key at the same time, exactly one gets it.
         """
 
     @abstractmethod
     async def renew(self, key: str, holder: str) -> bool:
-        """Hold a key for longer; the answer is False if it was lost."""
+        """Extend a claim. Return False if it was lost."""
 
     @abstractmethod
     async def keep(self, key: str, holder: str, record: bytes, seconds: float) -> bool:
-        """Store what came of the work and let go of the key; the answer is False if another one has it by now."""
+        """Store a result and release the key. Return False if another holder has the key."""
 
     @abstractmethod
     async def release(self, key: str, holder: str) -> None:
-        """Let go of a key without a result; nothing happens if it is not held."""
+        """Release a key without a result. Do nothing if `holder` does not hold it."""
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         return
 
 
 BreakerState: TypeAlias = Literal["closed", "open", "half_open"]
-"""`closed`: calls run. `open`: they are refused. `half_open`: one may try."""
+"""`closed`: calls run. `open`: calls are refused. `half_open`: one trial call runs."""
 
-_LASTING: Final = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
-"""Errors of the operating system that a second try does not change."""
+_PERMANENT_ERRORS: Final = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+"""Errors of the operating system that a retry does not resolve."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Runs the code of a tool again when it raises what may pass, after pauses that grow and are random."""
+    """Runs the code of a tool again after transient errors, with exponential backoff and jitter."""
 
     attempts: int = 3
-    """How often the code runs at most, the first run included."""
+    """The maximum number of runs, including the first."""
     base_seconds: float = 0.1
     max_seconds: float = 2.0
-    """The pause before run n + 1 is any time up to `base_seconds` * 2^(n - 1), but not more than this."""
+    """The pause after run n is random, up to `base_seconds` * 2^(n - 1), and at most this."""
     on: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, OSError)
-    """Which exceptions. Missing files and missing rights do not pass: they count only where they are named."""
+    """The exceptions to retry. Missing files and permissions are permanent, and only retried if listed here."""
 
     def __post_init__(self) -> None:
         if self.attempts < 2:
-            raise ConfigurationError(f"Retry has attempts={self.attempts}: the first run counts too, so use 2 or more")
+            raise ConfigurationError(f"Retry has attempts={self.attempts}: use 2 or more, because the first run counts")
         _check_seconds("Retry", "base_seconds", self.base_seconds)
         _check_seconds("Retry", "max_seconds", self.max_seconds)
         kinds: tuple[Any, ...] = self.on
         for kind in kinds:
             if not (isinstance(kind, type) and issubclass(kind, Exception)) or issubclass(kind, ToolError):
                 raise ConfigurationError(
-                    f"Retry has {kind!r} among its exceptions: name classes of exceptions; "
-                    "a ToolError is an answer, and is never tried again"
+                    f"Retry has {kind!r} among its exceptions: list exception classes; a ToolError is a result and "
+                    "never retried"
                 )
 
     def covers(self, error: BaseException) -> bool:
-        """Tell whether the code may run again after this; a group, if that holds for all that is in it."""
+        """Whether an error is retried. A group is, if all its errors are."""
         if isinstance(error, BaseExceptionGroup):
             return all(map(self.covers, error.exceptions))
         if isinstance(error, ToolError | ProtocolError) or not isinstance(error, self.on):
             return False
-        named = tuple(kind for kind in self.on if issubclass(kind, _LASTING))
-        return not isinstance(error, _LASTING) or isinstance(error, named)
+        named = tuple(kind for kind in self.on if issubclass(kind, _PERMANENT_ERRORS))
+        return not isinstance(error, _PERMANENT_ERRORS) or isinstance(error, named)
 
     def longest_pause(self, attempt: int) -> float:
-        """Say how long the pause after that many runs may be."""
+        """Return the maximum pause after a number of runs."""
         return min(self.max_seconds, self.base_seconds * 2.0 ** min(attempt - 1, 64))
 
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """Refuses the calls of a tool for a while when too many of them failed; then one call tries."""
+    """A circuit breaker: refuses calls of a tool for a while after too many failures, then lets one trial call run."""
 
     failures: int = 5
-    """How many calls must have failed within the window,"""
+    """The number of failed calls within the window that opens the breaker, ..."""
     share: float = 0.5
-    """and which share of all calls in it they must be at least."""
+    """... if they are at least this share of all calls in the window."""
     window_seconds: float = 30.0
     open_seconds: float = 15.0
-    """How long calls are refused before one may try."""
+    """How long calls are refused before a trial call."""
 
     def __post_init__(self) -> None:
         if self.failures < 1:
@@ -168,17 +168,17 @@ class Breaker:
 
 
 def retry_hazards(tool: "ITool[Any, Any]", execution: str) -> Iterator[str]:
-    """Say why it may be unwise, or useless, to run a tool again; each finding goes on after its name."""
+    """Describe why retries of a tool are dangerous or useless. Each text continues after the name of the tool."""
     if tool.retry is None:
         return
-    said = tool.annotations
-    if said.destructive is not False and not said.read_only and not said.idempotent:
+    hints = tool.annotations
+    if hints.destructive is not False and not hints.read_only and not hints.idempotent:
         yield (
-            "is retried, but may destroy something twice: say in its annotations that it is idempotent, read_only or "
-            "not destructive if that is so, else take its retry away"
+            "is retried, but may be destructive: set idempotent, read_only or destructive=False in its annotations if "
+            "that is true; otherwise remove its retry"
         )
     if execution == "process" and not tool.retry.covers(Exception()):
-        yield "is retried, but what code raises in a process is no longer of its type: name Exception in its retry"
+        yield "is retried, but exceptions lose their type in a tool process: list Exception in its retry"
 
 
 def _check_seconds(rule: str, name: str, seconds: float) -> None:

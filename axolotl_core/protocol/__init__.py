@@ -1,1 +1,1 @@
-"""The protocol as data: revisions, codes, messages. Nothing here waits for anything."""
+"""The protocol as data: revisions, error codes, messages."""

@@ -8,9 +8,9 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
-"""Up to the last revision with a handshake; later ones call it a wrong parameter."""
+"""In revisions with a handshake; stateless ones use INVALID_PARAMS."""
 REQUEST_CANCELLED: Final = -32800
-"""Outside of what the protocol reserves; the one that other servers send, too."""
+"""Not defined by the protocol, but used by other servers, too."""
 HEADER_MISMATCH: Final = -32020
 MISSING_CAPABILITY: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022

@@ -1,4 +1,4 @@
-"""Who speaks: implementations, icons and principals."""
+"""`Principal`, `Implementation`, `Icon` and `RequestId`."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -6,11 +6,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 RequestId: TypeAlias = int | str
-"""What pairs a reply with its request; `1` and `"1"` are two ids."""
+"""Identifies the request of a response. `1` and `"1"` are different IDs."""
 
 
 class Icon(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """A picture a client may show beside a name; `src` is an https or data URI."""
+    """An icon that clients can display. `src` is an https or data URI."""
 
     src: str
     mime_type: str | None = None
@@ -19,7 +19,7 @@ class Icon(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 
 class Implementation(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """The name and version of a client or server, with what it likes to show of itself."""
+    """The name and version of a client or server, and details to display."""
 
     name: str
     version: str
@@ -30,7 +30,7 @@ class Implementation(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """On whose behalf a call is made, as far as the transport could verify it."""
+    """The verified identity on whose behalf a call is made."""
 
     subject: str
     tenant: str | None = None
@@ -38,11 +38,11 @@ class Principal(msgspec.Struct, frozen=True):
     roles: frozenset[str] = frozenset()
     claims: Mapping[str, Any] = {}
     issuer: str | None = None
-    """Who vouches for the subject; None where this server's own settings name it."""
+    """The issuer of the subject; None if it comes from this server's settings."""
 
     @property
     def identity(self) -> tuple[str | None, str | None, str]:
-        """What stays the same from one request to the next: scopes, roles and claims change with every token."""
+        """The part that does not change between requests. Scopes, roles and claims can change with each token."""
         return self.issuer, self.tenant, self.subject
 
 

@@ -1,4 +1,4 @@
-"""Where a request stands in a distributed trace, by the W3C's formats."""
+"""Decoding of incoming messages, log levels, and W3C trace context."""
 
 import re
 from array import array
@@ -13,25 +13,25 @@ from axolotl_core.protocol.identity import RequestId
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
-"""All levels, the least important first."""
+"""All levels, the least severe first."""
 
 
-def reaches(level: str, wanted: str) -> bool:
-    """Tell whether a message of `level` is important enough for someone who wants `wanted` and above."""
-    return LEVELS.index(level) >= LEVELS.index(wanted)
+def is_at_least(level: str, threshold: str) -> bool:
+    """Whether a level is as severe as a threshold."""
+    return LEVELS.index(level) >= LEVELS.index(threshold)
 
 
 MAX_DEPTH: Final = 64
 MAX_NAME_LENGTH: Final = 128
-_NEVER_DEEP_BYTES: Final = 1024
-"""A message up to this size cannot nest deeper than every parser bears, so its depth is not looked at."""
+_DEPTH_CHECK_BYTES: Final = 1024
+"""The depth of smaller messages is not checked, because every parser can handle them."""
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
-_LARGEST_ID: Final = 2**53 - 1
+_MAX_ID: Final = 2**53 - 1
 
-_Id = Annotated[int, Meta(ge=-_LARGEST_ID, le=_LARGEST_ID)] | Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
+_Id = Annotated[int, Meta(ge=-_MAX_ID, le=_MAX_ID)] | Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
 _Name = Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
 
 
@@ -46,7 +46,7 @@ class RequestMeta(
         "progress_token": "progressToken",
     },
 ):
-    """The keys of `params._meta` that the server reads; the rest passes."""
+    """The keys of `params._meta` that the server reads."""
 
     version: str | UnsetType = UNSET
     capabilities: dict[str, Raw] | UnsetType = UNSET
@@ -60,7 +60,7 @@ class Params(
     gc=False,
     rename={"request_state": "requestState", "input_responses": "inputResponses", "meta": "_meta"},
 ):
-    """The parameters that decide where a message goes; a method reads the rest of its own from the message."""
+    """The parameters that determine the target of a message. Methods decode the other ones themselves."""
 
     name: _Name | UnsetType = UNSET
     arguments: Raw = Raw(b"{}")
@@ -70,7 +70,7 @@ class Params(
 
 
 class Head(msgspec.Struct, gc=False):
-    """A request (it has an id) or a notification (it has none)."""
+    """The head of a request, which has an ID, or of a notification, which has none."""
 
     jsonrpc: Literal["2.0"]
     method: _Name
@@ -80,8 +80,8 @@ class Head(msgspec.Struct, gc=False):
 
 _decode_head: Final = msgspec.json.Decoder(Head).decode
 _decode_anything: Final = msgspec.json.Decoder().decode
-_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_NO_STEPS: Final = bytes(set(range(256)) - set(b"[{]}"))
+_BRACKET_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[{]}"))
 
 
 def read_head(data: bytes) -> Head:
@@ -89,7 +89,7 @@ def read_head(data: bytes) -> Head:
 
     Raises:
         ParseError: if it is not JSON, not UTF-8 or nested too deeply.
-        msgspec.ValidationError: if it is JSON of another shape; `diagnose` tells what is wrong.
+        msgspec.ValidationError: if it is JSON, but not a valid message; use `diagnose` to find out why.
     """
     try:
         if not data.isascii():
@@ -101,16 +101,16 @@ def read_head(data: bytes) -> Head:
         raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
     except RecursionError:
         raise _too_deep() from None
-    if len(data) > _NEVER_DEEP_BYTES:
+    if len(data) > _DEPTH_CHECK_BYTES:
         _check_depth(data)
     return head
 
 
 def diagnose(data: bytes) -> Any:
-    """Decode a message that `read_head` could not type, so that it can be told what it is.
+    """Decode a message that `read_head` rejected.
 
     Raises:
-        ParseError: if it is no JSON after all, nested too deeply or holds a number that no float can.
+        ParseError: if it is not JSON, is nested too deeply or contains a number that is out of range.
     """
     _check_depth(data)
     try:
@@ -120,7 +120,7 @@ def diagnose(data: bytes) -> Any:
 
 
 def explain_shape(message: dict[str, Any]) -> ProtocolError:
-    """Say what keeps a JSON object from being a request."""
+    """Explain why a JSON object is not a valid request."""
     if message.get("jsonrpc") != "2.0":
         return InvalidRequest('Invalid request: "jsonrpc" must be "2.0"')
     if not _is_name(message.get("method")):
@@ -131,12 +131,12 @@ def explain_shape(message: dict[str, Any]) -> ProtocolError:
 
 
 def usable_id(message: dict[str, Any]) -> RequestId | None:
-    """Give the id of a message if it may be echoed, None if there is none that may."""
+    """Return the ID of a message; None if it is missing or invalid."""
     candidate = message.get("id")
     if isinstance(candidate, str):
         return candidate if len(candidate) <= MAX_NAME_LENGTH else None
     if isinstance(candidate, int) and not isinstance(candidate, bool):
-        return candidate if abs(candidate) <= _LARGEST_ID else None
+        return candidate if abs(candidate) <= _MAX_ID else None
     return None
 
 
@@ -153,7 +153,7 @@ def _explain_params(params: Any) -> ProtocolError:
     if not isinstance(meta.get(LOG_LEVEL_KEY, ""), str):
         return InvalidParams(f'Invalid params: "{LOG_LEVEL_KEY}" must be a string')
     if not isinstance(params.get("requestState", ""), str):
-        return InvalidParams('Invalid params: "requestState" must be the string that the server gave')
+        return InvalidParams('Invalid params: "requestState" must be the string that the server sent')
     if "name" in params and not _is_name(params["name"]):
         return InvalidParams(f'Invalid params: "name" must be a string of at most {MAX_NAME_LENGTH} characters')
     return InvalidParams('Invalid params: "progressToken" must be a string or an integer')
@@ -164,11 +164,11 @@ def _is_name(candidate: Any) -> bool:
 
 
 def _check_depth(data: bytes) -> None:
-    """Walk over the brackets outside strings, a step down or up each, in time that grows with the length only."""
+    """Count the nesting of brackets outside strings, in linear time."""
     if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
         return
     outside = b"".join(data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-    steps = array("b", outside.translate(_STEPS, _NO_STEPS))
+    steps = array("b", outside.translate(_BRACKET_STEPS, _NOT_BRACKETS))
     if max(accumulate(steps), default=0) > MAX_DEPTH:
         raise _too_deep()
 
@@ -178,11 +178,11 @@ def _too_deep() -> ParseError:
 
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
-_MAX_LENGTH: Final = 8192
+_MAX_TRACE: Final = 8192
 
 
 class TraceContext(msgspec.Struct, frozen=True):
-    """What a caller says of the trace its request belongs to; none of it can be trusted."""
+    """The trace context that a caller sent. It cannot be trusted."""
 
     traceparent: str
     tracestate: str | None = None
@@ -190,21 +190,21 @@ class TraceContext(msgspec.Struct, frozen=True):
 
     @property
     def trace_id(self) -> str:
-        """The id of the whole trace."""
+        """The ID of the trace."""
         return self.traceparent.split("-")[1]
 
     @property
     def parent_id(self) -> str:
-        """The id of the span that made the request."""
+        """The ID of the span that sent the request."""
         return self.traceparent.split("-")[2]
 
 
 def read_trace(traceparent: object, tracestate: object, baggage: object) -> TraceContext | None:
-    """Make a trace context of what a request carries; what is malformed counts as absent."""
-    if not isinstance(traceparent, str) or len(traceparent) > _MAX_LENGTH or not _TRACEPARENT.fullmatch(traceparent):
+    """Parse a trace context. Malformed values are ignored."""
+    if not isinstance(traceparent, str) or len(traceparent) > _MAX_TRACE or not _TRACEPARENT.fullmatch(traceparent):
         return None
     return TraceContext(traceparent, _text(tracestate), _text(baggage))
 
 
 def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and 0 < len(value) <= _MAX_LENGTH and value.isprintable() else None
+    return value if isinstance(value, str) and 0 < len(value) <= _MAX_TRACE and value.isprintable() else None

@@ -1,4 +1,4 @@
-"""The protocol revisions, each described by what it can express."""
+"""The protocol revisions and the features of each."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Revision:
-    """One protocol revision: its name on the wire and the features a peer of that age understands."""
+    """A protocol revision: its name and the features that its clients understand."""
 
     name: str
     stateless: bool = False
-    """No handshake: every request carries its version and capabilities, every result its type."""
+    """No handshake: each request contains its version and capabilities, each result its type."""
     batches: bool = False
     tool_annotations: bool = False
     audio: bool = False
@@ -23,21 +23,21 @@ class Revision:
     argument_errors_as_results: bool = False
     """Arguments that fail a tool's schema are an `isError` result instead of a JSON-RPC error."""
     any_structured_root: bool = False
-    """`structuredContent` may be any JSON value; before, only an object."""
+    """`structuredContent` can be any JSON value, not only an object."""
     tasks: bool = False
-    """A client may ask for a call to be run as a task; later revisions have an extension for it."""
+    """Clients can request that a call runs as a task. Later revisions have an extension for that."""
     polling: bool = False
-    """A server may end the connection of a stream before its time: the client comes back for the rest."""
+    """The server can close the connection of a stream early. The client reconnects for the rest."""
     elicitation: bool = False
-    """A server may ask the user to fill in a form."""
+    """The server can ask the user to fill in a form."""
     rich_forms: bool = False
-    """Forms name their `mode`, have titled and multiple choices, and defaults on every field."""
+    """Forms have a `mode`, choices with titles, multiple choices, and defaults for all fields."""
     url_elicitation: bool = False
-    """A server may ask the user to open a URL; `elicitation` says which modes a client has."""
+    """The server can ask the user to open a URL. The capability `elicitation` lists the modes."""
     elicitation_ids: bool = False
-    """A question to open a URL has an id of its own."""
+    """URL questions have an ID."""
     sampling_tools: bool = False
-    """A sample may use tools, a message may hold several blocks; `sampling` says what a client has."""
+    """Sampling can use tools and messages with several blocks, if the capability `sampling` says so."""
 
 
 _2024_11_05: Final = Revision("2024-11-05")
@@ -89,9 +89,9 @@ _2026_07_28: Final = Revision(
 )
 
 HANDSHAKE_REVISIONS: Final = (_2024_11_05, _2025_03_26, _2025_06_18, _2025_11_25)
-"""Revisions a client reaches by `initialize`, oldest first."""
+"""Revisions that begin with `initialize`, the oldest first."""
 STATELESS_REVISIONS: Final = (_2026_07_28,)
-"""Revisions a client names in every request."""
+"""Revisions that clients send in each request."""
 REVISIONS: Final = (*HANDSHAKE_REVISIONS, *STATELESS_REVISIONS)
 
 LATEST_HANDSHAKE_REVISION: Final = HANDSHAKE_REVISIONS[-1]

@@ -1,1 +1,1 @@
-"""TODO"""
+"""Questions that code can ask its caller."""

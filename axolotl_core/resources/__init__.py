@@ -1,1 +1,1 @@
-"""TODO"""
+"""Resources and their templates."""

@@ -20,7 +20,7 @@ from axolotl_core.errors import (
 )
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
-from axolotl_core.policies.access import Decision, IAuthorizer, because_of
+from axolotl_core.policies.access import Decision, IAuthorizer, with_decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.features.completion import CompletionFeature
@@ -145,7 +145,7 @@ class Authorization:
             raise denial
 
     def _denial(self, call: ToolCall, spec: FeatureSpec, decision: Decision) -> Denial:
-        return because_of(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
+        return with_decision(_missing(call), decision) if self.hides_denied else forbidden(spec, decision)
 
 
 def authorization_of(
@@ -174,8 +174,8 @@ def forbidden(spec: FeatureSpec, decision: Decision) -> Forbidden:
     if isinstance(decision, Undecided):
         meta = {"reason": "forbidden", "reference": decision.reference}
         text = f"{what} is forbidden, because the authorizer failed. Reference: {decision.reference}"
-        return because_of(Forbidden(text, meta=meta), decision)
-    return because_of(Forbidden(f"{what} is forbidden for you", meta={"reason": "forbidden"}), decision)
+        return with_decision(Forbidden(text, meta=meta), decision)
+    return with_decision(Forbidden(f"{what} is forbidden for you", meta={"reason": "forbidden"}), decision)
 
 
 def subject_of(spec: FeatureSpec) -> FeatureSpec:

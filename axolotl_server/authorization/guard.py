@@ -11,7 +11,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, ToolError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import ToolCall
-from axolotl_core.policies.access import because_of
+from axolotl_core.policies.access import with_decision
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authorization.authorization import (
     Authorization,
@@ -88,9 +88,9 @@ class Guard:
         if decision.allowed is True:
             return None
         if self._authorization.hides_denied:
-            return because_of(await feature_method.not_found(request), decision)
+            return with_decision(await feature_method.not_found(request), decision)
         challenge = request.exchange.challenge(decision.scopes) if isinstance(decision, MissingScopes) else None
-        return forbidden(spec, decision) if challenge is None else because_of(challenge, decision)
+        return forbidden(spec, decision) if challenge is None else with_decision(challenge, decision)
 
     async def _refuse_unknown(self, feature_method: FeatureMethod, request: Request) -> bytes | None:
         """Raise the error for a feature that does not exist.

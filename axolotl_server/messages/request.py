@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ToolCancelled
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.messages import LEVELS, Head, LogLevel, TraceContext, reaches, read_trace
+from axolotl_core.protocol.messages import LEVELS, Head, LogLevel, TraceContext, is_at_least, read_trace
 from axolotl_core.protocol.wire import log_text, notification
 from axolotl_core.questions.question import Question
 from axolotl_server.messages.connection import Connection, IExchange
@@ -113,7 +113,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
         if level not in LEVELS:
             raise ValueError(f"There is no log level {level!r}; available: {', '.join(LEVELS)}")
         wanted = self._wanted_level
-        if wanted is None or self.finished or not reaches(level, wanted):
+        if wanted is None or self.finished or not is_at_least(level, wanted):
             return
         if self._log_tokens is None:
             self._log_tokens = TokenBucket(self.era.settings.log_messages_per_second)

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from axolotl_core.policies.tool_rules import Claim, IResultStore
+from axolotl_core.policies.tool_rules import ClaimResult, IResultStore
 
 _LOOKS: Final = 16
 """How many of the oldest results are looked at, with each that comes, whether their time is over."""
@@ -33,7 +33,7 @@ class MemoryResultStore(IResultStore):
     def __len__(self) -> int:
         return len(self._results)
 
-    async def claim(self, key: str, holder: str) -> Claim:
+    async def claim(self, key: str, holder: str) -> ClaimResult:
         """Give the result of a key, or the key."""
         stored = self._results.get(key)
         if stored is not None:

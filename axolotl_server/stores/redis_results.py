@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from redis.commands.core import AsyncScript
 
-from axolotl_core.policies.tool_rules import Claim, IResultStore, ResultStoreError
+from axolotl_core.policies.tool_rules import ClaimResult, IResultStore, ResultStoreError
 from axolotl_server.stores.redis_client import RedisClient
 
 _CLAIM: Final = b"c:"
@@ -38,7 +38,7 @@ class RedisResultStore(IResultStore):
         self.renew_seconds = claim_seconds / 3
         self._renew, self._keep, self._release = map(redis.script, (_RENEW, _KEEP, _RELEASE))
 
-    async def claim(self, key: str, holder: str) -> Claim:
+    async def claim(self, key: str, holder: str) -> ClaimResult:
         name, claim, commands = self._prefix + key, _CLAIM + holder.encode(), self._redis.commands
         while True:
             if await self._within_timeout(commands.set(name, claim, nx=True, px=self._claim_milliseconds)):

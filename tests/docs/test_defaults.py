@@ -63,7 +63,7 @@ FIGURES: Final = {
         f"{MAX_DEPTH} levels",
         f"{MAX_NAME_LENGTH} characters",
         f"{MAX_WAITING:,} messages",
-        f"over {messages._NEVER_DEEP_BYTES:,} bytes",
+        f"over {messages._DEPTH_CHECK_BYTES:,} bytes",
     ],
     "docs/operate/workers.md": [
         f"for {supervisor._SHORT_LIFE_SECONDS:g} second,",

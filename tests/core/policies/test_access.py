@@ -6,7 +6,7 @@ import pytest
 
 from axolotl_core import ToolNotFound
 from axolotl_core.errors import Forbidden
-from axolotl_core.policies.access import Decision, IAuthorizer, because_of, decision_behind
+from axolotl_core.policies.access import Decision, IAuthorizer, decision_behind, with_decision
 
 DENIED = Decision(False, "no money", "it says so")
 
@@ -15,14 +15,14 @@ DENIED = Decision(False, "no money", "it says so")
 def test_an_error_carries_its_decision(error: Exception) -> None:
     """Whatever a refusal looks like, a record can tell the rule; its text and what goes with it do not change."""
     before = str(error), getattr(error, "meta", None), getattr(error, "data", None)
-    assert because_of(error, DENIED) is error
+    assert with_decision(error, DENIED) is error
     assert decision_behind(error) is DENIED
     assert (str(error), getattr(error, "meta", None), getattr(error, "data", None)) == before
 
 
 def test_most_errors_carry_none() -> None:
     """An error that no decision caused has none, also where another one has."""
-    because_of(Forbidden("no"), DENIED)
+    with_decision(Forbidden("no"), DENIED)
     assert decision_behind(Forbidden("no")) is None
     assert decision_behind(KeyboardInterrupt()) is None
 

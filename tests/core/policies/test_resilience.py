@@ -98,7 +98,7 @@ def test_a_retry_that_may_destroy_something_twice(annotations: dict[str, Any], h
     """A tool that is tried again should say why that does no harm."""
     tool = Fetch()
     tool.annotations = ToolAnnotations(**annotations)
-    assert any("destroy something twice" in hazard for hazard in retry_hazards(tool, "loop")) is hazardous
+    assert any("may be destructive" in hazard for hazard in retry_hazards(tool, "loop")) is hazardous
 
 
 def test_a_retry_that_never_happens() -> None:
@@ -106,7 +106,7 @@ def test_a_retry_that_never_happens() -> None:
     tool = Fetch()
     tool.annotations = ToolAnnotations(read_only=True)
     assert [*retry_hazards(tool, "loop")] == []
-    assert "in a process" in next(retry_hazards(tool, "process"))
+    assert "in a tool process" in next(retry_hazards(tool, "process"))
     tool.retry = Retry(on=(Exception,))
     assert [*retry_hazards(tool, "process")] == []
 

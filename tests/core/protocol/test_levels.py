@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from axolotl_core.protocol.messages import LEVELS, LogLevel, reaches
+from axolotl_core.protocol.messages import LEVELS, LogLevel, is_at_least
 
 ORDER = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
@@ -19,11 +19,11 @@ def test_the_levels_are_those_of_the_protocol() -> None:
 @pytest.mark.parametrize(("level", "wanted"), list(itertools.product(ORDER, ORDER)))
 def test_a_level_reaches_those_who_want_less(level: str, wanted: str) -> None:
     """A message reaches who wants its level or a less important one."""
-    assert reaches(level, wanted) is (ORDER.index(level) >= ORDER.index(wanted))
+    assert is_at_least(level, wanted) is (ORDER.index(level) >= ORDER.index(wanted))
 
 
 @pytest.mark.parametrize(("level", "wanted"), [("loud", "info"), ("info", "loud"), ("INFO", "info"), ("info", "")])
 def test_another_word_is_no_level(level: str, wanted: str) -> None:
     """A word that is no level is not taken for one."""
     with pytest.raises(ValueError, match="not in tuple"):
-        reaches(level, wanted)
+        is_at_least(level, wanted)

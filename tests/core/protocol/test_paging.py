@@ -70,5 +70,5 @@ def test_any_text_is_refused_or_is_a_cursor_of_ours(kind: str, text: str) -> Non
 )
 def test_a_forged_cursor_is_refused(cursor: str) -> None:
     """What `encode_cursor` did not make is refused with a text that says how to go on."""
-    with pytest.raises(InvalidParams, match="Invalid cursor for tools/list: ask again without a cursor"):
+    with pytest.raises(InvalidParams, match="Invalid cursor for tools/list: leave it out"):
         decode_cursor("tools", cursor)

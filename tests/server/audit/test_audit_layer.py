@@ -35,7 +35,7 @@ from axolotl_core import (
 )
 from axolotl_core.errors import ToolNotFound
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.policies.access import Decision, because_of
+from axolotl_core.policies.access import Decision, with_decision
 from axolotl_server import connect
 from axolotl_server.layers.concurrency import Bulkhead, ConcurrencyLayer
 from tests.support.audited_calls import MemorySink, Pipeline, audit_into, audit_of, ends_in
@@ -119,7 +119,7 @@ async def test_a_call_that_succeeds() -> None:
         (ResourceNotFound("x://y"), "error", "ResourceNotFound", None),
         (Forbidden("x", meta={"reason": "forbidden", "rule": "nights"}), "denied", "forbidden", "nights"),
         (
-            because_of(ToolNotFound("x"), Decision(False, "secret tools", "not hers")),
+            with_decision(ToolNotFound("x"), Decision(False, "secret tools", "not hers")),
             "denied",
             "not hers",
             "secret tools",

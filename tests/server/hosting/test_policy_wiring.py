@@ -8,7 +8,7 @@ from dependency_injector import providers
 from redis import Redis
 
 from axolotl_core import Idempotency, ITool, NoArguments, ToolAnnotations, ToolContext
-from axolotl_core.policies.tool_rules import Claim, IResultStore
+from axolotl_core.policies.tool_rules import ClaimResult, IResultStore
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.client.outcomes import Inquiry
 from axolotl_server.stores.memory_results import MemoryResultStore
@@ -53,7 +53,7 @@ class OwnStore(MemoryResultStore, IResultStore):
         self.claimed: list[str] = []
         self.closed = False
 
-    async def claim(self, key: str, holder: str) -> Claim:
+    async def claim(self, key: str, holder: str) -> ClaimResult:
         self.claimed.append(key)
         return await super().claim(key, holder)
 

@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 from axolotl_core import CancelReason, Overloaded, ToolCall, ToolContext, ToolError
-from axolotl_core.policies.tool_rules import Claim, Idempotency
+from axolotl_core.policies.tool_rules import ClaimResult, Idempotency
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.layers.idempotency.shared_run import SharedRun
 from axolotl_server.stores.memory_results import MemoryResultStore
@@ -93,7 +93,7 @@ async def test_a_failure_goes_only_to_waiting_callers() -> None:
 class Silent(MemoryResultStore):
     """A store that never answers."""
 
-    async def claim(self, key: str, holder: str) -> Claim:
+    async def claim(self, key: str, holder: str) -> ClaimResult:
         await asyncio.Event().wait()
         return "theirs"
 
@@ -113,7 +113,7 @@ class Swallowing(MemoryResultStore):
         super().__init__(100, 10_000)
         self.claiming = asyncio.Event()
 
-    async def claim(self, key: str, holder: str) -> Claim:
+    async def claim(self, key: str, holder: str) -> ClaimResult:
         self.claiming.set()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
