@@ -1,4 +1,4 @@
-"""Content blocks, `ToolResult`, links to MCP Apps, and the output types that become structured content."""
+"""Content blocks, `ToolResult`, links to MCP Apps, and detection of structured output types."""
 
 import types
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`IFeature`, the common base of tools, prompts and resources, and type arguments of generic subclasses."""
+"""`IFeature`, the base of tools, prompts and resources, and type arguments of generic classes."""
 
 import inspect
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""Resources: `IResource`, `IResourceTemplate`, `CacheHint`, `@resource`, and rejection of path traversal."""
+"""Resources: `IResource`, `IResourceTemplate`, `@resource`, and rejection of path traversal."""
 
 import inspect
 import re
