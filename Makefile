@@ -27,7 +27,7 @@ serve: $(RUNTIME) ## Serve the example tools over HTTP
 	$(BIN)/axolotl serve --transport http $(ARGS)
 
 test: $(DEV) ## Run all tests
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 quick: $(DEV) ## Run the tests that start no processes
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile quick \

@@ -30,7 +30,7 @@ from tests.support.clients.connections import Places
 from tests.support.clients.kept_connections import Lines
 from tests.support.clients.simulated_user import ROOTS, Written, answering, soon, words, writing, written
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 @by_every_way

@@ -12,7 +12,7 @@ from tests.support.clients.client_routes import by_every_way
 from tests.support.clients.full_container import LOGO
 from tests.support.clients.simulated_user import words
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def text_at(peer: IPeer, uri: str) -> str:

@@ -15,6 +15,8 @@ from tests.deploy.files import ROOT, compose_variables, find, stages_of, variabl
 from tests.support.processes import Processes, Server
 from tests.support.stores.redis_server import RedisServer
 
+pytestmark = pytest.mark.slow
+
 KEY = "axk_not-a-secret-but-long-enough"
 HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 IMAGE = stages_of(ROOT / "Dockerfile")[-1]

@@ -7,6 +7,8 @@ import pytest
 from tests.docs.comparison import ROWS, comparison_table, try_projects
 from tests.docs.pages import read_page, region_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def found() -> Any:

@@ -5,6 +5,8 @@ import pytest
 from tests.docs.pages import ROOT, Block, blocks
 from tests.docs.sessions import Shell, commands_of, matches
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("block", [pytest.param(block, id=block.place) for block in blocks("console")])
 def test_session(block: Block) -> None:

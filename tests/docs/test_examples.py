@@ -18,6 +18,8 @@ from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
 from tests.docs.pages import EXAMPLES
 from tests.docs.running import RunningServer
 
+pytestmark = pytest.mark.slow
+
 
 def load(name: str) -> Any:
     """Import an example."""

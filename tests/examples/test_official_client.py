@@ -12,6 +12,8 @@ from mcp_types import TextContent
 from tests.support.commands import ROOT
 from tests.support.servers.serving import BackgroundServers
 
+pytestmark = pytest.mark.slow
+
 CALLS: dict[str, tuple[int, str, dict[str, Any], str]] = {
     "starter": (9, "echo", {"text": "hello"}, "hello"),
     "registration": (6, "ECHO", {"text": "hello"}, "hello"),

@@ -17,6 +17,8 @@ from tests.support.peers.wire import call, connection, mirrored, raw_request, re
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
 from tests.support.tools import Echo, container_of
 
+pytestmark = pytest.mark.slow
+
 SLOW_CALLS = 1000
 SAMPLES = 200
 ROUNDS = 8

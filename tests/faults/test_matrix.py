@@ -10,6 +10,8 @@ from tests.faults.tools import DEADLINE, HELD_SECONDS, Container, Patient
 from tests.faults.wires import WAYS, Wire, wire_to
 from tests.support.servers.serving import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.slow
+
 MARGIN = 5.0
 """The promise is 50 ms. A busy machine needs more, but the tools would take a minute or never end."""
 

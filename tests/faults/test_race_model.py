@@ -5,6 +5,7 @@ import collections
 import json
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -16,6 +17,8 @@ from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.object_counts import bulkhead_of, holdings
 from tests.support.peers.wire import call, message
 from tests.support.tools import container_of
+
+pytestmark = pytest.mark.slow
 
 PLACES = 2
 UNWANTED = (CancelReason.CLIENT, CancelReason.DISCONNECT)

@@ -23,6 +23,8 @@ from tests.support.object_counts import nothing_left, server_threads, wait_for_t
 from tests.support.servers.serving import PATIENCE_SECONDS, serving
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 SEED = 20260728
 DEADLINE = 0.05
 MARGIN = 5.0

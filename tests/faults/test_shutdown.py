@@ -15,7 +15,7 @@ from tests.faults.wires import HttpWire
 from tests.support.forked_processes import wait_until_gone
 from tests.support.processes import READY, Processes, Server
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals")]
 
 TARGET = "tests.faults.tools:Patient"
 STUCK = ["hang", "swallow_everything", "block", "hang_in_thread", "spin"]

@@ -16,6 +16,8 @@ from tests.transcripts.players import HttpPlayer, MemoryPlayer, Player, Received
 from tests.transcripts.rules import WireRules
 from tests.transcripts.transcript import Act, Expect, Expected, Send, Step, Transcript, read_transcript
 
+pytestmark = pytest.mark.slow
+
 TRANSCRIPTS = [read_transcript(path) for path in sorted(Path(__file__).parent.glob("*.transcript"))]
 PLAYS = [
     pytest.param(transcript, revision, transport, id=f"{transcript.name}-{revision.name}-{transport}")
