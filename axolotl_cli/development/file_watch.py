@@ -23,7 +23,7 @@ def require_watchfiles() -> None:
     try:
         import watchfiles  # noqa: F401 - imported only to see whether it is installed
     except ImportError:
-        raise ConfigurationError("axolotl dev needs the extra dev: pip install 'axolotl-mcp[dev]'") from None
+        raise ConfigurationError.missing_extra("axolotl dev", "dev") from None
 
 
 def project_directories(target: str, named: Sequence[Path]) -> tuple[Path, ...]:

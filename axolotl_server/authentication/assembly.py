@@ -13,7 +13,6 @@ from axolotl_server.settings.authentication import AuthSettings
 if TYPE_CHECKING:
     from axolotl_server.authentication.jwt_verifier import IKeys
 
-_EXTRA: Final = "needs the extra auth: pip install 'axolotl-mcp[auth]'"
 _INTROSPECTION_CONNECTIONS: Final = 20
 _SIGNATURE_CACHE_SECONDS: Final = 300.0
 _INTROSPECTION_CACHE_SECONDS: Final = 10.0
@@ -70,7 +69,7 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVeri
         if error.name not in ("jwt", "httpx2"):
             raise
         which = "auth.issuers" if settings.introspection_url is None else "auth.introspection_url"
-        raise ConfigurationError(f"Setting {which} {_EXTRA}") from None
+        raise ConfigurationError.missing_extra(f"Setting {which}", "auth") from None
     return _MadeVerifier(None, _SIGNATURE_CACHE_SECONDS, _close_nothing)
 
 

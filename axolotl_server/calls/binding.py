@@ -132,8 +132,8 @@ ToolBinding: TypeAlias = Binding[ToolSpec]
 Runners: TypeAlias = Mapping[str, Callable[[FeatureSpec], Invoke]]
 """The functions that run the code of a feature, by the kind of execution."""
 
-_NO_OVERRIDES = ToolOverrides()
-_NO_SET_OVERRIDES = ToolsetOverrides()
+_NO_OVERRIDES = ToolOverrides.model_construct()
+_NO_SET_OVERRIDES = ToolsetOverrides.model_construct()
 
 
 class _Encoding(ILayer):

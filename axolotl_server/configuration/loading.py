@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import read_variables
@@ -32,6 +32,14 @@ _FLAGS: Final[Mapping[Keys, str]] = {
     ("log_level",): "--log-level",
 }
 """The flags of the command line. Code can pass any other setting the same way."""
+
+
+_EMPTY_SECTIONS: Final[Mapping[str, Any]] = {
+    name: {}
+    for name, one in ServerSettings.model_fields.items()
+    if isinstance(one.annotation, type) and issubclass(one.annotation, BaseModel)
+}
+"""Empty sections, for those that are not set: pydantic would build a validator for each default section."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +108,8 @@ def _validate(combined: CombinedValues, findings: list[str]) -> LoadedSettings:
     """Validate everything, even if there are findings already, to report all mistakes at once."""
     unread: dict[Keys, str] = {}
     try:
-        settings = ServerSettings.model_validate(_read_secrets(combined.values, (), combined, unread))
+        values = _read_secrets(combined.values, (), combined, unread)
+        settings = ServerSettings.model_validate({**_EMPTY_SECTIONS, **values})
     except ValidationError as error:
         from axolotl_server.configuration.mistakes import describe
 

@@ -84,7 +84,7 @@ def make_observation(
         if telemetry.metrics:
             _send(settings, values, flushes, on_close)
     except ImportError as error:
-        raise _missing("telemetry", "OpenTelemetry", "otel") from error
+        raise ConfigurationError.missing_extra("Section telemetry", "otel") from error
     observer = OperationObserver(values, Targets(feature_methods), spans)
     return Observation(
         layers=layers,
@@ -104,7 +104,7 @@ def _page(settings: ServerSettings, values: MetricValues) -> "MetricsPage":
     try:
         from axolotl_server.observation.prometheus import MetricsPage
     except ImportError as error:
-        raise _missing("metrics.enabled", "prometheus-client", "metrics") from error
+        raise ConfigurationError.missing_extra("Setting metrics.enabled", "metrics") from error
     return MetricsPage(values, {"worker": str(os.getpid())} if http.workers > 1 else None)
 
 
@@ -135,7 +135,3 @@ def _add_flush(provider: object, flushes: list[Callable[[], object]]) -> None:
     force_flush = getattr(provider, "force_flush", None)
     if force_flush is not None:
         flushes.append(force_flush)
-
-
-def _missing(setting: str, what: str, extra: str) -> ConfigurationError:
-    return ConfigurationError(f"{setting} needs {what}: pip install 'axolotl-mcp[{extra}]'")

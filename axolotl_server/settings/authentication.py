@@ -139,7 +139,7 @@ class AuthSettings(Section):
     @property
     def is_used(self) -> bool:
         """Whether anything is set. If so, every request needs a token, even if the settings are incomplete."""
-        return self != AuthSettings()
+        return bool(self.model_fields_set)
 
     @property
     def signing_algorithms(self) -> tuple[SigningAlgorithm, ...]:

@@ -65,7 +65,7 @@ class ToolsSettings(Section):
         return self.__pydantic_extra__ or {}
 
 
-_NO_OVERRIDES = ToolOverrides()
+_NO_OVERRIDES = ToolOverrides.model_construct()
 
 
 class ApprovalSettings(Section):

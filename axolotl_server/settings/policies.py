@@ -195,9 +195,9 @@ class AuthorizationRule(_Part):
     """The name of the rule, for the audit log and `axolotl policy explain`."""
     effect: Annotated[Literal["allow", "deny"], _one_of("allow", "deny")]
     """Whether the rule allows or denies. Denying takes precedence."""
-    who: Who = Who()
+    who: Who = Field(default_factory=Who)
     """The principals that the rule matches. All unless set."""
-    what: What = What()
+    what: What = Field(default_factory=What)
     """The features that the rule matches. All unless set."""
 
 

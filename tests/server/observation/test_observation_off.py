@@ -78,10 +78,10 @@ async def test_nothing_is_wrapped() -> None:
         (
             {"metrics": {"enabled": True}},
             "prometheus_client",
-            r"metrics\.enabled needs prometheus-client: .*\[metrics\]",
+            r"metrics\.enabled needs the extra metrics: .*\[metrics\]",
         ),
-        ({"telemetry": {"traces": True}}, "opentelemetry", r"telemetry needs OpenTelemetry: .*\[otel\]"),
-        ({"telemetry": {"metrics": True}}, "opentelemetry", r"telemetry needs OpenTelemetry: .*\[otel\]"),
+        ({"telemetry": {"traces": True}}, "opentelemetry", r"telemetry needs the extra otel: .*\[otel\]"),
+        ({"telemetry": {"metrics": True}}, "opentelemetry", r"telemetry needs the extra otel: .*\[otel\]"),
     ],
 )
 async def test_what_is_missing_is_named(

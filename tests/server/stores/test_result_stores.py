@@ -74,12 +74,13 @@ async def test_memory_drops_expired_results() -> None:
     assert (len(store), store.bytes) == (0, 0)
 
 
-async def test_memory_is_bounded() -> None:
+async def test_memory_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
     """Beyond the limits, in number or size, expired results are dropped first, then the oldest."""
     store = MemoryResultStore(10, 1000, lambda: Clock.now)
     for number in range(30):
         await store.keep(f"{number:02}", "a", b"x", 60)
     assert (len(store), store.bytes, store.evicted) == (10, 30, 20)
+    assert caplog.text.count("evicted before they expire") == 1
     assert await store.claim("29", "b") == b"x"
     await store.keep("31", "a", b"x" * 990, 60)
     assert len(store) == 3
