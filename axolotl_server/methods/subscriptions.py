@@ -247,5 +247,5 @@ class SubscriptionMethods:
             prompts_list_changed=subscribed.prompts_list_changed and "prompts" in capabilities,
             resources_list_changed=subscribed.resources_list_changed and "resources" in capabilities,
             resource_subscriptions=subscribed.resource_subscriptions if "resources" in capabilities else (),
-            task_ids=() if self._tasks is None else self._tasks.owned(request, subscribed.task_ids),
+            task_ids=() if self._tasks is None else self._tasks.own_tasks(request, subscribed.task_ids),
         )

@@ -1,4 +1,4 @@
-"""How the code of a feature asks its caller, in each generation of the protocol."""
+"""The ways in which the code of a feature asks its caller: by a request of the server, or in rounds."""
 
 import asyncio
 import secrets
@@ -21,25 +21,21 @@ from axolotl_server.questions.sealing import StateSealer
 
 
 def params_for(question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
-    """Give the params of a question in the form that a peer of this revision understands.
-
-    Raises:
-        MissingCapability: if the revision has no form for it.
-    """
+    """Give the params of a question in the form of a revision, or raise MissingCapability if it has none."""
     params = dict(question.params)
     if question.method == "sampling/createMessage":
         return _sampling(params, question, revision)
     if question.method != "elicitation/create":
         return params
     if not revision.elicitation:
-        raise _inexpressible("its user cannot be asked", question, revision)
+        raise _unsupported("its user cannot be asked", question, revision)
     if params["mode"] == "url":
         return _url(params, question, revision, elicitation_id)
     return params if revision.rich_forms else _plain_form(params, question, revision)
 
 
 def satisfied(requires: Mapping[str, Any], declared: Mapping[str, Any], revision: Revision) -> bool:
-    """Tell whether a client that declared these capabilities can be asked what requires those."""
+    """Tell whether a client that declared some capabilities has the required ones."""
     return all(_has(declared.get(name), name, parts, revision) for name, parts in requires.items())
 
 
@@ -50,7 +46,7 @@ def _has(given: Any, name: str, parts: Mapping[str, Any], revision: Revision) ->
 
 
 def _parts(given: Mapping[str, Any], name: str, revision: Revision) -> set[str]:
-    """List what a capability consists of; in revisions without parts it is whatever there was at the time."""
+    """Give the parts of a capability; in revisions that do not name parts, those that existed at the time."""
     if name == "elicitation" and not revision.url_elicitation:
         return {"form"}
     if name == "sampling" and not revision.sampling_tools:
@@ -61,15 +57,15 @@ def _parts(given: Mapping[str, Any], name: str, revision: Revision) -> set[str]:
 
 def _url(params: dict[str, Any], question: Question, revision: Revision, elicitation_id: str) -> dict[str, Any]:
     if not revision.url_elicitation:
-        raise _inexpressible("its user cannot be asked to open a URL", question, revision)
+        raise _unsupported("its user cannot be asked to open a URL", question, revision)
     return {**params, "elicitationId": elicitation_id} if revision.elicitation_ids else params
 
 
 def _plain_form(params: dict[str, Any], question: Question, revision: Revision) -> dict[str, Any]:
     schema = params["requestedSchema"]
-    several = [name for name, field in schema["properties"].items() if field["type"] == "array"]
-    if several:
-        raise _inexpressible(f"its user cannot choose several values ({', '.join(several)})", question, revision)
+    multiple = [name for name, field in schema["properties"].items() if field["type"] == "array"]
+    if multiple:
+        raise _unsupported(f"its user cannot choose several values ({', '.join(multiple)})", question, revision)
     properties = {name: _plain_field(field) for name, field in schema["properties"].items()}
     return {"message": params["message"], "requestedSchema": {**schema, "properties": properties}}
 
@@ -86,18 +82,18 @@ def _plain_field(field: JsonSchema) -> JsonSchema:
 
 def _sampling(params: dict[str, Any], question: Question, revision: Revision) -> dict[str, Any]:
     if revision.sampling_tools:
-        messages = params["messages"] if revision.any_structured_root else map(_object_outcomes, params["messages"])
+        messages = params["messages"] if revision.any_structured_root else map(_wrap_results, params["messages"])
         return {**params, "messages": list(messages)}
     if "tools" in question.requires["sampling"]:
-        raise _inexpressible("its model cannot be given tools", question, revision)
+        raise _unsupported("its model cannot be given tools", question, revision)
     messages = [single for message in params["messages"] for single in _single_messages(message, revision)]
     if not revision.audio and any(message["content"]["type"] == "audio" for message in messages):
-        raise _inexpressible("its model cannot be given audio", question, revision)
+        raise _unsupported("its model cannot be given audio", question, revision)
     return {**params, "messages": messages}
 
 
 def _single_messages(message: Mapping[str, Any], revision: Revision) -> Iterator[dict[str, Any]]:
-    """Split a message into one for each of its blocks."""
+    """Split a message into one per content block."""
     for block in _blocks(message):
         yield {"role": message["role"], "content": block if revision.titles else _plain_block(block)}
 
@@ -109,13 +105,13 @@ def _plain_block(block: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _object_outcomes(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Put structured outcomes of tools that are no objects under `result`."""
-    blocks = [_object_outcome(block) for block in _blocks(message)]
+def _wrap_results(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Wrap the structured results of tools in an object, if they are not objects."""
+    blocks = [_wrap_result(block) for block in _blocks(message)]
     return {**message, "content": blocks if isinstance(message["content"], list) else blocks[0]}
 
 
-def _object_outcome(block: Mapping[str, Any]) -> Mapping[str, Any]:
+def _wrap_result(block: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(block.get("structuredContent", {}), dict):
         return block
     return {**block, "structuredContent": {"result": block["structuredContent"]}}
@@ -126,33 +122,31 @@ def _blocks(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return content if isinstance(content, list) else [content]
 
 
-def _inexpressible(problem: str, question: Question, revision: Revision) -> MissingCapability:
+def _unsupported(problem: str, question: Question, revision: Revision) -> MissingCapability:
     return MissingCapability(f"The client speaks revision {revision.name}: {problem}", question.requires)
 
 
 AnswerT = TypeVar("AnswerT")
 
-_IN_ROUNDS = frozenset({"tools/call", "prompts/get", "resources/read"})
-"""The methods that may be answered with a question."""
+_METHODS_WITH_ROUNDS = frozenset({"tools/call", "prompts/get", "resources/read"})
+"""The methods whose result can be a question."""
 
 
 class IAsking(ABC):
-    """Has a question answered."""
+    """A way to ask the caller."""
 
     @abstractmethod
     async def ask(
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Ask the caller of `request`; runs in the loop of its exchange.
+        """Ask the caller of `request`, in the loop of its exchange.
 
-        Raises:
-            MissingCapability: if the client did not say that it can be asked this.
-            Declined: if it does not answer.
+        It raises MissingCapability if the client cannot be asked this, and Declined if there is no answer.
         """
 
 
 class AskingByRequest(IAsking):
-    """Sends a request of the server's own on the stream of the call, and waits; the call's deadline stands still."""
+    """Sends a request on the stream of the call and waits for the answer; the deadline of the call is paused."""
 
     def __init__(self, deadlines: DeadlineTable, timeout_seconds: float) -> None:
         self._deadlines = deadlines
@@ -161,7 +155,7 @@ class AskingByRequest(IAsking):
     async def ask(
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Ask once; an answer that cannot be used ends the call."""
+        """Ask once; an invalid answer ends the call."""
         check_capability(request, question)
         assert isinstance(call, ToolCall)
         with self._deadlines.paused(call):
@@ -188,24 +182,20 @@ class AskingByRequest(IAsking):
             async with asyncio.timeout(self._timeout_seconds):
                 return await answered
         except TimeoutError:
-            raise Declined("cancel", f"Nobody answered within {self._timeout_seconds:g} seconds") from None
+            raise Declined("cancel", f"There was no answer within {self._timeout_seconds:g} seconds") from None
         finally:
             connection.waiting_calls.pop(number, None)
             withdraw(request, number, answered)
 
 
 class AskingInRounds(IAsking):
-    """Ends the run with the questions that have no answer; the caller sends the request again with the answers."""
+    """Ends the run with the unanswered questions; the caller sends the request again with the answers."""
 
     def __init__(self, sealer: StateSealer) -> None:
         self._sealer = sealer
 
     def open(self, request: Request, call: ToolCall) -> Rounds:
-        """Give the rounds of a request.
-
-        Raises:
-            InvalidParams: if the state or the answers it brings cannot be used.
-        """
+        """Give the rounds of a request, or raise InvalidParams if its state or its answers are not valid."""
         if request.rounds is None:
             request.rounds = Rounds.of(request, call, self._sealer)
         return request.rounds
@@ -213,8 +203,8 @@ class AskingInRounds(IAsking):
     async def ask(
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Look for the answer, and ask where there is none that can be used."""
-        if request.head.method not in _IN_ROUNDS:
+        """Look for the answer, and ask if there is no valid one."""
+        if request.head.method not in _METHODS_WITH_ROUNDS:
             raise ToolError("Only tools, prompts and resources can ask their caller")
         check_capability(request, question)
         assert isinstance(call, ToolCall)
@@ -223,32 +213,28 @@ class AskingInRounds(IAsking):
         try:
             answer = read(rounds.response(key, question))
         except InvalidAnswer:
-            rounds.want(key, question)
+            rounds.ask_in_round(key, question)
             raise InputRequired from None
         except Declined:
-            rounds.keep(key)
+            rounds.keep_answer(key)
             raise
-        rounds.keep(key)
+        rounds.keep_answer(key)
         return answer
 
     def result(self, request: Request, call: ToolCall) -> bytes:
-        """Write what is asked in this round."""
+        """Encode the questions of this round."""
         return self.open(request, call).result(call, self._sealer)
 
 
 def check_capability(request: Request, question: Question) -> None:
-    """Make sure that the client can be asked this.
-
-    Raises:
-        MissingCapability: if it did not say so.
-    """
+    """Raise MissingCapability unless the client declared that it can be asked this."""
     if not satisfied(question.requires, request.capabilities, request.era.revision):
         what = next(iter(question.requires))
         raise MissingCapability(f"This needs a client with the capability {what}", question.requires)
 
 
 def withdraw(request: Request, number: int, answered: asyncio.Future[Any]) -> None:
-    """Ask no more; a question that nobody answered is taken back."""
+    """Stop waiting for an answer, and cancel the question if there was none."""
     assert request.connection is not None
     if request.connection.pending_answers.pop(number, None) is None:
         return

@@ -1,4 +1,4 @@
-"""Questions that a stateless revision asks in rounds: the caller sends its request again, with the answers."""
+"""The rounds of a stateless question: the caller sends its request again, with the answers."""
 
 import logging
 from collections import Counter
@@ -21,79 +21,70 @@ _WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample"
 
 
 class Rounds:
-    """What one request has asked and knows so far; the code of its feature runs from the start in each round."""
+    """The questions and answers of one request so far; the code of its feature starts again in each round."""
 
-    def __init__(self, before: RoundState, responses: Mapping[str, Raw], *, first: bool) -> None:
-        self._before = before
+    def __init__(self, previous: RoundState, responses: Mapping[str, Raw], *, first: bool) -> None:
+        self._previous = previous
         self._responses = responses
         self._first = first
-        self._answers = dict(before.answers)
+        self._answers = dict(previous.answers)
         self._counts: Counter[str] = Counter()
         self.pending: dict[str, Question] = {}
         """The questions of this round."""
-        self._fresh: dict[str, Answer] = {}
+        self._new_answers: dict[str, Answer] = {}
         self._conflict: str | None = None
 
     @classmethod
     def of(cls, request: Request, call: ToolCall, sealer: StateSealer) -> "Rounds":
-        """Open what a request brings along.
-
-        Raises:
-            InvalidParams: if it brings answers of no use, or a state that was not given for this very request.
-        """
+        """Read the state and the answers that a request brings, or raise InvalidParams if they are not valid for it."""
         params = request.head.params
         first = params.request_state is UNSET
-        before = RoundState() if params.request_state is UNSET else sealer.open(params.request_state, _binding(call))
-        return cls(before, _responses(params.input_responses), first=first)
+        previous = RoundState() if params.request_state is UNSET else sealer.open(params.request_state, _binding(call))
+        return cls(previous, _responses(params.input_responses), first=first)
 
     def key_for(self, question: Question) -> str:
-        """Name a question by its place among those of its kind."""
+        """Name a question by its kind and its number within that kind."""
         word = _WORDS[question.method]
         self._counts[word] += 1
         return f"{word}-{self._counts[word]}"
 
     def response(self, key: str, question: Question) -> Any:
-        """Give the answer to a question.
+        """Give the answer to a question, or raise InvalidAnswer if there is none.
 
-        An answer that came with this request counts if its question was just asked in these words, or if nothing was
-        asked yet and the question need not be; one of an earlier round, if the question still has the same words.
-
-        Raises:
-            InvalidAnswer: if there is none.
+        An answer in this request counts if the same question was just asked. It also counts if nothing was asked yet,
+        unless the question must be asked. An answer of an earlier round counts if the question is still the same.
         """
         digest = _digest(question)
-        if self._brings(key, question, digest):
-            self._fresh[key] = Answer(digest, self._responses[key])
+        if self._has_new_answer(key, question, digest):
+            self._new_answers[key] = Answer(digest, self._responses[key])
             return _decoded(self._responses[key])
-        if key in self._responses and key in self._before.asked:
-            _log.warning("the question %r has other words in each run, so that no answer to it counts", key)
+        if key in self._responses and key in self._previous.asked:
+            _log.warning("the question %r has a different text in each run, so its answers cannot be used", key)
         known = self._answers.get(key)
         if known is None or known.digest != digest:
             raise InvalidAnswer("There is no answer yet")
         return _decoded(known.response)
 
-    def keep(self, key: str) -> None:
-        """Carry an answer that was of use into the rounds to come."""
-        if key in self._fresh:
-            self._answers[key] = self._fresh[key]
+    def keep_answer(self, key: str) -> None:
+        """Carry a valid answer into the next rounds."""
+        if key in self._new_answers:
+            self._answers[key] = self._new_answers[key]
 
-    def want(self, key: str, question: Question) -> None:
+    def ask_in_round(self, key: str, question: Question) -> None:
         """Ask in this round."""
         if self.pending.setdefault(key, question) != question:
             self._conflict = key
 
-    def _brings(self, key: str, question: Question, digest: str) -> bool:
+    def _has_new_answer(self, key: str, question: Question, digest: str) -> bool:
         """Tell whether this request brings an answer that counts."""
         if key not in self._responses:
             return False
-        return self._before.asked.get(key) == digest or (self._first and not question.must_be_asked)
+        return self._previous.asked.get(key) == digest or (self._first and not question.must_be_asked)
 
     def result(self, call: ToolCall, sealer: StateSealer) -> bytes:
-        """Write the questions of this round and the sealed state, without what closes a result.
+        """Encode the questions of this round and the sealed state, without the end of the result.
 
-        Raises:
-            ValueError: if two questions have the same key.
-            ToolError: if the answers so far are too large to be carried.
+        Two questions with the same key raise ValueError, and answers that are too large raise ToolError.
         """
         if self._conflict is not None:
             raise ValueError(f"two questions have the key {self._conflict!r}")

@@ -1,4 +1,4 @@
-"""What a client carries from one round of a request to the next, sealed: it can neither read nor change it."""
+"""The sealed state that a client carries from one round to the next; it can neither read nor change it."""
 
 import base64
 import logging
@@ -23,7 +23,7 @@ MAX_TOKEN_LENGTH: Final = 64 * 1024
 _MIN_KEY_LENGTH: Final = 16
 _DIGEST_LENGTH: Final = 32
 _VERSION: Final = b"\x01"
-"""To be raised with every change of the content: what an older server sealed is then refused, not misread."""
+"""To be raised when the content changes: state that an older server sealed is then refused, not misread."""
 _KEY_ID_BYTES: Final = 4
 _HEAD_BYTES: Final = len(_VERSION) + _KEY_ID_BYTES
 _NONCE_BYTES: Final = 12
@@ -36,7 +36,7 @@ _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class InvalidState(InvalidParams):
-    """The request state was not sealed here for this request; why is logged and not told."""
+    """The request state was not sealed here for this request; the reason is logged, but not told."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -46,21 +46,21 @@ class InvalidState(InvalidParams):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a client answered in an earlier round, with the digest of the question that it read."""
+    """An answer of an earlier round, with the digest of its question."""
 
     digest: str
     response: msgspec.Raw
 
 
 class RoundState(msgspec.Struct, frozen=True):
-    """All that is known after a round: the answers so far, and by key the digests of the questions just asked."""
+    """The answers after a round, and by key the digests of the questions that were just asked."""
 
     answers: dict[str, Answer] = {}
     asked: dict[str, str] = {}
 
 
 class StateBinding(msgspec.Struct, frozen=True, array_like=True):
-    """The only request that a state may come back with."""
+    """The only request that a state is valid for."""
 
     principal: tuple[str | None, ...]
     """The subject, its tenant, and its issuer if it has one."""
@@ -81,59 +81,49 @@ _decode_content: Final = msgspec.msgpack.Decoder(_Content).decode
 
 
 def binding_of(principal: Principal, method: str, target: str, arguments: bytes) -> StateBinding:
-    """Tell a request from every other, whatever the order of keys and the whitespace in its arguments."""
+    """Identify a request, whatever the order of keys and the whitespace in its arguments."""
     digest = sha256(canonical_json(arguments)).digest()
     issuer = () if principal.issuer is None else (principal.issuer,)
     return StateBinding((principal.subject, principal.tenant, *issuer), method, target, digest)
 
 
 def question_digest(method: str, params: Mapping[str, Any]) -> str:
-    """Tell a question from every other, in few characters."""
+    """Identify a question in a few characters."""
     return sha256(_encode_sorted((method, params))).hexdigest()[:_DIGEST_LENGTH]
 
 
 class StateSealer:
-    """Seals with the first key and opens with all of them, so that keys can be replaced while clients hold states.
+    """Seals with the first key and opens with all of them, so that keys can be rotated while clients hold states.
 
-    Without keys it makes one at random: other processes, and this one after a restart, cannot open what it sealed.
-
-    Raises:
-        ConfigurationError: if a key is too short.
+    Without keys it makes a random one: other processes, and this one after a restart, cannot open its tokens. A key
+    that is too short raises ConfigurationError.
     """
 
     def __init__(self, keys: Sequence[str], ttl_seconds: float, clock: Callable[[], float] = time.time) -> None:
         short = [place for place, key in enumerate(keys) if len(key) < _MIN_KEY_LENGTH]
         if short:
-            raise ConfigurationError(*map(_complaint, short))
+            raise ConfigurationError(*map(_short_key, short))
         self._keys = tuple(keys) or (secrets.token_urlsafe(_KEY_BYTES),)
         self._ttl_seconds = ttl_seconds
         self._clock = clock
 
     def seal(self, state: RoundState, binding: StateBinding) -> str:
-        """Make a token of a state, for one request.
-
-        Raises:
-            ToolError: if the answers are too large to be carried.
-        """
+        """Make a token of a state for one request, or raise ToolError if the answers are too large."""
         answers = {key: (answer.digest, bytes(answer.response)) for key, answer in state.answers.items()}
         content = _Content(self._clock() + self._ttl_seconds, answers, state.asked)
-        head, cipher = next(iter(self._ring.items()))
+        head, cipher = next(iter(self._ciphers.items()))
         nonce = os.urandom(_NONCE_BYTES)
         sealed = cipher.encrypt(nonce, msgspec.msgpack.encode(content), head + msgspec.msgpack.encode(binding))
         token = _to_text(head + nonce + sealed)
         if len(token) > MAX_TOKEN_LENGTH:
             raise ToolError(
-                "The answers given so far are too large to be carried into the next round: sealed they may have "
-                f"{MAX_TOKEN_LENGTH} characters and have {len(token)}; send shorter answers"
+                f"The answers so far are too large for the next round: sealed they have {len(token)} characters, and "
+                f"{MAX_TOKEN_LENGTH} are allowed; send shorter answers"
             )
         return token
 
     def open(self, token: str, binding: StateBinding) -> RoundState:
-        """Give back the state that was sealed for this request.
-
-        Raises:
-            InvalidState: if there is none in the token that may be used here and now.
-        """
+        """Give the state that was sealed for this request, or raise InvalidState if the token is not valid for it."""
         content = _decode_content(self._decrypt(_from_text(token), binding))
         if self._clock() >= content.expires:
             raise _refusal("it has expired")
@@ -144,7 +134,7 @@ class StateSealer:
         from cryptography.exceptions import InvalidTag
 
         head, nonce, sealed = data[:_HEAD_BYTES], data[_HEAD_BYTES:][:_NONCE_BYTES], data[_HEAD_BYTES + _NONCE_BYTES :]
-        cipher = self._ring.get(head)
+        cipher = self._ciphers.get(head)
         if cipher is None:
             raise _refusal("its version or its key is not known")
         try:
@@ -153,13 +143,13 @@ class StateSealer:
             raise _refusal("it was changed, or sealed for another request or caller") from None
 
     @cached_property
-    def _ring(self) -> "dict[bytes, AESGCM]":
-        """The keys by how their tokens begin; made when first needed, as most servers never seal."""
-        ring: dict[bytes, AESGCM] = {}
+    def _ciphers(self) -> "dict[bytes, AESGCM]":
+        """The ciphers by the first bytes of their tokens; made when first needed, because most servers never seal."""
+        ciphers: dict[bytes, AESGCM] = {}
         for key in self._keys:
             head, cipher = _derive(key)
-            ring.setdefault(head, cipher)
-        return ring
+            ciphers.setdefault(head, cipher)
+        return ciphers
 
 
 def _derive(key: str) -> "tuple[bytes, AESGCM]":
@@ -182,9 +172,9 @@ def _from_text(token: str) -> bytes:
         data = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
     except ValueError:
         raise _refusal("it is not base64") from None
-    # The decoder skips what it does not know and leaves spare bits unread: only one spelling may pass.
+    # The decoder skips unknown characters and ignores spare bits, so only the one spelling that we write is accepted.
     if _to_text(data) != token:
-        raise _refusal("it is not base64 as we write it")
+        raise _refusal("it is not canonical base64")
     if len(data) < _HEAD_BYTES + _NONCE_BYTES + _TAG_BYTES:
         raise _refusal("it is too short")
     return data
@@ -195,8 +185,8 @@ def _refusal(reason: str) -> InvalidState:
     return InvalidState()
 
 
-def _complaint(place: int) -> str:
+def _short_key(place: int) -> str:
     return (
-        f"Setting protocol.state_keys.{place}: a key needs at least {_MIN_KEY_LENGTH} characters; make one with "
+        f"Setting protocol.state_keys.{place}: a key needs at least {_MIN_KEY_LENGTH} characters. Make one with "
         "python -c 'import secrets; print(secrets.token_urlsafe(32))'"
     )

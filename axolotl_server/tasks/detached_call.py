@@ -1,4 +1,4 @@
-"""A call that leaves its request behind and runs on its own."""
+"""A call that runs as a task, detached from its request."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
@@ -23,43 +23,43 @@ from axolotl_server.tasks.task import Task
 _RELATED_TASK_KEY: Final = "io.modelcontextprotocol/related-task"
 
 
-def related(content: Mapping[str, Raw], task: Task) -> dict[str, Raw]:
-    """Mark a result, or the params of a message, as one of a task; all else stays as it was written."""
+def mark_related(content: Mapping[str, Raw], task: Task) -> dict[str, Raw]:
+    """Mark a result, or the params of a message, as belonging to a task; everything else stays as it is."""
     meta = msgspec.json.decode(content.get("_meta", b"{}"), type=dict[str, Raw])
     meta[_RELATED_TASK_KEY] = Raw(encode({"taskId": task.id}))
     return {**content, "_meta": Raw(encode(meta))}
 
 
 class Waiter:
-    """A request that waits for the end of a task, and on whose stream the task may speak meanwhile."""
+    """A request that waits for the end of a task; the task may send messages on its stream in the meantime."""
 
     def __init__(self, exchange: IExchange) -> None:
         self._exchange = exchange
-        self._spoken = False
+        self._has_sent = False
         self.lost = False
-        """Whether its connection has gone; who has heard something on it may still come back for more."""
+        """Whether its connection is lost; a client that has received messages on it may come back."""
         self.stopped: asyncio.Future[CancelReason] = exchange.loop.create_future()
 
     def stop(self, reason: CancelReason) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         if not self.stopped.done():
             self.stopped.set_result(reason)
 
-    def lose(self) -> None:
-        """Learn that the connection has gone."""
+    def mark_lost(self) -> None:
+        """Note that the connection is lost."""
         self.lost = True
-        if not self._spoken:
+        if not self._has_sent:
             self.stop(CancelReason.DISCONNECT)
 
-    def tell(self, message: bytes) -> bool:
-        """Send a message ahead of the reply; answers False if the client takes none."""
-        told = not self.stopped.done() and self._exchange.notify(message)
-        self._spoken = self._spoken or told
-        return told
+    def send(self, message: bytes) -> bool:
+        """Send a message ahead of the reply, or return False if the client accepts none."""
+        sent = not self.stopped.done() and self._exchange.notify(message)
+        self._has_sent = self._has_sent or sent
+        return sent
 
 
-class _Said(msgspec.Struct):
-    """A message of the server, as far as it matters here."""
+class _Message(msgspec.Struct):
+    """The parts of a message of the server that matter here."""
 
     method: str
     jsonrpc: str = "2.0"
@@ -68,25 +68,25 @@ class _Said(msgspec.Struct):
 
 
 @dataclass(slots=True)
-class _Asked:
+class _SentQuestion:
     message: bytes
     carrier: Waiter | None = None
-    """Where it was sent, None before somebody waits."""
+    """The request on whose stream it was sent, None if no request was waiting."""
 
 
 class DetachedExchange(IExchange):
-    """The way back of a call that runs as a task.
+    """The exchange of a call that runs as a task.
 
-    What the call says goes along with a request that waits for the result, else to the connection. Questions over
-    HTTP need such a request, because the connection may have nobody listening: they wait for one, and are asked again
-    if it is lost.
+    Messages go to the stream of a request that waits for the result, or to the connection. Over HTTP, questions need
+    such a request, because nobody may be listening on the connection: they wait for one, and are sent again if it is
+    lost.
     """
 
     headers: Mapping[bytes, bytes] | None = None
     status = 200
 
     def __init__(self, task: Task, original: IExchange, connection: Connection | None) -> None:
-        """Speak to the caller on its connection; where that is None, say nothing."""
+        """Send messages on a connection; without one, messages are dropped."""
         self.loop = original.loop
         self.principal: Principal = original.principal
         self.headers = original.headers
@@ -94,142 +94,142 @@ class DetachedExchange(IExchange):
         self._connection = connection
         self._waiters: list[Waiter] = []
         """The latest first."""
-        self._asked: dict[RequestId, _Asked] = {}
-        self.settling: Callable[[bytes | None], object]
+        self._questions: dict[RequestId, _SentQuestion] = {}
+        self.on_early_reply: Callable[[bytes | None], object]
         """Ends the task with a reply; set when its work begins."""
 
     def attach(self, waiter: Waiter) -> None:
-        """Speak along with a request that waits for the result."""
+        """Send messages on the stream of a request that waits for the result."""
         self._waiters.insert(0, waiter)
         self._forget_answered()
-        for asked in self._asked.values():
-            if asked.carrier is None or asked.carrier.lost:
-                asked.carrier = self._tell(asked.message)
+        for question in self._questions.values():
+            if question.carrier is None or question.carrier.lost:
+                question.carrier = self._send_to_waiter(question.message)
 
     def detach(self, waiter: Waiter) -> None:
-        """Speak along with it no more: it will have been answered."""
+        """Stop sending on the stream of a request, which is about to be answered."""
         self._waiters.remove(waiter)
         waiter.stop(CancelReason.CLIENT)
 
     def connection(self) -> Connection:
-        """Never happens: the call knows its connection."""
+        """Never called: the call knows its connection."""
         raise NotImplementedError
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:
         """End the task although its code has not."""
-        self.settling(reply)
+        self.on_early_reply(reply)
 
     def open_connection(self) -> Connection:
-        """Never happens: a task begins no handshake."""
+        """Never called: a task does not begin a handshake."""
         raise NotImplementedError
 
     def notify(self, message: bytes) -> bool:
-        """Say something that belongs to the task."""
+        """Send a message of the task."""
         if self._connection is None or self._task.silent:
             return True
-        said = msgspec.json.decode(message, type=_Said)
-        withdraws = said.method == "notifications/cancelled"
+        parsed = msgspec.json.decode(message, type=_Message)
+        withdraws = parsed.method == "notifications/cancelled"
         if not self._task.open and not withdraws:
             return True
-        said.params = related(said.params, self._task)
+        parsed.params = mark_related(parsed.params, self._task)
         if self.headers is None:
-            self._connection.send(_encode(said))
-        elif said.id is not UNSET:
-            self._ask(said.id, _encode(said))
+            self._connection.send(_encode(parsed))
+        elif parsed.id is not UNSET:
+            self._ask(parsed.id, _encode(parsed))
         elif withdraws:
-            self._withdraw(said)
+            self._withdraw(parsed)
         else:
-            self._say(_encode(said))
+            self._send(_encode(parsed))
         return True
 
     def _ask(self, number: RequestId, message: bytes) -> None:
         self._forget_answered()
-        self._asked[number] = _Asked(message, self._tell(message))
+        self._questions[number] = _SentQuestion(message, self._send_to_waiter(message))
 
-    def _withdraw(self, said: _Said) -> None:
-        """Take a question back where it was asked; one that nobody heard is just forgotten."""
-        number: Any = msgspec.json.decode(said.params["requestId"])
-        asked = self._asked.pop(number, None)
-        if asked is not None and asked.carrier is not None and not asked.carrier.tell(_encode(said)):
-            self._say(_encode(said))
+    def _withdraw(self, parsed: _Message) -> None:
+        """Cancel a question where it was asked; one that was not sent yet is just forgotten."""
+        number: Any = msgspec.json.decode(parsed.params["requestId"])
+        question = self._questions.pop(number, None)
+        if question is not None and question.carrier is not None and not question.carrier.send(_encode(parsed)):
+            self._send(_encode(parsed))
 
-    def _say(self, message: bytes) -> None:
+    def _send(self, message: bytes) -> None:
         assert self._connection is not None
-        if self._tell(message) is None:
+        if self._send_to_waiter(message) is None:
             self._connection.send(message)
 
-    def _tell(self, message: bytes) -> Waiter | None:
-        """Send along with the latest request that waits, rather one whose connection is there."""
+    def _send_to_waiter(self, message: bytes) -> Waiter | None:
+        """Send on the stream of the latest waiting request, if possible one whose connection is not lost."""
         for waiter in sorted(self._waiters, key=lambda one: one.lost):
-            if waiter.tell(message):
+            if waiter.send(message):
                 return waiter
         return None
 
     def _forget_answered(self) -> None:
         assert self._connection is not None
         pending = self._connection.pending_answers
-        self._asked = {number: asked for number, asked in self._asked.items() if number in pending}
+        self._questions = {number: question for number, question in self._questions.items() if number in pending}
 
 
-def _encode(said: _Said) -> bytes:
-    """Write a message in the order of all others, by which a notification is known from its first bytes."""
-    content: dict[str, Any] = {"jsonrpc": said.jsonrpc}
-    if said.id is not UNSET:
-        content["id"] = said.id
-    return encode({**content, "method": said.method, "params": said.params})
+def _encode(parsed: _Message) -> bytes:
+    """Encode a message in the usual order: a notification is recognized by its first bytes."""
+    content: dict[str, Any] = {"jsonrpc": parsed.jsonrpc}
+    if parsed.id is not UNSET:
+        content["id"] = parsed.id
+    return encode({**content, "method": parsed.method, "params": parsed.params})
 
 
 Run: TypeAlias = Callable[[Request], Coroutine[Any, Any, bytes | None]]
-"""Makes the call; the answer is None if it was stopped by its caller."""
+"""Makes the call; the result is None if its caller has stopped it."""
 Finish: TypeAlias = Callable[[Task, bytes, bool], None]
 """Ends a task with the result of its call; the last argument tells whether the result is an error."""
 
 
 class _TaskConnection(Connection):
-    """A connection as a task sees it: what runs for the task is not among what the client may cancel there."""
+    """The connection as a task sees it: the client cannot cancel the call of a task like other requests."""
 
-    __slots__ = ("_whole",)
+    __slots__ = ("_original",)
 
-    def __init__(self, whole: Connection, calls: dict[RequestId, IStoppable]) -> None:
-        self._whole = whole
-        super().__init__(whole.send)
-        self.era, self.client, self.capabilities = whole.era, whole.client, whole.capabilities
-        self.pending_answers, self.waiting_calls = whole.pending_answers, whole.waiting_calls
-        self.next_id = whole.next_id
+    def __init__(self, original: Connection, calls: dict[RequestId, IStoppable]) -> None:
+        self._original = original
+        super().__init__(original.send)
+        self.era, self.client, self.capabilities = original.era, original.client, original.capabilities
+        self.pending_answers, self.waiting_calls = original.pending_answers, original.waiting_calls
+        self.next_id = original.next_id
         self.calls = calls
 
     @property
     def input_closed(self) -> bool:
-        """Whether the client has closed its end, since the task began or before."""
-        return self._whole.input_closed
+        """Whether the client has closed its end."""
+        return self._original.input_closed
 
     @input_closed.setter
     def input_closed(self, input_closed: bool) -> None:
-        """Leave it to the connection."""
+        """Ignore it: the connection knows."""
 
     @property
     def log_level(self) -> str | None:
-        """What the client says now, not what it said when the task began."""
-        return self._whole.log_level
+        """The level that the client has set last."""
+        return self._original.log_level
 
     @log_level.setter
     def log_level(self, level: str | None) -> None:
-        """Leave it to the client."""
+        """Ignore it: the connection knows."""
 
 
-def detached(request: Request, task: Task, exchange: DetachedExchange, asking: IAsking) -> Request:
+def detach_request(request: Request, task: Task, exchange: DetachedExchange, asking: IAsking) -> Request:
     """Make the request of a call that runs as a task."""
-    whole = Connection(_drop) if request.connection is None else request.connection
-    connection = _TaskConnection(whole, task.calls)
+    original = Connection(_drop) if request.connection is None else request.connection
+    connection = _TaskConnection(original, task.calls)
     return Request(request.head, request.data, request.era, exchange, connection, target=request.target, asking=asking)
 
 
 async def work(task: Task, request: Request, run: Run, finish: Finish) -> None:
-    """Run a call and note in its task how it ended."""
+    """Run a call, and note in its task how it ended."""
     if not task.open:
-        return  # cancelled, or expired, before it could begin
+        return  # it was cancelled, or has expired, before it could begin
     assert isinstance(request.exchange, DetachedExchange)
-    request.exchange.settling = partial(_settle, task, finish)
+    request.exchange.on_early_reply = partial(_end_early, task, finish)
     try:
         result = await run(request)
         if result is None:
@@ -237,7 +237,7 @@ async def work(task: Task, request: Request, run: Run, finish: Finish) -> None:
         else:
             finish(task, result, request.is_error)
     except ProtocolError as error:
-        task.fail(_writable(error))
+        task.fail(_encodable(error))
     except asyncio.CancelledError:
         task.end("cancelled")
         raise
@@ -245,8 +245,8 @@ async def work(task: Task, request: Request, run: Run, finish: Finish) -> None:
         task.fail(hide_internal(error, request.head.method))
 
 
-def _settle(task: Task, finish: Finish, reply: bytes | None) -> None:
-    """End a task with the reply to a call whose code goes on for nobody."""
+def _end_early(task: Task, finish: Finish, reply: bytes | None) -> None:
+    """End a task with the reply to a call that was abandoned."""
     if reply is None:
         task.end("cancelled")
         return
@@ -258,8 +258,8 @@ def _settle(task: Task, finish: Finish, reply: bytes | None) -> None:
         task.fail(InternalError(error["message"], data=error.get("data")))
 
 
-def _writable(error: ProtocolError) -> ProtocolError:
-    """Hide an error that no message can hold; a tool may raise one with anything in it."""
+def _encodable(error: ProtocolError) -> ProtocolError:
+    """Hide an error that cannot be encoded; a tool may raise one with any data."""
     try:
         encode((error.message, error.data))
     except Exception as unwritable:
@@ -268,4 +268,4 @@ def _writable(error: ProtocolError) -> ProtocolError:
 
 
 def _drop(message: bytes) -> None:
-    """Say nothing to a caller that keeps no connection."""
+    """Drop a message for a caller without a connection."""

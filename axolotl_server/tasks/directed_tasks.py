@@ -1,4 +1,4 @@
-"""Tasks as an extension of the stateless revision has them: the server decides, for clients that know them."""
+"""Tasks as an extension of the stateless revision: the server decides whether a call becomes a task."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from axolotl_server.messages.params import read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from axolotl_server.methods.subscriptions import Subscriptions
-from axolotl_server.tasks.detached_call import DetachedExchange, detached, work
+from axolotl_server.tasks.detached_call import DetachedExchange, detach_request, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, owner_of
 from axolotl_server.tasks.task_questions import AskingByTaskUpdate
 
@@ -29,7 +29,7 @@ class _UpdateParams(msgspec.Struct, rename="camel"):
 
 
 class DirectedTasks:
-    """`tools/call` that may answer with a task, and the methods that follow such a task."""
+    """`tools/call` that may return a task, and the methods for such tasks."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class DirectedTasks:
 
     @property
     def methods(self) -> Methods:
-        """What the extension puts instead of, and adds to, the ordinary methods."""
+        """The methods that the extension replaces and adds."""
         return {
             "tools/call": self.call,
             "tasks/get": self.get,
@@ -55,9 +55,9 @@ class DirectedTasks:
         }
 
     async def call(self, request: Request) -> bytes | None:
-        """Call a tool, as a task if the tool lets it and the client knows tasks.
+        """Call a tool, as a task if the tool supports tasks and the client declared the extension.
 
-        A call that began by asking in rounds goes on in them.
+        A call that began by asking in rounds continues in rounds.
         """
         target = request.target = request.target or self._tools.locate(request)
         support = "forbidden" if target.binding is None else target.binding.spec.tool.task_support
@@ -67,38 +67,38 @@ class DirectedTasks:
             await self._tools.checked(target, request)
             return self._begin(request)
         if support == "required":
-            raise _unknown_to_client()
+            raise _missing_extension()
         return await self._tools.call(request)
 
     async def get(self, request: Request) -> bytes:
-        """Tell the state of a task, with what is asked or what came of it."""
+        """Give the state of a task, with its questions or its result."""
         task = self._find(request)
         return encode(self.detail(task, request.era))[:-1] + request.era.tail
 
     async def update(self, request: Request) -> bytes:
-        """Take answers to what a task asked, all of them or some; those that it does not wait for are of no use."""
+        """Take some or all answers to the questions of a task; answers to other questions are ignored."""
         task = self._find(request)
         for key in task.questions.answer(read_params(request.data, _UpdateParams).input_responses):
-            task.go_on(key)
+            task.stop_waiting_for(key)
         return _acknowledgement(request.era)
 
     async def cancel(self, request: Request) -> bytes:
-        """End a task; one that has ended stays as it is."""
+        """Cancel a task; one that has ended does not change."""
         self._find(request).cancel(CancelReason.CLIENT)
         return _acknowledgement(request.era)
 
-    def owned(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
-        """Choose the tasks that a caller may hear of."""
+    def own_tasks(self, request: Request, task_ids: tuple[str, ...]) -> tuple[str, ...]:
+        """Choose the tasks that a caller may be notified of."""
         if task_ids and request.extension(TASKS_EXTENSION) is None:
-            raise _unknown_to_client()
+            raise _missing_extension()
         own = {task.id for task in self._store.of(_owner(request))}
         return tuple(task_id for task_id in task_ids if task_id in own)
 
     def detail(self, task: Task, era: IEra) -> dict[str, Any]:
-        """Describe a task with what goes with its state."""
+        """Describe a task with its questions, its result or its error."""
         described = self._store.describe(task, unit="Ms")
         if task.status == "input_required":
-            described["inputRequests"] = task.questions.described()
+            described["inputRequests"] = task.questions.describe()
         if task.result is not None:
             described["result"] = task.result
         if task.error is not None:
@@ -106,32 +106,32 @@ class DirectedTasks:
         return described
 
     def _begin(self, request: Request) -> bytes:
-        def tell(task: Task) -> None:
+        def notify(task: Task) -> None:
             self._subscriptions.task_changed(task.id, self.detail(task, era))
 
         era = request.era
         try:
-            task = self._store.create(_owner(request), None, tell)
+            task = self._store.create(_owner(request), None, notify)
         except Overloaded as error:
             return self._tools.reply_to_failure(error, request)
         exchange = DetachedExchange(task, request.exchange, None)
-        apart = detached(request, task, exchange, AskingByTaskUpdate(task, self._deadlines))
+        apart = detach_request(request, task, exchange, AskingByTaskUpdate(task, self._deadlines))
         self._store.run(work(task, apart, self._tools.call, _finish))
         return encode(self._store.describe(task, unit="Ms"))[:-1] + era.tail.replace(b'"complete"', b'"task"', 1)
 
     def _find(self, request: Request) -> Task:
         if request.extension(TASKS_EXTENSION) is None:
-            raise _unknown_to_client()
+            raise _missing_extension()
         return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
 
 
 def _owner(request: Request) -> Owner:
-    """A stateless caller is known by what it proves, not by its connection."""
+    """A stateless caller is identified by its principal, not by its connection."""
     return owner_of("directed", request.exchange.principal, None)
 
 
 def _finish(task: Task, result: bytes, is_error: bool) -> None:
-    """Here a tool that failed has completed: its result says so."""
+    """In this design a tool that failed has completed: its result tells the failure."""
     task.end("completed", result=result)
 
 
@@ -144,6 +144,6 @@ def _acknowledgement(era: IEra) -> bytes:
     return b"{" + era.tail.removeprefix(b",")
 
 
-def _unknown_to_client() -> MissingCapability:
+def _missing_extension() -> MissingCapability:
     message = f"This needs a client with the extension {TASKS_EXTENSION}"
     return MissingCapability(message, {"extensions": {TASKS_EXTENSION: {}}})

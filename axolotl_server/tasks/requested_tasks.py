@@ -1,4 +1,4 @@
-"""Tasks as the last revision with a handshake has them: the client asks for one."""
+"""Tasks of the last revision with a handshake: the client asks for one."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,19 +23,19 @@ from axolotl_server.features.tools import ToolMethods
 from axolotl_server.messages.connection import Connection
 from axolotl_server.messages.params import ListParams, read_params
 from axolotl_server.messages.request import Request
-from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detached, related, work
+from axolotl_server.tasks.detached_call import DetachedExchange, Waiter, detach_request, mark_related, work
 from axolotl_server.tasks.task import Owner, Task, TaskStore, copy_error, owner_of
 from axolotl_server.tasks.task_questions import AskingInTask
 
 
-class _Wish(msgspec.Struct):
+class _TaskRequest(msgspec.Struct):
     ttl: Annotated[float, Meta(ge=0)] | None = None
-    """In milliseconds."""
+    """The time to live in milliseconds."""
 
 
 class _CallParams(msgspec.Struct):
     name: str
-    task: _Wish | UnsetType = UNSET
+    task: _TaskRequest | UnsetType = UNSET
 
 
 class _TaskParams(msgspec.Struct, rename="camel"):
@@ -43,17 +43,17 @@ class _TaskParams(msgspec.Struct, rename="camel"):
 
 
 class RequestedTasks:
-    """`tools/call` with a wish for a task, and the methods that follow such a task."""
+    """`tools/call` that can be asked for a task, and the methods for such tasks."""
 
     def __init__(self, tools: ToolMethods, store: TaskStore) -> None:
         self._tools = tools
         self._store = store
         self._exchanges: dict[str, DetachedExchange] = {}
-        """How the tasks that run speak, by their ids."""
+        """The exchanges of running tasks, by the ID of the task."""
 
     @property
     def methods(self) -> Methods:
-        """What this revision has instead of, and besides, the ordinary methods."""
+        """The methods that this revision replaces and adds."""
         return {
             "tools/call": self.call,
             "tasks/get": self.get,
@@ -63,7 +63,7 @@ class RequestedTasks:
         }
 
     async def call(self, request: Request) -> bytes | None:
-        """Call a tool, as a task if the client wishes so and the tool lets it."""
+        """Call a tool, as a task if the client asks for one and the tool supports tasks."""
         if request.head.params.name is UNSET:
             return await self._tools.call(request)
         params = read_params(request.data, _CallParams)
@@ -73,7 +73,7 @@ class RequestedTasks:
         support: TaskSupport = target.binding.spec.tool.task_support
         if params.task is UNSET:
             if support == "required":
-                raise MethodNotFound(f"Tool {params.name} runs as a task only: send params.task")
+                raise MethodNotFound(f"Tool {params.name} runs only as a task: send params.task")
             return await self._tools.call(request)
         if support == "forbidden":
             raise MethodNotFound(f"Tool {params.name} does not run as a task: send the call without params.task")
@@ -81,21 +81,21 @@ class RequestedTasks:
         return self._begin(request, params.task)
 
     async def get(self, request: Request) -> bytes:
-        """Tell the state of a task."""
+        """Give the state of a task."""
         return encode(self._store.describe(self._find(request)))
 
     async def result(self, request: Request) -> bytes | None:
-        """Wait for the end of a task and give what the call would have given; None if the client waits no longer."""
+        """Wait for the end of a task and give the result of its call; None if the client stops waiting."""
         task = self._find(request)
         reason = await self._wait(task, request)
         if task.open:
-            _unanswered(reason, request)
+            _end_waiting(reason, request)
             return None
         if task.error is not None:
             raise copy_error(task.error)
         if task.result is None:
             raise InvalidParams(f"The task has no result: it was cancelled. {task.message or ''}".rstrip())
-        return encode(related(msgspec.json.decode(task.result, type=dict[str, Raw]), task))
+        return encode(mark_related(msgspec.json.decode(task.result, type=dict[str, Raw]), task))
 
     async def list(self, request: Request) -> bytes:
         """List the tasks of the caller."""
@@ -109,23 +109,24 @@ class RequestedTasks:
         return encode(result)
 
     async def cancel(self, request: Request) -> bytes:
-        """End a task that has not ended."""
+        """Cancel a task that has not ended."""
         task = self._find(request)
         if not task.open:
-            raise InvalidParams(f"The task has ended already: it is {task.status}")
+            raise InvalidParams(f"The task has already ended: it is {task.status}")
         task.cancel(CancelReason.CLIENT)
         return encode(self._store.describe(task))
 
-    def _begin(self, request: Request, wish: _Wish) -> bytes:
+    def _begin(self, request: Request, requested: _TaskRequest) -> bytes:
         connection = request.connection
         assert connection is not None
-        seconds = None if wish.ttl is None else wish.ttl / 1000
+        seconds = None if requested.ttl is None else requested.ttl / 1000
         try:
-            task = self._store.create(_owner(request), seconds, self._teller(connection))
+            task = self._store.create(_owner(request), seconds, self._notifier(connection))
         except Overloaded as error:
             raise InternalError(error.message, data=error.meta) from None
         exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, connection)
-        self._store.run(self._work(task, detached(request, task, exchange, AskingInTask(task, request.era.asking))))
+        detached = detach_request(request, task, exchange, AskingInTask(task, request.era.asking))
+        self._store.run(self._work(task, detached))
         return encode({"task": self._store.describe(task)})
 
     async def _work(self, task: Task, request: Request) -> None:
@@ -135,7 +136,7 @@ class RequestedTasks:
             del self._exchanges[task.id]
 
     async def _wait(self, task: Task, request: Request) -> CancelReason | None:
-        """Wait for the end of a task, or of the request; gives the reason of the latter."""
+        """Wait for the end of a task or of the request, and give the reason why the request ended."""
         exchange = self._exchanges.get(task.id)
         if exchange is None or not task.open:
             return None
@@ -144,7 +145,7 @@ class RequestedTasks:
         assert request.head.id is not UNSET
         with request.connection.running(request.head.id, waiter):
             exchange.attach(waiter)
-            request.exchange.watch(_Watch(waiter))
+            request.exchange.watch(_LossWatch(waiter))
             try:
                 await asyncio.wait((task.ended, waiter.stopped), return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -155,22 +156,22 @@ class RequestedTasks:
     def _find(self, request: Request) -> Task:
         return self._store.find(read_params(request.data, _TaskParams).task_id, _owner(request))
 
-    def _teller(self, connection: Connection) -> Callable[[Task], object]:
-        """Tell the client of each change."""
+    def _notifier(self, connection: Connection) -> Callable[[Task], object]:
+        """Notify the client of each change."""
 
-        def tell(task: Task) -> None:
+        def notify(task: Task) -> None:
             if not task.silent:
                 connection.send(notification("notifications/tasks/status", self._store.describe(task)))
 
-        return tell
+        return notify
 
 
 def _owner(request: Request) -> Owner:
     return owner_of("requested", request.exchange.principal, request.connection)
 
 
-def _unanswered(reason: CancelReason | None, request: Request) -> None:
-    """End a request that waits no longer; where the transport demands a response, or somebody still listens, say so."""
+def _end_waiting(reason: CancelReason | None, request: Request) -> None:
+    """End a request that no longer waits; an error tells those who still expect a response."""
     if reason is CancelReason.SHUTDOWN:
         raise InternalError("The server is shutting down", data={"reason": reason})
     if request.exchange.headers is not None:
@@ -178,15 +179,15 @@ def _unanswered(reason: CancelReason | None, request: Request) -> None:
 
 
 def _finish(task: Task, result: bytes, is_error: bool) -> None:
-    """Here a result that is an error means that the task failed."""
+    """In this design a result that is an error means that the task failed."""
     task.end("failed" if is_error else "completed", result=result, message="The tool failed" if is_error else None)
 
 
-class _Watch:
-    """Tells a waiting request that its connection has gone, which need not be its end."""
+class _LossWatch:
+    """Tells a waiting request that its connection is lost, which does not have to end it."""
 
     def __init__(self, waiter: Waiter) -> None:
         self._waiter = waiter
 
     def stop(self, reason: CancelReason) -> None:
-        self._waiter.lose()
+        self._waiter.mark_lost()

@@ -1,4 +1,4 @@
-"""The tasks of a process: so many at once, each for a limited time."""
+"""The tasks of a process, limited in number and in time."""
 
 import asyncio
 import itertools
@@ -20,66 +20,66 @@ from axolotl_server.tasks.task_questions import OpenQuestions
 
 Status: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 Design: TypeAlias = Literal["requested", "directed"]
-"""Whose wish a task is, the client's or the server's; what began in one way is followed in that way."""
+"""Who decides that a call becomes a task, the client or the server; its methods are those of the same design."""
 
 _OPEN = ("working", "input_required")
 _ENDINGS = {
     CancelReason.CLIENT: "The caller cancelled the task",
-    CancelReason.DISCONNECT: "The caller has gone",
+    CancelReason.DISCONNECT: "The caller has disconnected",
     CancelReason.TIMEOUT: "The task has expired",
     CancelReason.SHUTDOWN: "The server is shutting down",
 }
 
 
 class Owner(NamedTuple):
-    """Who may see a task."""
+    """The caller that may see a task."""
 
     design: Design
     identity: tuple[str | None, str | None, str]
     connection: ref[Connection] | None
-    """Where nobody knows who calls, only the same connection may; a dead one equals no other."""
+    """For anonymous callers, the connection; a closed one equals no other."""
 
 
 def owner_of(design: Design, principal: Principal, connection: Connection | None) -> Owner:
-    """Say whose a task is; scopes and claims do not count, as they change whenever a token is renewed."""
+    """Give the owner of a task; scopes and claims do not count, because they change when a token is renewed."""
     same = ref(connection) if principal == ANONYMOUS and connection is not None else None
     return Owner(design, principal.identity, same)
 
 
 class Task:
-    """The state of a call that runs on its own."""
+    """The state of a call that runs as a task."""
 
     def __init__(self, owner: Owner, number: int, ttl_seconds: float, on_change: Callable[["Task"], object]) -> None:
         self.id = secrets.token_urlsafe(24)
         self.owner = owner
         self.number = number
-        """Its place among all tasks of the process."""
+        """Its position among all tasks of the process."""
         self.ttl_seconds = ttl_seconds
         self.expires = time.monotonic() + ttl_seconds
         self.status: Status = "working"
         self.message: str | None = None
         self.created_at = self.updated_at = _now()
         self.result: Raw | None = None
-        """What the tool answered, the whole result object."""
+        """The whole result object of the tool."""
         self.error: ProtocolError | None = None
-        """The error that the call ended with instead."""
+        """The error that the call ended with."""
         self.questions = OpenQuestions()
-        """What the caller is asked, where it answers by key."""
+        """The questions to the caller, if it answers by key."""
         self.calls: dict[RequestId, IStoppable] = {}
         """The running call."""
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.silent = False
-        """Whether the connection that it began on may be gone, because the server ends."""
+        """Whether notifications are suppressed, because the server stops and the connection may be gone."""
         self._on_change: Callable[[Task], object] | None = on_change
         self._unanswered: set[Hashable] = set()
 
     @property
     def open(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether it has not ended."""
         return self.status in _OPEN
 
     def end(self, status: Status, *, result: bytes | None = None, message: str | None = None) -> None:
-        """Note how it ended, unless it has ended before."""
+        """Note how it ended, unless it has already ended."""
         if not self.open:
             return
         self.result = None if result is None else Raw(result)
@@ -89,26 +89,26 @@ class Task:
         self.ended.set_result(None)
 
     def fail(self, error: ProtocolError) -> None:
-        """Note the error that it ended with, unless it has ended before."""
+        """Note the error that it ended with, unless it has already ended."""
         if self.open:
             self.error = copy_error(error)
             self.end("failed", message=error.message)
 
     def cancel(self, reason: CancelReason) -> None:
-        """End it without a result, and stop what runs for it."""
+        """End it without a result, and stop its call."""
         self.silent = reason is CancelReason.SHUTDOWN
         self.end("cancelled", message=_ENDINGS[reason])
         for running in tuple(self.calls.values()):
             running.stop(reason)
 
     def wait_for(self, answer: Hashable) -> None:
-        """Show that the caller is asked something."""
+        """Note that it waits for an answer of the caller."""
         self._unanswered.add(answer)
         if self.open:
             self._become("input_required", None)
 
-    def go_on(self, answer: Hashable) -> None:
-        """Show that an answer is not waited for any more."""
+    def stop_waiting_for(self, answer: Hashable) -> None:
+        """Note that it no longer waits for an answer."""
         if answer in self._unanswered:
             self._unanswered.remove(answer)
             if self.open and not self._unanswered:
@@ -121,7 +121,7 @@ class Task:
 
 
 def copy_error(error: ProtocolError) -> ProtocolError:
-    """Copy an error to be raised again: the same one would hold on to the frames of everybody whom it has passed."""
+    """Copy an error in order to raise it again: the original would keep all frames that it has passed alive."""
     again = type(error).__new__(type(error), *error.args)
     again.__dict__.update(vars(error))
     return again
@@ -135,7 +135,7 @@ _STOP_GRACE_SECONDS = 1.0
 
 
 class TaskStore:
-    """Keeps tasks until their time is up."""
+    """Keeps tasks until they expire."""
 
     def __init__(self, settings: TaskSettings) -> None:
         self._settings = settings
@@ -147,19 +147,18 @@ class TaskStore:
 
     @property
     def kept(self) -> int:
-        """How many tasks there are, those that have ended included."""
+        """The number of tasks, those that have ended included."""
         return len(self._tasks)
 
     def create(self, owner: Owner, ttl_seconds: float | None, on_change: Callable[[Task], object]) -> Task:
-        """Begin a task; it lives as long as was asked for, and no longer than the settings allow.
+        """Create a task with the requested time to live, limited by the settings.
 
-        Raises:
-            Overloaded: if there are too many, or if the server stops.
+        It raises Overloaded if there are too many tasks, or if the server is stopping.
         """
         if self._closed:
             raise Overloaded("The server is shutting down; try again", self._settings.poll_interval_seconds)
         if len(self._tasks) >= self._settings.maximum:
-            raise Overloaded("Too many tasks are kept; try again later", self._settings.poll_interval_seconds)
+            raise Overloaded("There are too many tasks; try again later", self._settings.poll_interval_seconds)
         longest = self._settings.ttl_seconds
         ttl_seconds = longest if ttl_seconds is None else min(ttl_seconds, longest)
         task = Task(owner, self._next_number(), ttl_seconds, on_change)
@@ -168,32 +167,28 @@ class TaskStore:
         return task
 
     def run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do the work of a task, on its own."""
+        """Run the work of a task in the background."""
         running = asyncio.get_running_loop().create_task(work)
         self._running.add(running)
         running.add_done_callback(self._running.discard)
 
     def find(self, task_id: str, owner: Owner) -> Task:
-        """Find a task of this owner.
-
-        Raises:
-            InvalidParams: if there is none.
-        """
+        """Find a task of an owner, or raise InvalidParams if there is none."""
         task = self._tasks.get(task_id)
         if task is None or task.owner != owner or task.expires <= time.monotonic():
-            raise InvalidParams("Task not found: it has expired, or there never was one of that id")
+            raise InvalidParams("Task not found: it has expired, or there is no task with that ID")
         return task
 
     def of(self, owner: Owner, after: int = 0) -> Iterator[Task]:
-        """List the tasks of an owner, the oldest first, after the one of a number."""
+        """Give the tasks of an owner after a position, the oldest first."""
         now = time.monotonic()
         for task in tuple(self._tasks.values()):
             if task.number > after and task.owner == owner and task.expires > now:
                 yield task
 
     def describe(self, task: Task, *, unit: Literal["", "Ms"] = "") -> dict[str, Any]:
-        """Describe a task as the protocol shows it; the extension names the unit of its times."""
-        described: dict[str, Any] = {
+        """Describe a task in the form of the protocol; the extension appends the unit to the names of its times."""
+        description: dict[str, Any] = {
             "taskId": task.id,
             "status": task.status,
             "createdAt": task.created_at,
@@ -201,10 +196,10 @@ class TaskStore:
             f"ttl{unit}": round(task.ttl_seconds * 1000),
             f"pollInterval{unit}": round(self._settings.poll_interval_seconds * 1000),
         }
-        return described if task.message is None else {**described, "statusMessage": task.message}
+        return description if task.message is None else {**description, "statusMessage": task.message}
 
     async def close(self) -> None:
-        """Take no more tasks, and stop everything that runs; its code has a moment to end, once."""
+        """Refuse further tasks and stop all calls; their code gets a moment to end, once."""
         again, self._closed = self._closed, True
         for task_id in tuple(self._tasks):
             self._drop(task_id, CancelReason.SHUTDOWN)
@@ -216,7 +211,7 @@ class TaskStore:
         self._timers[task.id] = asyncio.get_running_loop().call_later(seconds, self._expire, task)
 
     def _expire(self, task: Task) -> None:
-        """Drop a task whose time has come; a timer may be early, as its loop has a clock of its own."""
+        """Drop an expired task; a timer may fire early, because the loop has another clock."""
         if task.expires > time.monotonic():
             self._expire_later(task)
         else:

@@ -1,4 +1,4 @@
-"""What a task asks a caller that answers by key."""
+"""The questions of a task, asked like the revision does or answered by key."""
 
 import asyncio
 import itertools
@@ -23,7 +23,7 @@ AnswerT = TypeVar("AnswerT")
 
 
 class AskingInTask(IAsking):
-    """Asks as the revision does, and shows in the task that it waits."""
+    """Asks like the revision does, and notes in the task that it waits."""
 
     def __init__(self, task: "Task", asking: IAsking) -> None:
         self._task = task
@@ -32,7 +32,6 @@ class AskingInTask(IAsking):
     async def ask(
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Ask and wait."""
         check_capability(request, question)
         _check_open(self._task)
         answer = object()
@@ -40,11 +39,11 @@ class AskingInTask(IAsking):
         try:
             return await self._asking.ask(request, call, question, read, key)
         finally:
-            self._task.go_on(answer)
+            self._task.stop_waiting_for(answer)
 
 
 class AskingByTaskUpdate(IAsking):
-    """Shows its questions in the task; the answers come by `tasks/update`, as long as the task lives."""
+    """Shows its questions in the task; the answers arrive by `tasks/update` while the task is open."""
 
     def __init__(self, task: "Task", deadlines: DeadlineTable) -> None:
         self._task = task
@@ -53,7 +52,7 @@ class AskingByTaskUpdate(IAsking):
     async def ask(
         self, request: Request, call: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        """Ask under a key that no other question of the task has, and wait."""
+        """Ask under a key that is unique within the task, and wait."""
         check_capability(request, question)
         _check_open(self._task)
         assert isinstance(call, ToolCall)
@@ -65,92 +64,87 @@ class AskingByTaskUpdate(IAsking):
                 return read(await answered)
         finally:
             questions.discard(key)
-            self._task.go_on(key)
+            self._task.stop_waiting_for(key)
 
 
 def _check_open(task: "Task") -> None:
-    """Ask nothing on behalf of a task that has ended, as code that was left behind may try.
-
-    Raises:
-        Declined: if it has.
-    """
+    """Raise Declined if a task has ended: abandoned code may still try to ask."""
     if not task.open:
-        raise Declined("cancel", "The task has ended: nobody is there to answer")
+        raise Declined("cancel", "The task has ended, so its caller cannot answer")
 
 
 _WORDS: Final = {"elicitation/create": "ask", "sampling/createMessage": "sample", "roots/list": "roots"}
 
 
-class _Open(NamedTuple):
+class _OpenQuestion(NamedTuple):
     question: Question
     read: Callable[[Any], object]
     answered: asyncio.Future[Any]
 
 
 class OpenQuestions:
-    """The questions that wait for an answer; no key names two of them, however long the task lives."""
+    """The questions that wait for an answer; a key is used once in the life of a task."""
 
     def __init__(self) -> None:
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenQuestion] = {}
         self._used: set[str] = set()
 
     def add(
-        self, question: Question, read: Callable[[Any], object], wish: str | None
+        self, question: Question, read: Callable[[Any], object], requested: str | None
     ) -> tuple[str, asyncio.Future[Any]]:
-        """Ask, under the key that is wished for unless it was used before; gives the key and the answer to come."""
-        key = next(name for name in _names(question, wish) if name not in self._used)
+        """Ask under the requested key, or one derived from it; gives the key and the future answer."""
+        key = next(name for name in _names(question, requested) if name not in self._used)
         self._used.add(key)
         answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._open[key] = _Open(question, read, answered)
+        self._open[key] = _OpenQuestion(question, read, answered)
         return key, answered
 
     def discard(self, key: str) -> None:
-        """Ask no more."""
+        """Stop asking a question."""
         self._open.pop(key, None)
 
     def close(self) -> None:
-        """Ask nothing any more; code that still waits for an answer is cancelled there."""
+        """Stop asking; code that still waits for an answer is cancelled."""
         for one in self._open.values():
             one.answered.cancel()
         self._open.clear()
 
     def answer(self, responses: Mapping[str, Raw]) -> list[str]:
-        """Take answers, and name the questions that have theirs now; what nobody asked is of no use and no harm.
+        """Take answers and give the keys of the answered questions; answers to unknown questions are ignored.
 
-        Raises:
-            InvalidParams: if one cannot be used; then none is taken.
+        If one is not valid, none is taken and InvalidParams is raised.
         """
-        answers = {key: _usable(key, raw, self._open[key]) for key, raw in responses.items() if key in self._open}
+        answers = {key: _checked(key, raw, self._open[key]) for key, raw in responses.items() if key in self._open}
         for key, response in answers.items():
             answered = self._open.pop(key).answered
-            if not answered.done():  # else the code that asked was stopped in this very moment
+            if not answered.done():  # otherwise the code that asked has just been stopped
                 answered.set_result(response)
         return list(answers)
 
-    def described(self) -> dict[str, object]:
-        """Write the questions as the protocol has them."""
+    def describe(self) -> dict[str, object]:
+        """Describe the questions in the form of the protocol."""
         return {key: {"method": one.question.method, "params": one.question.params} for key, one in self._open.items()}
 
 
-def _names(question: Question, wish: str | None) -> Iterator[str]:
-    if wish is None:
+def _names(question: Question, requested: str | None) -> Iterator[str]:
+    if requested is None:
         return (f"{_WORDS[question.method]}-{number}" for number in itertools.count(1))
-    return itertools.chain((wish,), (f"{wish}-{number}" for number in itertools.count(2)))
+    return itertools.chain((requested,), (f"{requested}-{number}" for number in itertools.count(2)))
 
 
-def _usable(key: str, raw: Raw, asked: _Open) -> Any:
+def _checked(key: str, raw: Raw, asked: _OpenQuestion) -> Any:
     try:
         response = msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
-        raise _unusable(key, error) from None
+        raise _invalid(key, error) from None
     try:
         asked.read(response)
     except InvalidAnswer as error:
-        raise _unusable(key, error) from None
+        raise _invalid(key, error) from None
     except Exception:
-        return response  # a refusal, or a failure of the code that asked: it reads the answer itself and is told
+        return response  # the code that asked reads it again and gets the same error
     return response
 
 
-def _unusable(key: str, error: Exception) -> InvalidParams:
+def _invalid(key: str, error: Exception) -> InvalidParams:
     return InvalidParams(f"Invalid params: the answer to {key!r} cannot be used. {error}")

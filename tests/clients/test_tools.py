@@ -97,7 +97,7 @@ async def test_a_call_without_a_task(peer: IPeer) -> None:
     peer.person.fill_in = words("rainy")
     result = await peer.call("compose", {"name": "Oslo"})
     assert result.structured_content == {"city": "Oslo", "winds": [], "note": "rainy"}
-    with pytest.raises(MCPError, match="Tool spoil runs as a task only") as caught:
+    with pytest.raises(MCPError, match="Tool spoil runs only as a task") as caught:
         await peer.call("spoil")
     assert caught.value.error.code == -32601
 

@@ -356,7 +356,7 @@ async def test_a_question_nobody_answers_is_given_up() -> None:
             peer.call(name)
             question = await peer.receive()
             assert (await peer.receive())["params"] == {"requestId": question["id"]}
-            assert text_of(await peer.receive()) == "Nobody answered within 0.01 seconds"
+            assert text_of(await peer.receive()) == "There was no answer within 0.01 seconds"
             await assert_nothing_is_left(host, peer)
             peer.answer(question, ACCEPTED)
         assert await peer.close() == []

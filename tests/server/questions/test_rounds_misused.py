@@ -67,7 +67,7 @@ async def test_a_question_that_changes_is_noticed(caplog: pytest.LogCaptureFixtu
         params = {"name": "ask_anew", "inputResponses": {"who": ACCEPTED}, "requestState": result["requestState"]}
         again = (await peer.ask("tools/call", params, id=2))["result"]
         assert again["resultType"] == "input_required"
-        assert "the question 'who' has other words in each run" in caplog.text
+        assert "the question 'who' has a different text in each run" in caplog.text
 
 
 @tool

@@ -196,7 +196,7 @@ async def test_code_may_lose_its_patience() -> None:
         state = await peer.result("tasks/get", {"taskId": task["taskId"]})
         assert (state["status"], "inputRequests" in state) == ("working", False)
         (kept,) = host.assembly.tasks._tasks.values()
-        assert kept.questions.described() == {}
+        assert kept.questions.describe() == {}
         assert "result" in await peer.update(task["taskId"], amount=accepted())
         job.release.set()
         assert text_of(await peer.until(task["taskId"], "completed")) == "done"

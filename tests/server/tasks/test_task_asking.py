@@ -104,7 +104,7 @@ async def test_nobody_answers() -> None:
     async with ServerHost(container_of(*TOOLS), flags=settings) as host:
         peer = await RequestingPeer.begun(host)
         task = await peer.call("order_or_not")
-        assert text_of(await peer.fetch(task["taskId"])).startswith("cancel: Nobody answered")
+        assert text_of(await peer.fetch(task["taskId"])).startswith("cancel: There was no answer")
         assert await peer.hear("notifications/cancelled")
 
 

@@ -87,7 +87,7 @@ def assert_nothing_runs(host: ServerHost) -> None:
     for task in store._tasks.values():
         assert task.status in TERMINAL
         assert (task.calls, task._unanswered, task._on_change) == ({}, set(), None)
-        assert task.questions.described() == {}
+        assert task.questions.describe() == {}
 
 
 def course(chance: random.Random, *ends: str) -> dict[str, Any]:
@@ -373,5 +373,5 @@ async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:
             job.context.log("info", json.dumps({"step": step}))
         (session,) = server.app.sessions._by_id.values()
         (exchange,) = requested_of(server.host)._exchanges.values()
-        assert (session.has_had_streams, exchange._asked, exchange._waiters) == (False, {}, [])
+        assert (session.has_had_streams, exchange._questions, exchange._waiters) == (False, {}, [])
         job.release.set()

@@ -179,7 +179,7 @@ async def test_an_end_is_final() -> None:
     task.fail(InvalidParams("late"))
     task.cancel(CancelReason.CLIENT)
     task.wait_for("answer")
-    task.go_on("answer")
+    task.stop_waiting_for("answer")
     assert (task.status, task.result, task.error, told) == ("completed", task.result, None, ["completed"])
     assert bytes(task.result or b"") == b"{}"
     await store.close()
@@ -193,11 +193,11 @@ async def test_a_task_waits_while_any_answer_is_missing() -> None:
     task = store.create(MINE, None, lambda task: told.append(task.status))
     task.wait_for("first")
     task.wait_for("second")
-    task.go_on("first")
-    task.go_on("first")
+    task.stop_waiting_for("first")
+    task.stop_waiting_for("first")
     assert task.status == "input_required"
-    task.go_on("second")
-    task.go_on("second")
+    task.stop_waiting_for("second")
+    task.stop_waiting_for("second")
     assert told == ["input_required", "input_required", "working"]
     await store.close()
 
