@@ -6,7 +6,7 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
-# A busy machine is slow, not wrong: an example may take its time.
+# A busy machine is slow: examples have no time limit.
 settings.register_profile("axolotl", deadline=None)
 settings.register_profile("quick", deadline=None, max_examples=10)
 settings.load_profile("axolotl")
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Make sure that what a test printed can be sent to another process: some print what is no Unicode on purpose."""
+    """Make the captured output of a test encodable for xdist; some tests print invalid Unicode."""
     report = yield
     report.sections = [(name, text.encode("utf-8", "replace").decode()) for name, text in report.sections]
     return report

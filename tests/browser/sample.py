@@ -48,14 +48,14 @@ class Cash(BaseModel):
 
 
 class Address(BaseModel):
-    """Where to."""
+    """A delivery address."""
 
     street: str
     floor: int | None = None
 
 
 class Node(BaseModel):
-    """A part that may have parts."""
+    """A part that can contain parts."""
 
     name: str
     child: "Node | None" = None
@@ -136,7 +136,7 @@ async def crash() -> str:
 
 @tool
 async def wait(context: ToolContext) -> str:
-    """Report progress and wait until somebody cancels."""
+    """Report progress and wait until canceled."""
     context.report_progress(1, 4, "one of four")
     context.log("warning", "waiting for you")
     await asyncio.Event().wait()
@@ -144,7 +144,7 @@ async def wait(context: ToolContext) -> str:
 
 
 class Seat(BaseModel):
-    """Where somebody sits."""
+    """A seat."""
 
     kind: Literal["window", "aisle"] = Field(description="Where to sit.")
     bags: int = Field(0, ge=0, le=3, description="How many bags to check in.")
@@ -169,7 +169,7 @@ async def paint() -> list[ImageContent | TextContent]:
 
 @tool
 async def number() -> dict[str, int]:
-    """Give a number that a double cannot hold."""
+    """Return a number that a double cannot represent."""
     return {"exact": 12345678901234567890}
 
 

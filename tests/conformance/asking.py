@@ -28,13 +28,13 @@ async def elicitation(message: str, context: ToolContext) -> str:
 
 @tool(name="test_elicitation_sep1034_defaults")
 async def elicitation_with_defaults(context: ToolContext) -> str:
-    """Ask with a form that is filled in already."""
+    """Ask with a form that has defaults."""
     return await _filled_in(context, Defaults, "Please review and update the form fields with defaults")
 
 
 @tool(name="test_elicitation_sep1330_enums")
 async def elicitation_with_choices(context: ToolContext) -> str:
-    """Ask with a form full of choices."""
+    """Ask with a form of choices."""
     return await _filled_in(context, Choices, "Please select options from the enum fields")
 
 
@@ -50,7 +50,7 @@ async def streaming_elicitation(context: ToolContext) -> str:
 
 @tool(name="test_missing_capability")
 async def missing_capability(context: ToolContext) -> str:
-    """Need a model, whether the caller has one or not."""
+    """Require a model, whether or not the caller has one."""
     return (await context.sample(_CAPITAL, max_tokens=100)).text
 
 
@@ -69,20 +69,20 @@ async def ask_model(context: ToolContext) -> str:
 
 @tool(name="test_input_required_result_list_roots")
 async def ask_roots(context: ToolContext) -> str:
-    """Ask where the caller works."""
+    """Ask for the caller's roots."""
     return ", ".join(root.uri for root in await context.roots(key="client_roots"))
 
 
 @tool(name="test_input_required_result_request_state")
 async def ask_with_state(context: ToolContext) -> str:
-    """Ask for a confirmation; the state comes back with the answer."""
+    """Ask for a confirmation; the state is returned with the answer."""
     answer = await context.ask(Confirmation, "Please confirm", key="confirm")
     return f"state-ok, confirmed: {answer.ok}"
 
 
 @tool(name="test_input_required_result_multiple_inputs")
 async def ask_everything(context: ToolContext) -> str:
-    """Ask three different things at once."""
+    """Ask three different questions at once."""
     person, greeting, roots = await asyncio.gather(
         context.ask(Name, "What is your name?", key="user_name"),
         context.sample("Generate a greeting", max_tokens=50, key="greeting"),
@@ -93,7 +93,7 @@ async def ask_everything(context: ToolContext) -> str:
 
 @tool(name="test_input_required_result_multi_round")
 async def ask_twice(context: ToolContext) -> str:
-    """Ask one thing after the other."""
+    """Ask one question after the other."""
     person = await context.ask(Name, "Step 1: What is your name?", key="step1")
     favourite = await context.ask(Colour, "Step 2: What is your favorite color?", key="step2")
     return f"{person.name} likes {favourite.color}"
@@ -101,7 +101,7 @@ async def ask_twice(context: ToolContext) -> str:
 
 @tool(name="test_input_required_result_tampered_state")
 async def ask_with_sealed_state(context: ToolContext) -> str:
-    """Ask for a confirmation; a state that somebody changed is refused."""
+    """Ask for a confirmation; a changed state is rejected."""
     answer = await context.ask(Confirmation, "Please confirm", key="confirm")
     return f"Confirmed: {answer.ok}"
 

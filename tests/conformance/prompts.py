@@ -15,7 +15,7 @@ _KNOWN_VALUES = ("test", "testing", "tested", "other")
 
 @prompt(name="test_simple_prompt")
 async def simple_prompt() -> str:
-    """Say something simple."""
+    """Return a simple message."""
     return "This is a simple prompt for testing."
 
 
@@ -27,7 +27,7 @@ async def prompt_with_arguments(arg1: str, arg2: str) -> str:
 
 @prompt_with_arguments.completes("arg1")
 def known_values(value: str) -> list[str]:
-    """Suggest what begins alike."""
+    """Suggest values that start with the text."""
     return [known for known in _KNOWN_VALUES if known.startswith(value)]
 
 
@@ -50,13 +50,13 @@ class PromptWithResource(IPrompt[ResourceToEmbed]):
 
 @prompt(name="test_prompt_with_image")
 async def prompt_with_image() -> list[ImageContent | str]:
-    """Talk about a picture."""
+    """Return a message with an image."""
     return [ImageContent(red_pixel(), "image/png"), "Please analyze the image above."]
 
 
 @prompt(name="test_input_required_result_prompt")
 async def prompt_that_asks(context: ToolContext) -> str:
-    """Ask what it is about."""
+    """Ask for the subject."""
     answer = await context.ask(PromptContext, "What context should the prompt use?", key="user_context")
     return f"Prompt with context: {answer.context}"
 

@@ -19,19 +19,19 @@ class TemplateData(BaseModel):
 
 @resource("test://static-text", mime_type="text/plain")
 async def static_text() -> str:
-    """A text that never changes."""
+    """A constant text."""
     return "This is the content of the static text resource."
 
 
 @resource("test://static-binary", mime_type="image/png")
 async def static_binary() -> bytes:
-    """A picture that never changes."""
+    """A constant image."""
     return red_pixel()
 
 
 @resource("test://watched-resource", mime_type="text/plain")
 async def watched_resource() -> str:
-    """A text that clients may watch."""
+    """A text for subscriptions."""
     return "Watched resource content"
 
 

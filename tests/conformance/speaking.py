@@ -30,7 +30,7 @@ async def with_logging(context: ToolContext) -> str:
 
 @tool(name="test_logging_tool")
 async def logging_tool(context: ToolContext) -> str:
-    """Log at three levels, for whoever wants to hear them."""
+    """Log at three levels."""
     context.log("debug", "A detail")
     context.log("info", {"step": 1}, logger="conformance")
     context.log("error", "Something that is not one")
@@ -39,7 +39,7 @@ async def logging_tool(context: ToolContext) -> str:
 
 @tool(name="test_reconnection")
 async def reconnection(context: ToolContext) -> str:
-    """End the connection before the answer is there; the client comes back for it."""
+    """Close the connection before the reply; the client resumes it."""
     context.hang_up()
     await asyncio.sleep(_STEP_SECONDS)
     return "Reconnection test completed"

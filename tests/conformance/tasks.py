@@ -10,14 +10,14 @@ from axolotl_core.registry import AnyTool
 
 
 class Decision(BaseModel):
-    """Whether to go on."""
+    """Whether to continue."""
 
     confirm: bool
 
 
 @tool
 async def greet(name: str) -> str:
-    """Greet somebody, at once."""
+    """Return a greeting immediately."""
     return f"Hello, {name}!"
 
 
@@ -30,26 +30,26 @@ async def slow_compute(seconds: float, label: str = "") -> str:
 
 @tool(task_support="required")
 async def failing_job() -> str:
-    """Fail in a way that the model is told."""
+    """Fail with a message for the model."""
     raise ToolError("The job failed")
 
 
 @tool(task_support="optional")
 async def protocol_error_job() -> str:
-    """Fail in a way that the protocol tells."""
+    """Fail with a protocol error."""
     raise ProtocolError("The job broke")
 
 
 @tool(task_support="optional")
 async def confirm_delete(filename: str, context: ToolContext) -> str:
-    """Ask before anything is done."""
+    """Ask for a confirmation first."""
     answer = await context.ask(Decision, f"Delete {filename}?", key="confirm")
     return f"Deleted {filename}" if answer.confirm else f"Kept {filename}"
 
 
 @tool(task_support="optional")
 async def multi_input(context: ToolContext) -> str:
-    """Ask two things at once."""
+    """Ask two questions at once."""
     first, second = await asyncio.gather(
         context.ask(Decision, "The first?", key="first"), context.ask(Decision, "The second?", key="second")
     )

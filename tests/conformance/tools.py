@@ -45,25 +45,25 @@ SCHEMA: Final[dict[str, Any]] = {
 
 @tool(name="test_simple_text")
 async def simple_text() -> str:
-    """Give a text."""
+    """Return text."""
     return "This is a simple text response for testing."
 
 
 @tool(name="test_image_content")
 async def image_content() -> ImageContent:
-    """Give a picture."""
+    """Return an image."""
     return ImageContent(red_pixel(), "image/png")
 
 
 @tool(name="test_audio_content")
 async def audio_content() -> AudioContent:
-    """Give a sound."""
+    """Return audio."""
     return AudioContent(silence(), "audio/wav")
 
 
 @tool(name="test_embedded_resource")
 async def embedded_resource() -> EmbeddedResource:
-    """Give a resource inside the answer."""
+    """Return an embedded resource."""
     return EmbeddedResource(
         TextResource("test://embedded-resource", "This is an embedded resource content.", "text/plain")
     )
@@ -71,7 +71,7 @@ async def embedded_resource() -> EmbeddedResource:
 
 @tool(name="test_multiple_content_types")
 async def multiple_content_types() -> list[ContentBlock]:
-    """Give a text, a picture and a resource."""
+    """Return text, an image and a resource."""
     data = TextResource("test://mixed-content-resource", '{"test":"data","value":123}', "application/json")
     return [
         TextContent("Multiple content types test:"),
@@ -82,7 +82,7 @@ async def multiple_content_types() -> list[ContentBlock]:
 
 @tool(name="test_error_handling")
 async def error_handling() -> str:
-    """Fail in a way that the caller is told of."""
+    """Fail with a message for the model."""
     raise ToolError("This tool intentionally returns an error for testing")
 
 
@@ -90,7 +90,7 @@ async def error_handling() -> str:
 async def mirrored_argument(
     region: Annotated[str, Field(description="Where.", json_schema_extra={"x-mcp-header": "Region"})],
 ) -> str:
-    """Take an argument that clients repeat in a header."""
+    """Return an argument that clients repeat in a header."""
     return f"Region: {region}"
 
 

@@ -57,19 +57,19 @@ async def book(context: ToolContext) -> str:
 
 @tool
 async def survey(context: ToolContext) -> Survey:
-    """Ask for dates, numbers and choices, and give back what came."""
+    """Ask for dates, numbers and choices, and return the answer."""
     return await context.ask(Survey, "What do you think?")
 
 
 @tool
 async def insist(context: ToolContext) -> str:
-    """Ask, and fail if nobody answers."""
+    """Ask, and fail without an answer."""
     return (await context.ask(Word, "A word?")).word
 
 
 @tool
 async def pay(context: ToolContext) -> str:
-    """Have the user open a page."""
+    """Ask the user to open a page."""
     try:
         await context.ask_url(PAYMENT_URL, "Pay here")
     except Declined as refusal:
@@ -79,14 +79,14 @@ async def pay(context: ToolContext) -> str:
 
 @tool
 async def summarise(text: str, context: ToolContext) -> str:
-    """Let the client's model write."""
+    """Use the client's model."""
     sample = await context.sample(text, max_tokens=50, system_prompt="Be brief", temperature=0.5)
     return f"{sample.model} wrote: {sample.text} ({sample.stop_reason})"
 
 
 @tool
 async def research(context: ToolContext) -> str:
-    """Let the client's model use a tool before it answers."""
+    """Let the client's model use a tool."""
     forecast = SamplingTool.of("forecast", City, "Tell the weather.")
     conversation = [SamplingMessage("user", "How is the weather in Oslo?")]
     sample = await context.sample(conversation, max_tokens=50, tools=[forecast], tool_choice="auto")
@@ -97,13 +97,13 @@ async def research(context: ToolContext) -> str:
 
 @tool
 async def workplaces(context: ToolContext) -> list[str]:
-    """Ask where the user works."""
+    """Ask for the roots."""
     return [f"{root.name}: {root.uri}" for root in await context.roots()]
 
 
 @tool
 async def everything(context: ToolContext) -> str:
-    """Ask three things at once."""
+    """Ask three questions at once."""
     answer, sample, roots = await asyncio.gather(
         context.ask(Word, "A word?"), context.sample("A text?", max_tokens=10), context.roots()
     )
@@ -112,7 +112,7 @@ async def everything(context: ToolContext) -> str:
 
 @tool
 async def step_by_step(context: ToolContext) -> str:
-    """Ask one thing, and then another that depends on the first answer."""
+    """Ask a question, and then another that depends on the first answer."""
     first = await context.ask(Word, "The first word?")
     second = await context.ask(Word, f"What comes after {first.word}?")
     return f"{first.word} {second.word}"
@@ -120,13 +120,13 @@ async def step_by_step(context: ToolContext) -> str:
 
 @tool(timeout_seconds=0.3)
 async def hurry(context: ToolContext) -> str:
-    """Have little time, and ask somebody who has more."""
+    """Ask with a short timeout."""
     return (await context.ask(Word, "Take your time")).word
 
 
 @tool
 async def abilities(context: ToolContext) -> list[bool]:
-    """Tell what the client can be asked: a form, a page, a sample, its roots."""
+    """Return which questions the client supports."""
     return [context.can_ask, context.can_ask_url, context.can_sample, context.can_list_roots]
 
 

@@ -65,26 +65,26 @@ async def trip(country: str, city: str) -> list[PromptMessage | ImageContent | E
 
 @trip.completes("country")
 def countries(value: str) -> Completion:
-    """Suggest two of very many."""
+    """Suggest two of many values."""
     return Completion([name for name in CITIES if name.startswith(value)], total=195, has_more=True)
 
 
 @trip.completes("city")
 async def cities(value: str, known: Mapping[str, str]) -> list[str]:
-    """Suggest the cities of the country that is known."""
+    """Suggest cities of the given country."""
     return [city for city in CITIES.get(known.get("country", ""), ()) if city.startswith(value)]
 
 
 @prompt
 async def interview(context: ToolContext) -> PromptResult:
-    """Ask before it is written."""
+    """Ask before rendering."""
     subject = (await context.ask(Word, "About what?")).word
     return PromptResult([PromptMessage("user", TextContent(f"Talk about {subject}"))], description=f"About {subject}")
 
 
 @resource("config://app", title="Configuration", annotations=Annotations(audience=("user",), priority=0.5))
 async def config() -> dict[str, bool]:
-    """How the application is set up."""
+    """The configuration of the application."""
     return {"debug": True}
 
 
@@ -96,13 +96,13 @@ async def logo() -> bytes:
 
 @resource("users://{user_id}/profile{?full}")
 async def profile(user_id: int, full: bool = False) -> dict[str, int | bool]:
-    """One of many users."""
+    """The profile of a user."""
     return {"id": user_id, "full": full}
 
 
 @resource("letter://sealed")
 async def letter(context: ToolContext) -> str:
-    """A letter for those who know the word."""
+    """A letter that needs a password."""
     return f"Opened with {(await context.ask(Word, 'The password?')).word}"
 
 
@@ -114,7 +114,7 @@ async def page() -> str:
 
 @tool(app="ui://dashboard")
 async def dashboard(context: ToolContext) -> str:
-    """Show something, and say whether the client can show pages."""
+    """Return whether the client shows pages."""
     return str(context.client_extension("io.modelcontextprotocol/ui"))
 
 
@@ -135,18 +135,18 @@ class Notes:
 
     @note.completes("name")
     def names(self, value: str) -> list[str]:
-        """Suggest notes that exist."""
+        """Suggest existing notes."""
         return sorted(name for name in self._texts if name.startswith(value))
 
     @resource("count://reads", cache=CacheHint(ttl_seconds=60))
     async def reads(self) -> str:
-        """How often this was read."""
+        """The number of reads."""
         self._reads += 1
         return str(self._reads)
 
     @tool
     async def write_note(self, name: str, text: str) -> None:
-        """Change a note, and tell everyone who watches it."""
+        """Change a note and notify its subscribers."""
         self._texts[name] = text
         self._registry.updated(f"notes://{name}")
 
@@ -164,7 +164,7 @@ class Shelf:
         """Add a feature."""
 
         async def answer() -> str:
-            """Be there for a while."""
+            """A temporary feature."""
             return name
 
         if kind == "tools":
@@ -186,7 +186,7 @@ class Shelf:
 
 
 class Container(containers.DeclarativeContainer):
-    """All of it, and the registries that some of it changes."""
+    """All features, and the registries that some of them change."""
 
     settings = providers.Object(SETTINGS)
     tool_registry = providers.Singleton(ToolRegistry)

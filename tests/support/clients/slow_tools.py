@@ -40,7 +40,7 @@ _works = Works()
 
 @tool
 async def climb(steps: int, total: int | None, context: ToolContext) -> str:
-    """Tell of every step, as fast as it goes."""
+    """Report every step, as fast as possible."""
     for step in range(1, steps + 1):
         context.report_progress(step, total, f"step {step}")
     return "there"
@@ -56,7 +56,7 @@ async def chatter(context: ToolContext) -> str:
 
 @tool
 async def stall(name: str, context: ToolContext) -> str:
-    """Work until somebody stops it."""
+    """Run until stopped."""
     context.report_progress(1)
     try:
         await asyncio.Event().wait()
@@ -67,7 +67,7 @@ async def stall(name: str, context: ToolContext) -> str:
 
 @tool
 async def drift(name: str, context: ToolContext) -> str:
-    """Hang up, and work until somebody stops it."""
+    """Close the connection, and run until stopped."""
     context.report_progress(1)
     context.hang_up()
     context.report_progress(2)
@@ -76,20 +76,20 @@ async def drift(name: str, context: ToolContext) -> str:
 
 @tool
 async def stopped(name: str) -> bool:
-    """Wait until the work of that name was stopped."""
+    """Wait until the work with that name was stopped."""
     await _works.stopped[name].wait()
     return True
 
 
 @tool(timeout_seconds=0.4)
 async def overrun() -> None:
-    """Take longer than allowed."""
+    """Exceed the timeout."""
     await asyncio.Event().wait()
 
 
 @tool
 async def leave(name: str, context: ToolContext) -> str:
-    """Hang up, go on, ask, and answer whoever came back."""
+    """Close the connection, continue, ask, and reply."""
     context.report_progress(1)
     context.hang_up()
     context.report_progress(2)
@@ -99,7 +99,7 @@ async def leave(name: str, context: ToolContext) -> str:
 
 @tool
 async def follow(name: str, context: ToolContext) -> str:
-    """Tell of a step, and wait until somebody lets it go on."""
+    """Report a step, and wait until released."""
     context.report_progress(1)
     await _works.released[name].wait()
     context.report_progress(2)
@@ -108,32 +108,32 @@ async def follow(name: str, context: ToolContext) -> str:
 
 @tool
 async def release(name: str) -> None:
-    """Let the work of that name go on."""
+    """Release the work with that name."""
     _works.released[name].set()
 
 
 @tool
 async def report(city: str) -> Report:
-    """Answer with structure."""
+    """Return structured content."""
     return Report(city=city, winds=[Wind(speed=3.5, direction="north"), Wind(speed=1, direction="east")])
 
 
 @tool
 async def routed(tenant: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Tenant"})], amount: int) -> str:
-    """Take an argument that is repeated in a header."""
+    """Return an argument that is repeated in a header."""
     return f"{amount} for {tenant}"
 
 
 @tool(task_support="optional")
 async def compose(name: str, context: ToolContext) -> Report:
-    """Ask in the middle of a task."""
+    """Ask during a task."""
     answer = await context.ask(Word, "Which note?", key="note")
     return Report(city=name, winds=[], note=answer.word)
 
 
 @tool(task_support="required")
 async def toil(name: str, context: ToolContext) -> str:
-    """Work as a task until somebody stops it."""
+    """Run as a task until stopped."""
     return await stall(name, context)
 
 

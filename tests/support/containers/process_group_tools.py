@@ -35,7 +35,7 @@ def pid_alone() -> int:
 
 @tool(execution="process", pool="one", timeout_seconds=60)
 def hold(path: str, gate: str) -> int:
-    """Say which process works, and do so until something stands in a pipe."""
+    """Report the process id, and block until a pipe is written to."""
     Path(path).write_text(f"{os.getpid()}\n")
     with Path(gate).open() as file:
         file.read(1)
@@ -49,7 +49,7 @@ def leave() -> None:
 
 @tool(execution="process", pool="one")
 def remember(user: str) -> str:
-    """Give what a call before this one has remembered."""
+    """Return the value that an earlier call stored."""
     before = _user.get()
     _user.set(user)
     return before
@@ -57,7 +57,7 @@ def remember(user: str) -> str:
 
 @tool(execution="process", pool="one")
 async def remember_later(user: str) -> str:
-    """Do the same on the loop."""
+    """The same on the loop."""
     return remember.function(user)
 
 

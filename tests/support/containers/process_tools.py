@@ -59,7 +59,7 @@ def speak(context: ToolContext) -> str:
 
 @tool(execution="process")
 def chatter(context: ToolContext) -> str:
-    """Have a thread say something when the call is over."""
+    """Start a thread that sends messages after the end of the call."""
 
     def late() -> None:
         over.wait()
@@ -74,7 +74,7 @@ def chatter(context: ToolContext) -> str:
 
 @tool(execution="process", timeout_seconds=0.4, max_timeout_seconds=20)
 def report_often(path: str, context: ToolContext) -> str:
-    """Go on as long as a file is missing, and say so."""
+    """Report progress while a file does not exist."""
     number = 0
     while not Path(path).exists():
         number += 1
@@ -105,7 +105,7 @@ def leave(code: int) -> str:
 
 @tool(execution="process")
 def leave_a_child(path: str) -> str:
-    """Crash while a child goes on."""
+    """Crash with a running child process."""
     child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     _note(path, f"{child.pid}")
     os._exit(5)
@@ -132,14 +132,14 @@ def spin(path: str) -> str:
 
 @tool(execution="process", timeout_seconds=0.5)
 def match(path: str) -> bool:
-    """Never end and let no other thread run."""
+    """Never end and hold the interpreter lock."""
     _note(path, f"{os.getpid()}")
     return re.fullmatch("(a+)+", "a" * 60 + "b") is not None
 
 
 @tool(execution="process", timeout_seconds=0.5)
 def have_children(path: str) -> str:
-    """Wait for a child that does not end."""
+    """Wait for a child process that never ends."""
     child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
     _note(path, f"{child.pid}")
     child.wait()
@@ -163,7 +163,7 @@ def unsendable() -> Any:
 
 @contextmanager
 def noting(path: str) -> Iterator[str]:
-    """Write to a file how it ended."""
+    """Record in a file how it ended."""
     try:
         yield current_call().principal.subject
     except BaseException as error:
@@ -175,7 +175,7 @@ def noting(path: str) -> Iterator[str]:
 
 @asynccontextmanager
 async def noting_later(path: str) -> AsyncIterator[str]:
-    """Do the same with waiting."""
+    """The same, asynchronously."""
     with noting(path) as subject:
         yield subject
         await asyncio.sleep(0)

@@ -30,7 +30,7 @@ _together = asyncio.Event()
 
 @tool(timeout_seconds=LONG)
 async def work_together(total: int, number: int, seconds: float) -> int:
-    """Wait until so many calls run, say so, and end some time after that."""
+    """Wait until a number of calls run, report it, and end some time later."""
     _begun.append(number)
     if len(_begun) == total:
         say("all calls run")
@@ -47,14 +47,14 @@ async def echo(text: str) -> str:
 
 @tool(timeout_seconds=LONG)
 async def hang() -> None:
-    """Never end, but end when it is told to."""
+    """Never end, but obey cancellation."""
     say("hang runs")
     await asyncio.Event().wait()
 
 
 @tool(timeout_seconds=LONG)
 async def swallow() -> None:
-    """Never end, whatever it is told how often."""
+    """Never end, and ignore every cancellation."""
     say("swallow runs")
     while True:
         try:
@@ -72,7 +72,7 @@ def block() -> None:
 
 @tool(execution="process", timeout_seconds=LONG)
 def spin() -> None:
-    """Never end and never wait, in a process."""
+    """Never end and never wait, in a tool process."""
     say("spin runs")
     while True:
         pass
@@ -80,14 +80,14 @@ def spin() -> None:
 
 @tool(timeout_seconds=LONG)
 async def hold_the_loop() -> None:
-    """Keep everything waiting."""
+    """Block the event loop."""
     say("hold_the_loop runs")
     time.sleep(LONG)  # noqa: ASYNC251 - blocks on purpose
 
 
 @tool(timeout_seconds=LONG)
 async def read_late(path: str) -> str:
-    """Give what somebody writes into a pipe, whenever that is."""
+    """Return the content of a pipe as soon as it is written."""
     say("read_late runs")
     return await asyncio.to_thread(Path(path).read_text)
 
@@ -100,7 +100,7 @@ async def ask_name(context: ToolContext) -> str:
 
 @tool(timeout_seconds=LONG)
 async def ask_late(context: ToolContext, path: str) -> str:
-    """Ask for a name when somebody writes into a pipe, over and over again."""
+    """Ask for a name each time a pipe is written to."""
     say("ask_late runs")
     await asyncio.to_thread(Path(path).read_text)
     while True:
@@ -112,14 +112,14 @@ async def ask_late(context: ToolContext, path: str) -> str:
 
 @tool(task_support="optional", timeout_seconds=LONG)
 async def linger() -> None:
-    """Never end, as a task if somebody wants one."""
+    """Never end, as a task if requested."""
     say("linger runs")
     await asyncio.Event().wait()
 
 
 @tool(task_support="optional", timeout_seconds=LONG)
 async def ask_as_task(context: ToolContext) -> str:
-    """Ask for a name, as a task if somebody wants one."""
+    """Ask for a name, as a task if requested."""
     return (await context.ask(Name, "Who are you?")).name
 
 
@@ -145,19 +145,19 @@ class Switch(IHealthCheck):
 
 
 def database() -> Iterator[str]:
-    """Stand below everything."""
+    """A resource without dependencies."""
     yield "database"
     say("database closed")
 
 
 async def cache(client: object) -> AsyncIterator[str]:
-    """Need the database, by way of something else."""
+    """A resource that depends indirectly on the database."""
     yield "cache"
     say("cache closed")
 
 
 def journal() -> Iterator[str]:
-    """Need nothing, and fail in the end."""
+    """A resource without dependencies that fails to close."""
     yield "journal"
     say("journal closed")
     raise OSError("the journal is full")

@@ -15,7 +15,7 @@ async def greet(name: str) -> str:
 
 @tool(task_support="optional")
 async def linger(path: str, context: ToolContext) -> str:
-    """Wait for ever, and leave a note why that came to an end."""
+    """Never end, and record the reason when stopped."""
     context.report_progress(1)
     try:
         await asyncio.Event().wait()

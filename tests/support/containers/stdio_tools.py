@@ -92,7 +92,7 @@ def log_it() -> str:
 
 @tool
 def read_it() -> str:
-    """Try to take what belongs to the protocol."""
+    """Try to read the input of the protocol."""
     child = subprocess.run(["cat"], capture_output=True, check=True)
     return repr((sys.stdin.read(), os.read(0, 10), child.stdout))
 

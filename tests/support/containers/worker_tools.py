@@ -16,7 +16,7 @@ class Name(BaseModel):
 
 @tool
 async def whoami() -> int:
-    """Give the process."""
+    """Return the process id."""
     return os.getpid()
 
 
@@ -28,7 +28,7 @@ async def greet(context: ToolContext) -> str:
 
 @tool
 async def work(pipe: str, context: ToolContext) -> str:
-    """Say that it begins, and end when the other end of a pipe is opened and closed."""
+    """Report progress, and end when a pipe is opened and closed."""
     context.report_progress(1)
     text = await asyncio.to_thread(Path(pipe).read_text, encoding="utf-8")
     context.report_progress(2)
@@ -37,7 +37,7 @@ async def work(pipe: str, context: ToolContext) -> str:
 
 @tool
 async def hang(trace: str, context: ToolContext) -> str:
-    """Wait until it is stopped, and leave a trace of that."""
+    """Wait until stopped, and record it."""
     context.report_progress(1)
     try:
         await asyncio.Event().wait()
@@ -52,7 +52,7 @@ def _leave(trace: str) -> None:
 
 @resource("note://one")
 async def note() -> str:
-    """Give a note."""
+    """Return a note."""
     return "note"
 
 
@@ -64,7 +64,7 @@ class Touch:
 
     @tool
     async def touch(self) -> str:
-        """Tell everybody that the note changed."""
+        """Notify subscribers that the note changed."""
         self._registry.updated("note://one")
         return "told"
 

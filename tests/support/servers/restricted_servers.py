@@ -44,7 +44,7 @@ async def note(text: str = "") -> str:
 
 @tool
 async def refurbish() -> str:
-    """Do nobody knows what."""
+    """A tool without annotations."""
     return "done"
 
 
@@ -86,7 +86,7 @@ async def files(path: str) -> str:
 
 @resource("vault://{name}")
 async def vault(name: str) -> str:
-    """What is in the vault."""
+    """The content of the vault."""
     return name
 
 

@@ -1,4 +1,4 @@
-"""Real servers for tests: over HTTP in this process, over stdio in a process of their own."""
+"""Servers for tests over HTTP, in this process."""
 
 import asyncio
 import contextlib
@@ -17,13 +17,13 @@ from axolotl_server.http.assembly import make_app
 from axolotl_server.http_server.uvicorn_adapter import UvicornServer, write_reply
 
 PATIENCE_SECONDS = 20.0
-"""How long a test waits for something that must happen."""
+"""The timeout for events that must happen."""
 _GRACE_SECONDS = 1.0
-"""How long requests have that are still running when their server stops."""
+"""The grace period of running requests on shutdown."""
 
 
 async def until(condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
-    """Let the loop run until something is so that has no event of its own."""
+    """Let the loop run until a condition holds that has no event."""
     async with asyncio.timeout(seconds):
         for _ in itertools.takewhile(lambda _: not condition(), itertools.count()):
             await asyncio.sleep(0)
@@ -31,7 +31,7 @@ async def until(condition: Callable[[], object], seconds: float = PATIENCE_SECON
 
 @dataclass(frozen=True)
 class HttpServer:
-    """A server that listens on a port of its own."""
+    """A server on its own port."""
 
     host: ServerHost
     app: HttpApp
@@ -39,7 +39,7 @@ class HttpServer:
 
     @property
     def url(self) -> str:
-        """Where messages are posted."""
+        """The URL of the endpoint."""
         return f"http://127.0.0.1:{self.port}/mcp"
 
 
@@ -50,7 +50,7 @@ async def serving(
     listener: socket.socket | None = None,
     **roles: Any,
 ) -> AsyncIterator[HttpServer]:
-    """Serve a container over HTTP on the running loop, with these objects for roles that it does not have."""
+    """Serve a container over HTTP on the running loop, with objects for roles that it does not have."""
     for name, role in roles.items():
         setattr(container, name, providers.Object(role))
     async with ServerHost(container, flags=settings) as host:
@@ -78,7 +78,7 @@ async def _stop(server: UvicornServer) -> None:
 
 
 class BackgroundServers:
-    """HTTP servers on a loop in a thread, one a container, each started when it is first asked for."""
+    """HTTP servers on a loop in a thread, one per container, started on first use."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -88,7 +88,7 @@ class BackgroundServers:
         self._thread.start()
 
     def url(self, container: type[containers.DeclarativeContainer]) -> str:
-        """Serve a container, if that is not done yet, and say where."""
+        """Serve a container if needed, and return its URL."""
         if container not in self._servers:
             opening = self._stack.enter_async_context(serving(container()))
             self._servers[container] = asyncio.run_coroutine_threadsafe(opening, self._loop).result(PATIENCE_SECONDS)
@@ -103,8 +103,8 @@ class BackgroundServers:
 
 
 def free_port(port: int = 0) -> socket.socket:
-    """Listen at a free port, or at a given one."""
-    # asyncio switches Nagle's algorithm off only where the protocol is named: without it a reply takes 40 ms.
+    """Listen on a free port, or on a given one."""
+    # asyncio disables Nagle's algorithm only if the protocol is given; otherwise a reply takes 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
