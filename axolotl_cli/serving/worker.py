@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
 
 def _fail(error: Exception, end: socket.socket, order: WorkerOrder) -> NoReturn:
     """Tell the supervisor why the worker cannot start; in development the supervisor prints it."""
-    from axolotl_cli.development.report import explain
+    from axolotl_cli.serving.worker_report import explain
 
     end.setblocking(True)
     end.sendall(json.dumps({"type": "failed", "problem": explain(error)}).encode() + b"\n")
@@ -87,7 +87,7 @@ class _Worker:
                 )
 
     def _print_calls(self) -> None:
-        from axolotl_cli.development.report import print_call
+        from axolotl_cli.serving.worker_report import print_call
 
         if self._host.console is not None and self._host.settings.log.format != "json":
             self._host.console.journal.listen(print_call)
@@ -116,7 +116,7 @@ class _Worker:
         }
         if not self._order.is_development:
             return {**description, "timeout_seconds": http.worker_timeout_seconds}
-        from axolotl_cli.development.report import describe_offer
+        from axolotl_cli.serving.worker_report import describe_offer
 
         # A debugger may stop the process for any time, so that nothing waits for its pings.
         return {**description, "timeout_seconds": None, **describe_offer(self._host, listener)}

@@ -16,7 +16,7 @@ import httpx2
 import pytest
 
 from axolotl_cli.development.file_watch import _is_relevant, project_directories
-from axolotl_cli.development.report import explain, format_call
+from axolotl_cli.serving.worker_report import explain, format_call
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION

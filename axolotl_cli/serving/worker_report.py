@@ -1,0 +1,117 @@
+"""Reports of a worker: its features, problems and, in development, its calls."""
+
+import socket
+import time
+import traceback
+from collections.abc import Iterable
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+import typer
+
+from axolotl_cli.serving.address import url_of
+from axolotl_cli.text import counts_in, one_line
+from axolotl_core.errors import ConfigurationError
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
+from axolotl_server.host import ServerHost
+
+if TYPE_CHECKING:
+    from axolotl_server.console.journal import CallRecord
+
+
+def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
+    """Describe a server: name, URL, features, and a digest of each list."""
+    lists: dict[str, list[FeatureSpec]] = {
+        "tools": [binding.spec for binding in host.catalogue.bindings()],
+        "prompts": [binding.spec for binding in host.prompts.bindings()],
+        "resources": [binding.spec for one in (host.resources, host.templates) for binding in one.bindings()],
+    }
+    return {
+        "name": host.settings.server.name,
+        "url": url_of(host.settings.http, listener),
+        "counts": counts_in(host),
+        "offer": sorted(f"{spec.kind} {spec.name}" for specs in lists.values() for spec in specs),
+        "lists": {kind: _digest(specs) for kind, specs in lists.items() if kind in host.roles.offers},
+    }
+
+
+def _digest(specs: Iterable[FeatureSpec]) -> str:
+    return blake2b(repr([_described(spec) for spec in specs]).encode(), digest_size=16).hexdigest()
+
+
+def _described(spec: FeatureSpec) -> tuple[Any, ...]:
+    feature = spec.feature
+    common = (spec.name, feature.title, feature.description, getattr(feature, "arguments_schema", None))
+    if not isinstance(spec, ToolSpec):
+        return common
+    return (*common, spec.input_schema, spec.output_schema, spec.tool.annotations)
+
+
+_MAX_CHARACTERS: Final = 8000
+_IMPORT_FRAMES: Final = ("<frozen importlib", "axolotl_server/hosting/container_loading.py", "importlib/__init__.py")
+
+
+def explain(error: BaseException) -> str:
+    """Describe an error, with a traceback if it comes from the user's code."""
+    findings = error.findings if isinstance(error, ConfigurationError) else ()
+    cause = _root(error) if findings else error
+    parts = [*findings, *(() if cause is None else ("", *_traceback(cause)))]
+    return "\n".join(parts).strip()[:_MAX_CHARACTERS]
+
+
+def _root(error: BaseException) -> BaseException | None:
+    """Find the error of the user's code behind a configuration error; None if there is none."""
+    root = error
+    while root.__cause__ is not None:
+        root = root.__cause__
+    return None if isinstance(root, ConfigurationError) else root
+
+
+def _traceback(error: BaseException) -> list[str]:
+    """Format a traceback without the frames that import the user's code."""
+    summary = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in summary.stack if not any(part in frame.filename for part in _IMPORT_FRAMES)]
+    summary.stack = traceback.StackSummary.from_list(frames)
+    return "".join(summary.format(chain=False)).rstrip().splitlines()
+
+
+_CONSOLE_CLIENT: Final = "axolotl-console"
+_COLORS: Final = {"ok": "green", "input_required": "cyan", "cancelled": "yellow", "timeout": "yellow"}
+_OUTCOME_WIDTH: Final = 17
+_NAME_WIDTH: Final = 24
+
+
+def print_call(record: "CallRecord") -> None:
+    """Print a request that has ended, unless the console's own page sent it."""
+    if record.outcome is None or (record.kind is None and (record.client or "").startswith(_CONSOLE_CLIENT)):
+        return
+    typer.echo(format_call(record), err=True)
+
+
+def format_call(record: "CallRecord") -> str:
+    """Format a request: time, outcome, name, duration and caller."""
+    when = time.strftime("%H:%M:%S", time.localtime(record.began))
+    outcome = typer.style(f"{record.outcome:<{_OUTCOME_WIDTH}}", fg=_COLORS.get(record.outcome or "", "red"))
+    what = one_line(record.name or "") if record.kind is not None else one_line(record.method)
+    took = f"{_duration(record.seconds or 0.0):>9}"
+    line = (
+        f"{typer.style(when, dim=True)} {outcome} {_styled(what, record)} {took}  {typer.style(_who(record), dim=True)}"
+    )
+    if record.arguments is not None:
+        line = f"{line} {one_line(bytes(record.arguments).decode())}"
+    return line.rstrip()
+
+
+def _styled(what: str, record: "CallRecord") -> str:
+    padded = f"{what:<{_NAME_WIDTH}}"
+    return typer.style(padded, dim=True) if record.kind is None else typer.style(padded, bold=True)
+
+
+def _who(record: "CallRecord") -> str:
+    person = record.subject if record.tenant is None else f"{record.subject} of {record.tenant}"
+    known = (record.client, None if person == "anonymous" else person, record.reason, record.rule)
+    return one_line(", ".join(filter(None, known)))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"
