@@ -13,7 +13,8 @@ from axolotl_server.audit.redaction import redactor
 from axolotl_server.client.outcomes import CANCEL, DECLINE, Inquiry
 from axolotl_server.layers.approval import ApprovalDemand, ApprovalLayer
 from axolotl_server.layers.approval_question import ApprovalForm
-from tests.support.peers.layer_calls import ASKABLE, HandshakeClient, spec_of
+from tests.support.peers.layer_calls import ASKABLE, spec_of
+from tests.support.peers.memory_peer import Peer
 from tests.support.tools import container_of
 
 YES = {"action": "accept", "content": {"approve": True}}
@@ -194,16 +195,16 @@ async def test_with_a_handshake(answer: Mapping[str, Any], reason: str | None) -
     """In the handshake era the server asks while the call waits, and only a yes approves."""
     tool = Delete()
     async with ServerHost(server_with(tool)) as host:
-        client = HandshakeClient(host, elicitation={})
-        await client.begin()
+        client = Peer(host, capabilities={"elicitation": {}})
+        await client.shake_hands()
         client.call("delete", {"path": "/x"})
-        question = await client.hear()
+        question = await client.receive()
         assert question["method"] == "elicitation/create"
         assert question["params"]["message"].endswith('path: "/x"')
         assert question["params"]["requestedSchema"]["required"] == ["approve"]
         assert tool.deleted == []
-        client.answer(question["id"], answer)
-        reply = (await client.hear())["result"]
+        client.answer(question, answer)
+        reply = (await client.receive())["result"]
         assert reply.get("_meta", {}).get("reason") == reason
         assert tool.deleted == ([] if reason else ["/x"])
         await client.close()
@@ -213,10 +214,10 @@ async def test_a_client_with_a_handshake_that_cannot_ask() -> None:
     """A client that did not declare elicitation in its handshake is rejected."""
     tool = Delete()
     async with ServerHost(server_with(tool)) as host:
-        client = HandshakeClient(host)
-        await client.begin()
+        client = Peer(host, capabilities={})
+        await client.shake_hands()
         client.call("delete")
-        reply = (await client.hear())["result"]
+        reply = (await client.receive())["result"]
         assert (reply["isError"], reply["_meta"]["reason"]) == (True, "approval_unavailable")
         assert tool.deleted == []
         await client.close()
@@ -227,11 +228,11 @@ async def test_an_unanswered_question_is_a_no() -> None:
     tool = Delete()
     settings = {"limits": {"ask_timeout_seconds": 0.01}}
     async with ServerHost(server_with(tool), flags=settings) as host:
-        client = HandshakeClient(host, elicitation={})
-        await client.begin()
+        client = Peer(host, capabilities={"elicitation": {}})
+        await client.shake_hands()
         client.call("delete")
-        await client.hear()
-        messages = [await client.hear(), await client.hear()]
+        await client.receive()
+        messages = [await client.receive(), await client.receive()]
         reply = next(said["result"] for said in messages if "result" in said)
         assert (reply["isError"], reply["_meta"]["reason"], tool.deleted) == (True, "not_approved", [])
         await client.close()

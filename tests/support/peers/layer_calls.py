@@ -1,4 +1,4 @@
-"""Calls for tests of layers: created directly, or by a client with a handshake."""
+"""Calls of wrapped tools, made without a server."""
 
 import asyncio
 import json
@@ -10,9 +10,6 @@ from axolotl_core import CancelReason, ITool, Limits, Principal, ToolCall, ToolS
 from axolotl_core.calls.context import NOBODY, ICaller
 from axolotl_core.layers import Invoke
 from axolotl_core.protocol.identity import ANONYMOUS
-from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.support.peers.wire import INITIALIZE, call, message
 from tests.support.servers.serving import PATIENCE_SECONDS
 
 ASKABLE: Mapping[str, Any] = {"elicitation": {"form": {}}}
@@ -58,37 +55,3 @@ class HandCall:
         """Wait for its result or exception."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             return (await asyncio.gather(self.task, return_exceptions=True))[0]
-
-
-class HandshakeClient:
-    """A client with a handshake, in the same process."""
-
-    def __init__(self, host: ServerHost, **capabilities: Any) -> None:
-        self._transport = MemoryTransport(host.handler)
-        self._capabilities = capabilities
-
-    async def begin(self) -> None:
-        """Perform the handshake."""
-        self._transport.send(message("initialize", {**INITIALIZE, "capabilities": self._capabilities}, id=0))
-        await self.hear()
-        self._transport.send(message("notifications/initialized", id=None))
-
-    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: int = 1) -> None:
-        self._transport.send(call(name, arguments, id=id, handshake=True))
-
-    def cancel(self, id: int) -> None:
-        """Cancel a call."""
-        self._transport.send(message("notifications/cancelled", {"requestId": id}, id=None))
-
-    def answer(self, id: Any, result: Mapping[str, Any]) -> None:
-        """Answer a question of the server."""
-        self._transport.send(json.dumps({"jsonrpc": "2.0", "id": id, "result": result}).encode())
-
-    async def hear(self) -> Any:
-        """Wait for the next message."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return json.loads(await self._transport.receive())
-
-    async def close(self) -> list[Any]:
-        """End the connection and return the remaining messages."""
-        return [json.loads(reply) for reply in await self._transport.close()]

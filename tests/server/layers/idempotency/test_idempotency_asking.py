@@ -12,7 +12,8 @@ from axolotl_core.policies.tool_rules import Approval, Idempotency
 from axolotl_server import InProcessClient, ServerHost
 from axolotl_server.client.outcomes import DECLINE, Inquiry
 from tests.support.counting_tools import Order, Pay
-from tests.support.peers.layer_calls import ASKABLE, HandshakeClient
+from tests.support.peers.layer_calls import ASKABLE
+from tests.support.peers.memory_peer import Peer
 from tests.support.tools import container_of
 
 
@@ -59,15 +60,15 @@ async def test_a_question_with_a_handshake() -> None:
     pay.timeout_seconds = 5.0
 
     async def use(host: ServerHost) -> None:
-        client = HandshakeClient(host, elicitation={})
-        await client.begin()
+        client = Peer(host, capabilities={"elicitation": {}})
+        await client.shake_hands()
         client.call("pay", {"key": "k"}, id=1)
-        question = await client.hear()
+        question = await client.receive()
         client.call("pay", {"key": "k"}, id=2)
         (asked,) = [call for call in host.handler.inflight if call.request_id == 1]
         assert asked.deadline is None
-        client.answer(question["id"], {"action": "accept", "content": {"word": "tea"}})
-        replies = [await client.hear(), await client.hear()]
+        client.answer(question, {"action": "accept", "content": {"word": "tea"}})
+        replies = [await client.receive(), await client.receive()]
         assert {reply["id"] for reply in replies} == {1, 2}
         assert [reply["result"]["content"][0]["text"] for reply in replies] == ["paid with tea"] * 2
         assert (pay.runs["asked"], pay.done["k"]) == (1, 1)
@@ -81,16 +82,16 @@ async def test_the_caller_who_was_asked_leaves() -> None:
     pay = Asking()
 
     async def use(host: ServerHost) -> None:
-        clients = [HandshakeClient(host, elicitation={}) for _ in range(2)]
+        clients = [Peer(host, capabilities={"elicitation": {}}) for _ in range(2)]
         for client in clients:
-            await client.begin()
+            await client.shake_hands()
             client.call("pay", {"key": "k"})
-        assert (await clients[0].hear())["method"] == "elicitation/create"
-        clients[0].cancel(1)
-        assert (await clients[0].hear())["method"] == "notifications/cancelled"
-        question = await clients[1].hear()
-        clients[1].answer(question["id"], {"action": "accept", "content": {"word": "milk"}})
-        assert (await clients[1].hear())["result"]["content"][0]["text"] == "paid with milk"
+        assert (await clients[0].receive())["method"] == "elicitation/create"
+        clients[0].notify("notifications/cancelled", {"requestId": 1})
+        assert (await clients[0].receive())["method"] == "notifications/cancelled"
+        question = await clients[1].receive()
+        clients[1].answer(question, {"action": "accept", "content": {"word": "milk"}})
+        assert (await clients[1].receive())["result"]["content"][0]["text"] == "paid with milk"
         assert (pay.runs["asked"], pay.done["k"]) == (2, 1)
         for client in clients:
             await client.close()
@@ -114,15 +115,15 @@ async def test_a_client_that_cannot_be_asked_does_not_affect_others(by: str) -> 
     """A client that cannot be asked gets an error, and a waiting client that can be asked gets the result."""
 
     async def use(host: ServerHost) -> None:
-        mute, able = HandshakeClient(host), HandshakeClient(host, elicitation={})
+        mute, able = Peer(host, capabilities={}), Peer(host, capabilities={"elicitation": {}})
         for client in (mute, able):
-            await client.begin()
+            await client.shake_hands()
         for client in (mute, able):
             client.call("pay", {"key": "k"})
-        assert (await mute.hear())["result"]["isError"] is True
-        question = await able.hear()
-        able.answer(question["id"], {"action": "accept", "content": {"word": "milk", "approve": True}})
-        assert "isError" not in (await able.hear())["result"]
+        assert (await mute.receive())["result"]["isError"] is True
+        question = await able.receive()
+        able.answer(question, {"action": "accept", "content": {"word": "milk", "approve": True}})
+        assert "isError" not in (await able.receive())["result"]
         await mute.close()
         await able.close()
 
@@ -155,14 +156,14 @@ async def test_a_no_applies_to_all() -> None:
     pay, asked = Approved(), []
 
     async def use(host: ServerHost) -> None:
-        clients = [HandshakeClient(host, elicitation={}) for _ in range(3)]
+        clients = [Peer(host, capabilities={"elicitation": {}}) for _ in range(3)]
         for client in clients:
-            await client.begin()
+            await client.shake_hands()
             client.call("pay", {"key": "k"})
-        question = await clients[0].hear()
+        question = await clients[0].receive()
         asked.append(question["params"]["message"])
-        clients[0].answer(question["id"], DECLINE)
-        replies = [await client.hear() for client in clients]
+        clients[0].answer(question, DECLINE)
+        replies = [await client.receive() for client in clients]
         assert [reply["result"]["_meta"]["reason"] for reply in replies] == ["not_approved"] * 3
         assert pay.runs["k"] == 0
         for client in clients:
