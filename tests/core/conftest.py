@@ -1,4 +1,4 @@
-"""What several tests of the core need."""
+"""Fixtures for the tests of the core."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,5 +10,5 @@ from tests.support.core.scanned_packages import MakePackage, written_below
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePackage]:
-    """Write importable files; what was imported from them is forgotten afterwards."""
+    """Write importable files, and remove their modules afterwards."""
     yield from written_below(tmp_path, monkeypatch)

@@ -57,7 +57,7 @@ def tool_of(model: type[BaseModel]) -> AnyTool:
 
 
 def refusal_of(tool: AnyTool, *, coerce: bool = False, **arguments: Any) -> str:
-    """Give the text by which the tool refuses these arguments."""
+    """Return the error for invalid arguments."""
     with pytest.raises(InvalidArguments) as refused:
         read(tool, coerce=coerce, **arguments)
     return refused.value.message
@@ -98,7 +98,7 @@ def test_strict_mode_still_reads_what_json_has_no_type_for(field: str, sent: Any
     ],
 )
 def test_values_of_a_neighbouring_type_are_coerced_only_on_demand(field: str, sent: Any, expected: Any) -> None:
-    """`"5"` is no 5, unless the tool or the operator says so."""
+    """`"5"` is not 5, unless the tool or the operator allows it."""
     tool = tool_of(Everything)
     assert refusal_of(tool, **{field: sent}).startswith(f"Invalid arguments: {field}: ")
     assert getattr(read(tool, coerce=True, **{field: sent}), field) == expected
@@ -159,7 +159,7 @@ def test_a_refusal_shows_ten_problems_and_counts_the_rest() -> None:
 
 
 def test_a_tool_without_arguments_says_so() -> None:
-    """A tool that takes nothing tells it to a caller that gives something."""
+    """A tool without arguments refuses arguments."""
     assert refusal_of(tool_of(NoArguments), x=1).endswith("x: unknown argument; it takes no arguments")
 
 
@@ -184,7 +184,7 @@ def test_aliases_are_the_names_that_callers_use() -> None:
 
 
 def test_the_text_of_a_models_own_check_reaches_the_caller() -> None:
-    """What a validator of the author says is part of the refusal."""
+    """The text of a custom validator is part of the error."""
 
     class Even(BaseModel):
         number: int
@@ -236,7 +236,7 @@ class CarefulHoldsOpen(BaseModel):
 
 
 class Heir(Careless):
-    """Inherits what its parent said."""
+    """Inherits the configuration of its parent."""
 
 
 @dataclass
@@ -281,7 +281,7 @@ HELD_MORE: dict[str, Any] = {"held": {"more": 1}}
 def test_schema_and_parser_agree_about_unknown_fields(
     model: type[BaseModel], arguments: dict[str, Any], accepted: bool
 ) -> None:
-    """Unknown fields are refused unless a model says otherwise, and the schema promises what the parser does."""
+    """Unknown fields are refused unless a model allows them, and the schema agrees with the parser."""
     tool = tool_of(model)
     assert fits(tool.input_schema, **arguments) is accepted
     if accepted:
@@ -291,6 +291,6 @@ def test_schema_and_parser_agree_about_unknown_fields(
 
 
 def test_allowed_fields_are_kept_and_ignored_ones_are_dropped() -> None:
-    """What a model says about unknown fields is done."""
+    """The setting of a model for unknown fields applies."""
     assert read(tool_of(Open), more=1).model_extra == {"more": 1}
     assert read(tool_of(Careless), more=1).model_extra is None

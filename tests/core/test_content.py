@@ -1,4 +1,4 @@
-"""Content blocks: the JSON form of each, with what is not set left out."""
+"""Content blocks: their JSON, without unset fields."""
 
 from typing import Any
 
@@ -102,7 +102,7 @@ META = {"example.com/x": 1}
     ],
 )
 def test_a_block_has_the_form_of_the_protocol(block: Any, expected: dict[str, Any]) -> None:
-    """Names are those of the protocol, bytes are base64, and what is not set is left out."""
+    """Names follow the protocol, bytes are base64, and unset fields are left out."""
     assert msgspec.json.decode(encode(block)) == expected
 
 

@@ -1,4 +1,4 @@
-"""The tree of errors: what the docstring draws is what there is."""
+"""The tree of errors in the docstring matches the classes."""
 
 import re
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ def real_edges(kind: type[BaseException], parent: str = ROOT) -> Iterator[Edge]:
 
 
 def all_edges() -> list[Edge]:
-    """Walk both trees: that of the errors, and what is no error."""
+    """Walk both trees: errors, and exceptions that are not errors."""
     return sorted([*real_edges(AxolotlError), *real_edges(InputRequired)])
 
 
@@ -134,7 +134,7 @@ def test_a_configuration_error_tells_all_findings() -> None:
 
 
 def test_a_tool_error_carries_its_text_and_its_meta() -> None:
-    """What a tool raises is what the model reads."""
+    """The model reads the message of a ToolError."""
     error = ToolError("no such file", meta={"a": 1})
     assert (str(error), error.message, error.meta) == ("no such file", "no such file", {"a": 1})
     assert isinstance(Forbidden("x"), ToolError)

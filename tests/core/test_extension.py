@@ -1,4 +1,4 @@
-"""Extensions: what is announced, what is answered, and which identifiers may be used."""
+"""Extensions: settings, methods and identifiers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,7 +21,7 @@ class Receipts(IExtension):
 
 
 async def test_an_extension_answers_its_methods() -> None:
-    """A method takes the parameters and the context, and gives the result."""
+    """A method takes the parameters and the context, and returns the result."""
     check_extension(Receipts())
     assert Receipts().settings == {}
     answer = await Receipts().methods["receipts/get"]({"id": 5}, ToolContext(request_id=7))
@@ -29,7 +29,7 @@ async def test_an_extension_answers_its_methods() -> None:
 
 
 def test_an_extension_may_only_be_announced() -> None:
-    """Identifier and settings are enough; without settings they are empty."""
+    """Settings are optional."""
     made = Extension("com.example/receipts", {"version": 1})
     assert (made.identifier, made.settings, made.methods) == ("com.example/receipts", {"version": 1}, {})
     assert Extension("com.example/receipts").settings == {}
@@ -74,13 +74,13 @@ def test_an_identifier_stands_below_a_domain(identifier: str) -> None:
     ],
 )
 def test_another_form_is_refused(identifier: Any) -> None:
-    """The text has the identifier and a form to follow."""
+    """The error contains the identifier and an example."""
     with pytest.raises(ConfigurationError, match=r"Extension has the identifier .*: use one such as com\.example/rec"):
         check_extension(Extension(identifier))
 
 
 def test_an_extension_without_an_identifier_is_refused() -> None:
-    """The text names the class."""
+    """The error contains the class."""
 
     class Forgetful(IExtension): ...
 
@@ -97,6 +97,6 @@ def test_an_extension_without_an_identifier_is_refused() -> None:
     ],
 )
 def test_what_is_no_extension_is_refused(value: Any, text: str) -> None:
-    """The text says what the role holds."""
+    """The error contains the type of the value."""
     with pytest.raises(ConfigurationError, match=text):
         check_extension(value)

@@ -63,7 +63,7 @@ async def test_texts_become_the_parameters() -> None:
 
 
 def test_texts_that_do_not_fit_are_refused() -> None:
-    """All that is wrong is told at once."""
+    """All problems are reported at once."""
     with pytest.raises(InvalidArguments) as refused:
         read(review, strict="perhaps", tone="loud", more="x")
     for finding in ("language: required, but missing", "strict: ", "tone: ", "more: unknown argument"):
@@ -80,7 +80,7 @@ def test_the_signature_describes_the_prompt() -> None:
 
 
 def test_options_are_the_attributes() -> None:
-    """What the decorator is told holds, beside what the function says."""
+    """Options of the decorator complement the function."""
     assert (hello.name, hello.title, hello.execution, hello.tags) == ("greet", "Greeting", "loop", frozenset({"kind"}))
     assert (hello.meta, hello.icons) == ({"a": 1}, (Icon("i.png"),))
 
@@ -92,7 +92,7 @@ async def test_a_field_names_and_describes_an_argument() -> None:
 
 
 def test_the_name_of_an_enum_is_no_title() -> None:
-    """The title of an argument is what its author says, and nothing where nothing is said."""
+    """An argument has a title only if its author set one."""
 
     @prompt
     def paint(tone: Tone, other: Annotated[Tone, Field(title="Other tone")]) -> str:
@@ -153,7 +153,7 @@ async def test_each_item_of_a_generator_is_a_message() -> None:
     ],
 )
 def test_an_argument_must_be_made_of_text(annotation: Any) -> None:
-    """What no text can become is refused before anybody calls."""
+    """Types that cannot be parsed from a string are refused at registration."""
 
     def probe(value: Any) -> str:
         return str(value)
@@ -174,7 +174,7 @@ async def names(value: str, known: Mapping[str, str]) -> list[str]:
 
 
 async def test_a_completer_suggests_values() -> None:
-    """It takes what was typed, and the other arguments if it wants them; the function stays a function."""
+    """A completer gets the typed text, and the other arguments on request; it remains a function."""
     assert await review.complete("language", "py", {}) == ["python"]
     assert await hello.complete("for", "A", {"x": "1"}) == ["A", "x"]
     assert languages("pe") == ["perl"]
@@ -216,12 +216,12 @@ class Callable_:
     ],
 )
 def test_what_is_no_function_is_refused(target: Any, text: str) -> None:
-    """The decorator says where it belongs."""
+    """The error says what the decorator applies to."""
     with pytest.raises(ConfigurationError, match=re.escape(text)):
         prompt(target)
 
 
 def test_an_unknown_option_is_refused() -> None:
-    """A misspelt option is told, and so is one of another decorator."""
+    """Unknown options, and those of another decorator, are refused."""
     with pytest.raises(ConfigurationError, match="@prompt has no option coerce_arguments, nam"):
         prompt(nam="x", coerce_arguments=True)  # type: ignore[call-overload]

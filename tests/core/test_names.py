@@ -1,4 +1,4 @@
-"""Near misses: which name a caller may have meant."""
+"""The nearest known name for a misspelled one."""
 
 import pytest
 
@@ -23,12 +23,12 @@ KNOWN = ["get_weather", "search_documents", "Echo", "straße"]
     ],
 )
 def test_the_nearest_name_is_found_if_one_is_near(asked: str, expected: str | None) -> None:
-    """A misspelt name leads to the right one in its declared spelling, a wholly different one to none."""
+    """A misspelled name finds the right one in its declared spelling; a different name finds none."""
     assert nearest(asked, KNOWN) == expected
 
 
 def test_the_nearest_of_several_is_chosen() -> None:
-    """Among names that are all near, the most similar wins, whatever their order."""
+    """The most similar name wins, in any order."""
     assert nearest("list_users", ["list_user_s", "list_userz", "list_user"]) == nearest(
         "list_users", ["list_user", "list_userz", "list_user_s"]
     )
@@ -44,7 +44,7 @@ def test_the_work_is_bounded() -> None:
 
 
 def test_nothing_is_near_to_nothing() -> None:
-    """Where no name is known, none is suggested."""
+    """Without known names, there is no suggestion."""
     assert nearest("echo", iter(())) is None
 
 
@@ -56,5 +56,5 @@ def test_nothing_is_near_to_nothing() -> None:
     ],
 )
 def test_the_error_carries_the_suggestion(suggestion: str | None, message: str) -> None:
-    """A caller of an unknown tool is told the name, and the near one."""
+    """The error for an unknown tool contains its name and the nearest one."""
     assert ToolNotFound("ehco", suggestion).message == message

@@ -1,4 +1,4 @@
-"""Which outputs are structured, told by their declared type."""
+"""Detection of structured output types."""
 
 from collections.abc import Sequence
 from typing import Any, List, Literal, Optional, Union  # noqa: UP035
@@ -37,7 +37,7 @@ from tests.support.core.sample_tools import Sum
     ],
 )
 def test_text_nothing_and_blocks_are_not_structured(declared: Any) -> None:
-    """These are content already."""
+    """Text, None and content blocks are not structured."""
     assert not is_structured(declared)
 
 
@@ -63,5 +63,5 @@ def test_text_nothing_and_blocks_are_not_structured(declared: Any) -> None:
     ],
 )
 def test_any_other_json_type_is_structured(declared: Any) -> None:
-    """Everything else has a schema and becomes structured content."""
+    """All other types become structured content."""
     assert is_structured(declared)

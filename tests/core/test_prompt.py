@@ -1,4 +1,4 @@
-"""IPrompt: typed arguments that arrive as text, and what is checked before a prompt is registered."""
+"""IPrompt: typed arguments, and checks before registration."""
 
 import re
 from datetime import date
@@ -75,7 +75,7 @@ async def test_arguments_are_converted_from_text() -> None:
 
 
 async def test_what_is_left_out_takes_its_default() -> None:
-    """Only what has no default must be given."""
+    """Only arguments without a default are required."""
     assert read(Write(), to="Ada") == Letter(to="Ada")
     with pytest.raises(InvalidArguments, match="to: required, but missing"):
         read(Write())
@@ -96,13 +96,13 @@ async def test_what_is_left_out_takes_its_default() -> None:
     ],
 )
 def test_texts_that_do_not_fit_are_refused(texts: dict[str, str], finding: str) -> None:
-    """The caller is told which argument is wrong, and how."""
+    """The error contains the argument and the problem."""
     with pytest.raises(InvalidArguments, match=re.escape(finding)):
         read(Write(), to="Ada", **texts)
 
 
 def test_a_model_may_let_unknown_arguments_pass() -> None:
-    """What a model says about unknown fields holds, as it does for tools."""
+    """The setting of a model for unknown fields applies, as for tools."""
 
     class Open(BaseModel):
         model_config = ConfigDict(extra="allow")
@@ -140,7 +140,7 @@ def test_a_field_says_what_the_list_shows(argument: str, shown: dict[str, Any]) 
 
 
 def test_only_fields_without_a_default_are_required() -> None:
-    """Clients know what they have to ask for."""
+    """Required arguments are published."""
     assert Write().arguments_schema["required"] == ["to"]
     assert "required" not in Nameless().arguments_schema
 
@@ -157,7 +157,7 @@ def test_only_fields_without_a_default_are_required() -> None:
     ],
 )
 async def test_choices_complete_themselves(argument: str, value: str, suggested: list[str]) -> None:
-    """What has a fixed set of values needs no completer."""
+    """Types with a fixed set of values need no completer."""
     assert await Write().complete(argument, value, {}) == suggested
 
 
@@ -203,13 +203,13 @@ class NumberBox(BoxEcho[int]):
 async def test_generic_classes_in_between_pass_the_arguments_on(
     prompt: IPrompt[Any], texts: dict[str, str], output: str
 ) -> None:
-    """What a subclass fills in is what arrives."""
+    """The type argument of a subclass determines the arguments."""
     check_prompt(prompt)
     assert await told(prompt, **texts) == [output]
 
 
 def test_a_prompt_without_type_arguments_is_refused_when_it_is_defined() -> None:
-    """The text says what to write."""
+    """The error says what to write."""
     with pytest.raises(TypeError, match=re.escape("class Bare(IPrompt[Arguments])")):
 
         class Bare(IPrompt):  # type: ignore[type-arg]
@@ -256,6 +256,6 @@ class OfLists(IPrompt[Listed]):
     ],
 )
 def test_a_prompt_is_checked_before_it_is_registered(prompt: Any, text: str) -> None:
-    """What is missing is told, with what to write."""
+    """Errors say what is missing, and what to write."""
     with pytest.raises(ConfigurationError, match=re.escape(text)):
         check_prompt(prompt)

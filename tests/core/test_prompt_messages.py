@@ -1,4 +1,4 @@
-"""What prompts give: texts, blocks and messages, all of which become messages."""
+"""Outputs of prompts: strings, blocks and messages."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ ANSWER = PromptMessage("assistant", TextContent("Well"))
 
 
 class Fixed(IPrompt[NoArguments]):
-    """A prompt that gives what it was made with."""
+    """A prompt that returns a fixed output."""
 
     name = "fixed"
 
@@ -54,7 +54,7 @@ class Fixed(IPrompt[NoArguments]):
     ],
 )
 async def test_whatever_a_prompt_gives_becomes_messages(output: Any, messages: list[tuple[str, Any]]) -> None:
-    """Texts and blocks are the user's, messages say themselves whose they are."""
+    """Strings and blocks become messages of the user; messages have their own role."""
     result = await run(Fixed(output))
     assert [(message.role, message.content) for message in result.messages] == messages
     assert (result.description, result.meta) == (None, None)
@@ -89,7 +89,7 @@ async def test_a_whole_result_is_kept() -> None:
     ],
 )
 def test_what_is_no_message_is_told(output: Any, text: str) -> None:
-    """The author is told what came, before it reaches a client."""
+    """Invalid outputs raise TypeError before anything reaches a client."""
     with pytest.raises(TypeError, match=text):
         prompt_result(output)
 

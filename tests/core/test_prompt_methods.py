@@ -1,4 +1,4 @@
-"""@prompt on methods: an object's prompts, and what completes them, are bound to that object."""
+"""@prompt on methods: prompts and completers are bound to their object."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -83,7 +83,7 @@ async def test_static_methods_are_prompts_in_either_order_of_decorators() -> Non
 
 
 def test_a_method_without_its_object_is_refused_when_it_is_compiled() -> None:
-    """A prompt taken from the class instead of an object is told before the first call."""
+    """A method taken from the class instead of an object fails before the first call."""
     unbound: FunctionPrompt[..., Any] = Desk.greet
     with pytest.raises(ConfigurationError, match=r"greet is a method: register prompts_of\(instance\)"):
         unbound.argument_parser(coerce=True)

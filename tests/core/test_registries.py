@@ -1,4 +1,4 @@
-"""Registries of prompts and resources: one behaviour, two ways to tell names apart, and news of updates."""
+"""Registries of prompts and resources: names, URIs and updates."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -78,7 +78,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def letters(registry: Registry[Any]) -> str:
-    """List what is registered, in its order."""
+    """Return the registered names in order."""
     return "".join(registry.name_of(item)[-1] for item in registry.get_all())
 
 
@@ -135,7 +135,7 @@ def test_a_range_is_added_whole_or_not_at_all(kind: Kind) -> None:
 
 @every_kind
 def test_a_listener_that_refuses_undoes_the_change(kind: Kind) -> None:
-    """Those who were told before see the former content again."""
+    """Listeners that ran before the failure see the old features again."""
     registry = kind.registry(kind.named("a"))
     seen: list[str] = []
     registry.on_change(lambda: seen.append(letters(registry)))
@@ -206,7 +206,7 @@ def a_tool() -> str:
     ],
 )
 def test_each_registry_takes_its_own_kind(registry: type[Registry[Any]], item: Any, text: str) -> None:
-    """What belongs elsewhere is refused, with where it belongs."""
+    """Features of another kind are refused with a hint."""
     with pytest.raises(ConfigurationError, match=text):
         registry([item])
 
@@ -225,7 +225,7 @@ def test_updates_are_told_to_those_who_listen() -> None:
 
 
 def test_updates_and_changes_are_different_news() -> None:
-    """A new content is no new resource, and the other way round."""
+    """Updates and changes of the list are separate."""
     registry = ResourceRegistry()
     changes: list[int] = []
     updates: list[str] = []
@@ -238,7 +238,7 @@ def test_updates_and_changes_are_different_news() -> None:
 
 
 def test_a_listener_of_updates_may_take_itself_off() -> None:
-    """One that wants a single update does not disturb the others."""
+    """A listener that removes itself does not disturb the others."""
     registry = ResourceRegistry()
     heard: list[str] = []
 

@@ -10,7 +10,7 @@ from tests.support.core.sample_tools import Add, Named
 
 
 def names(registry: ToolRegistry) -> list[str]:
-    """List what is registered, in its order."""
+    """Return the registered names in order."""
     return [tool.name for tool in registry.get_all()]
 
 
@@ -48,7 +48,7 @@ def test_the_first_of_a_name_wins(first: str, second: str) -> None:
 
 
 def test_a_name_that_is_not_there_gives_none() -> None:
-    """An unknown name is no error."""
+    """An unknown name is not found."""
     registry = ToolRegistry([Add()])
     assert registry.try_get("ad") is None
     assert "ad" not in registry
@@ -64,7 +64,7 @@ def test_listing_keeps_the_order_of_registration() -> None:
 
 
 def test_a_range_answers_how_many_were_new() -> None:
-    """Tools whose names are taken are not counted, those taken within the range neither."""
+    """Only new names are counted, also within the range."""
     registry = ToolRegistry([Named("a")])
     assert registry.register_range(map(Named, ["A", "b", "B", "c"])) == 2
     assert registry.register_range([]) == 0
@@ -112,7 +112,7 @@ def test_unregister_range_removes_at_once() -> None:
 
 
 def test_a_listing_is_a_picture_of_its_moment() -> None:
-    """What was listed before a change does not change."""
+    """A list from before a change stays unchanged."""
     registry = ToolRegistry([Named("a")])
     before = registry.get_all()
     registry.register(Named("b"))
@@ -134,7 +134,7 @@ def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
 
 
 def test_a_listener_can_be_taken_off() -> None:
-    """After that it hears nothing more; the others still do."""
+    """A removed listener is not called anymore; the others are."""
     registry = ToolRegistry()
     first: list[int] = []
     second: list[int] = []
@@ -147,7 +147,7 @@ def test_a_listener_can_be_taken_off() -> None:
 
 
 def test_a_listener_may_take_itself_off() -> None:
-    """A listener that wants one change only does not disturb the round it is in."""
+    """A listener that removes itself does not disturb the others."""
     registry = ToolRegistry()
     heard: list[str] = []
 
@@ -163,7 +163,7 @@ def test_a_listener_may_take_itself_off() -> None:
 
 
 def test_a_listener_may_register_in_turn() -> None:
-    """A change made by a listener is a change like any other."""
+    """A listener can change the registry."""
     registry = ToolRegistry()
     registry.on_change(lambda: registry.register(Named("companion")))
     registry.register(Named("a"))
@@ -184,7 +184,7 @@ class Follower:
 
 @pytest.mark.parametrize("change", [pytest.param("register", id="register"), pytest.param("unregister", id="remove")])
 def test_a_listener_that_refuses_restores_the_former_content(change: str) -> None:
-    """A change that a listener cannot live with did not happen, for no one who listened before it either."""
+    """A change that a listener rejects is undone, also for the listeners before it."""
     registry = ToolRegistry([Named("a"), Named("b")])
     follower = Follower(registry)
 
@@ -199,7 +199,7 @@ def test_a_listener_that_refuses_restores_the_former_content(change: str) -> Non
 
 
 def test_a_registry_works_on_after_a_refusal() -> None:
-    """A refusal leaves nothing locked or half done."""
+    """After a rejected change, the registry works as before."""
     registry = ToolRegistry()
 
     def refuse_bad() -> None:

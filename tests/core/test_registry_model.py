@@ -1,4 +1,4 @@
-"""ToolRegistry against a plain dict: whatever is done to both, both tell the same."""
+"""ToolRegistry behaves like a dict with casefolded keys."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

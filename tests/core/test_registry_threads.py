@@ -82,7 +82,7 @@ def test_writers_do_not_lose_tools_of_each_other() -> None:
 
 
 def test_listeners_see_the_content_of_their_own_change() -> None:
-    """Changes are told one after the other: a listener never finds another thread's change under its feet."""
+    """Changes are serialized: listeners never see a concurrent change."""
     registry = ToolRegistry()
     sizes: list[int] = []
     registry.on_change(lambda: sizes.append(len(registry)))

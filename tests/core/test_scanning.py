@@ -53,7 +53,7 @@ def test_tools_come_in_the_order_of_their_definition(package: MakePackage) -> No
 
 
 def test_what_cannot_be_made_is_skipped(package: MakePackage) -> None:
-    """Abstract classes and generic ones that still lack their type arguments are no tools."""
+    """Abstract and generic classes are not tools."""
     source = """
     OutT = TypeVar("OutT")
 
@@ -75,7 +75,7 @@ def test_what_cannot_be_made_is_skipped(package: MakePackage) -> None:
 
 
 def test_imported_names_are_not_counted_twice(package: MakePackage) -> None:
-    """A tool belongs to the module that defines it, whoever imports it."""
+    """A tool belongs to the module that defines it."""
     function = "\n@tool\nasync def shared() -> str:\n    return ''\n"
     package(
         {
@@ -95,7 +95,7 @@ def test_a_second_name_in_the_same_module_is_no_second_tool(package: MakePackage
 
 
 def test_dependencies_are_given_by_name(package: MakePackage) -> None:
-    """A constructor receives what it names and nothing else; defaults fill the rest."""
+    """A constructor receives only its parameters; the others have defaults."""
     source = """
     class Needy(ITool[NoArguments, str]):
         name = "needy"
@@ -112,7 +112,7 @@ def test_dependencies_are_given_by_name(package: MakePackage) -> None:
 
 
 def test_a_missing_dependency_is_named(package: MakePackage) -> None:
-    """The text names the class and what to pass."""
+    """The error contains the class and the missing dependency."""
     source = """
     class Needy(ITool[NoArguments, str]):
         name = "needy"
@@ -159,7 +159,7 @@ def test_a_package_that_is_not_there_is_told(package: MakePackage, wanted: str, 
 def test_a_module_that_fails_to_import_fails_the_scan(
     package: MakePackage, place: str, source: str, error: type[Exception], text: str
 ) -> None:
-    """A module that is there but broken is neither skipped nor called missing: its own error is shown."""
+    """The error of a broken module is raised unchanged."""
     package({"scanned_broken/__init__.py": "", f"scanned_broken/{place}": source})
     with pytest.raises(error, match=text) as failed:
         scan("scanned_broken")

@@ -107,7 +107,7 @@ def test_each_scan_finds_its_own_kind(
 def test_each_scan_names_itself_where_something_is_missing(
     package: MakePackage, collect: Scan, kind: str, needs: str, request: pytest.FixtureRequest
 ) -> None:
-    """The text says to which function something must be passed, or which found no module."""
+    """The error contains the function that was called."""
     name = request.node.callspec.id
     package({"scanned_lacking.py": MIXED})
     with pytest.raises(ConfigurationError) as refused:

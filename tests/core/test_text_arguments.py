@@ -1,4 +1,4 @@
-"""Arguments that arrive as text: which types can be made of it, and what a schema says of one."""
+"""Arguments that arrive as strings: supported types and resolved schemas."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -109,7 +109,7 @@ def test_what_can_be_made_of_text_passes(annotation: Any, text: str) -> None:
     ],
 )
 def test_what_cannot_be_made_of_text_is_named(annotation: Any) -> None:
-    """The text has the owner and the argument, and what to use."""
+    """The error contains the owner, the argument and what to use."""
     with pytest.raises(ConfigurationError, match="Probe: value cannot be parsed from a string; use str, int"):
         check_textual("Probe", schema_with(annotation))
 
@@ -127,7 +127,7 @@ def test_what_cannot_be_made_of_text_is_named(annotation: Any) -> None:
     ],
 )
 def test_a_list_of_texts_needs_a_list(annotation: Any) -> None:
-    """What is named among the lists takes a list of what text can be."""
+    """Arguments in `lists` are lists of supported types."""
     check_textual("Probe", schema_with(annotation), lists={"value"})
 
 
@@ -143,14 +143,14 @@ def test_a_list_of_texts_needs_a_list(annotation: Any) -> None:
     ],
 )
 def test_what_cannot_be_made_of_a_list_is_named(annotation: Any) -> None:
-    """A single text is no list, and neither is a list of anything else."""
+    """Other types are refused for lists."""
     with pytest.raises(ConfigurationError, match="Probe: value cannot be parsed from strings; use a list of str, int"):
         check_textual("Probe", schema_with(annotation), lists={"value"})
 
 
 @pytest.mark.parametrize("root", [RootModel[str], RootModel[list[str]]])
 def test_arguments_must_have_names(root: Any) -> None:
-    """A model without fields of its own can be filled by nobody."""
+    """A model without named fields is refused."""
     with pytest.raises(
         ConfigurationError, match="Probe: arguments need names; use a model with one field per argument"
     ):
@@ -158,7 +158,7 @@ def test_arguments_must_have_names(root: Any) -> None:
 
 
 def test_references_are_followed_to_their_end() -> None:
-    """What the argument says goes before what its type says; the type's title is not the argument's."""
+    """The argument's own schema takes precedence over its type, whose title is dropped."""
     assert property_of(schema_with(Colour, description="Which"), "value") == {
         "description": "Which",
         "enum": ["red", "blue"],
@@ -171,7 +171,7 @@ def test_references_are_followed_to_their_end() -> None:
 
 
 def test_a_title_of_a_type_is_dropped_and_one_of_an_argument_kept() -> None:
-    """Only what was said about the argument is a title of it."""
+    """Only an explicit title is the title of an argument."""
     schema: JsonSchema = {
         "properties": {"a": {"$ref": "#/$defs/T"}, "b": {"$ref": "#/$defs/T", "title": "Mine"}},
         "$defs": {"T": {"title": "T", "type": "string"}},
@@ -181,6 +181,6 @@ def test_a_title_of_a_type_is_dropped_and_one_of_an_argument_kept() -> None:
 
 
 def test_an_argument_that_is_not_there_has_an_empty_schema() -> None:
-    """Whoever asks for another argument is told nothing about it."""
+    """The schema of an unknown argument is empty."""
     assert property_of(schema_with(int), "other") == {}
     assert property_of({}, "other") == {}

@@ -1,4 +1,4 @@
-"""Cancellation: the first reason stands, and everybody who asked is told once."""
+"""Cancellation: the first reason counts, and each callback runs once."""
 
 import logging
 import sys
@@ -12,7 +12,7 @@ from axolotl_core import CancellationToken, CancelReason, ToolCancelled
 
 
 def test_a_new_token_is_not_cancelled() -> None:
-    """A call runs until somebody says otherwise."""
+    """A call is not cancelled at first."""
     token = CancellationToken()
     token.raise_if_cancelled()
     assert (token.cancelled, token.reason) == (False, None)
@@ -29,7 +29,7 @@ def test_a_cancelled_token_knows_why(reason: CancelReason) -> None:
 
 
 def test_the_first_reason_stands() -> None:
-    """A second cancellation changes nothing and says so."""
+    """A second cancellation changes nothing and returns False."""
     token = CancellationToken()
     assert token.cancel(CancelReason.TIMEOUT)
     assert not token.cancel(CancelReason.CLIENT)
@@ -37,7 +37,7 @@ def test_the_first_reason_stands() -> None:
 
 
 def test_callbacks_run_once_in_order_with_the_reason() -> None:
-    """Everybody who asked is told, once."""
+    """Each callback runs once."""
     token = CancellationToken()
     heard: list[tuple[str, CancelReason]] = []
     token.on_cancel(lambda reason: heard.append(("first", reason)))
@@ -48,7 +48,7 @@ def test_callbacks_run_once_in_order_with_the_reason() -> None:
 
 
 def test_a_late_callback_runs_at_once() -> None:
-    """Who asks after the cancellation is told immediately."""
+    """A callback added after the cancellation runs immediately."""
     token = CancellationToken()
     token.cancel(CancelReason.CLIENT)
     heard: list[CancelReason] = []
@@ -57,7 +57,7 @@ def test_a_late_callback_runs_at_once() -> None:
 
 
 def test_a_callback_finds_the_token_cancelled() -> None:
-    """The reason is set before anybody is told, so a callback may look at it or ask again."""
+    """The reason is set before callbacks run, so they can read it or add other callbacks."""
     token = CancellationToken()
     heard: list[object] = []
     token.on_cancel(lambda _: heard.append(token.reason))
@@ -93,7 +93,7 @@ def restless_threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("restless_threads")
 def test_no_callback_is_lost_between_threads() -> None:
-    """A tool in a thread that asks while the server cancels is told all the same, once."""
+    """A callback added in a thread during the cancellation runs once."""
     ready = Barrier(2)
     rounds = 2_000
     tokens = [CancellationToken() for _ in range(rounds)]
@@ -117,7 +117,7 @@ def test_no_callback_is_lost_between_threads() -> None:
 
 @pytest.mark.usefixtures("restless_threads")
 def test_only_one_of_several_cancellations_counts() -> None:
-    """Of threads that cancel at the same time, one is told that it did."""
+    """If several threads cancel at the same time, only one gets True."""
     ready = Barrier(4)
     tokens = [CancellationToken() for _ in range(500)]
 

@@ -1,4 +1,4 @@
-"""ToolContext and ToolCall: what a tool and the layers know about a call, and how a tool speaks to its caller."""
+"""ToolContext and ToolCall: the call as its code and the layers see it."""
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -45,7 +45,7 @@ class Who(BaseModel):
 
 
 class Task:
-    """Counts how often it was told to stop."""
+    """Counts cancellations."""
 
     cancelled = 0
 
@@ -198,7 +198,7 @@ async def test_a_user_may_leave_a_question_unanswered(action: str) -> None:
 
 
 async def test_an_answer_of_another_shape_is_no_answer() -> None:
-    """What the client made up does not reach the tool."""
+    """Malformed answers raise InvalidAnswer."""
     context = ToolContext(caller=Caller(elicitation={"action": "accept", "content": {"name": 5}}, roots=[], sampling=1))
     with pytest.raises(InvalidAnswer, match="name"):
         await context.ask(Who, "Who?")
@@ -218,7 +218,7 @@ async def test_an_answer_of_another_shape_is_no_answer() -> None:
     ],
 )
 async def test_nobody_can_be_asked(asking: Asking, required: Mapping[str, Any]) -> None:
-    """A context made by hand has nobody behind it, and says what a client would have to declare."""
+    """A context without a caller raises MissingCapability with the required capability."""
     with pytest.raises(MissingCapability, match="There is no caller to ask") as refused:
         await asking(ToolContext())
     assert refused.value.data == {"requiredCapabilities": required}
@@ -244,7 +244,7 @@ def test_nobody_can_be_told_anything() -> None:
     ],
 )
 def test_a_tool_can_look_before_it_asks(capability: Mapping[str, Any], can: str) -> None:
-    """What the client declares can be asked for, and nothing else."""
+    """Only questions that the client declared are possible."""
     caller = Caller()
     caller.capabilities = [capability]
     able = [
@@ -256,7 +256,7 @@ def test_a_tool_can_look_before_it_asks(capability: Mapping[str, Any], can: str)
 
 
 def test_trace_and_extensions_are_those_of_the_caller() -> None:
-    """A tool hands on the trace, and reads what the client says of an extension."""
+    """A tool can read the trace context, and the client's settings for an extension."""
     caller = Caller()
     caller.trace = TraceContext("00-" + "a" * 32 + "-" + "b" * 16 + "-01")
     caller.extensions = {"com.example/x": {"version": 2}}
@@ -267,13 +267,13 @@ def test_trace_and_extensions_are_those_of_the_caller() -> None:
 
 
 def test_hanging_up_is_up_to_the_caller() -> None:
-    """The caller is told once for each time."""
+    """The context passes `hang_up` on to the caller."""
     caller = Caller()
     ToolContext(caller=caller).hang_up()
     assert caller.hung_up == 1
 
 
 def test_a_call_is_a_context_of_its_uri() -> None:
-    """What reads a resource is told which URI was asked for."""
+    """A resource can read the requested URI."""
     call = ToolCall(request_id=1, uri="a://b", spec=SPEC, raw=b"{}", task=Task())
     assert (call.uri, call.can_ask) == ("a://b", False)

@@ -1,4 +1,4 @@
-"""Completions: suggestions, cut to what the protocol allows, and choices that suggest themselves."""
+"""Completions: the limit of suggestions, and suggestions from types."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,14 +24,14 @@ MANY = [str(number) for number in range(150)]
     ],
 )
 def test_an_answer_is_cut_to_what_the_protocol_allows(output: Any, completion: Completion) -> None:
-    """No more than a hundred suggestions are sent, and the rest is told of."""
+    """At most 100 suggestions are sent, with a hint that there are more."""
     assert completion_of(output) == completion
     assert len(completion_of(output).values) <= MAX_VALUES
 
 
 @pytest.mark.parametrize("output", ["abc", "", Completion("abc")])
 def test_one_text_is_no_list_of_letters(output: Any) -> None:
-    """A completer that forgot the list is told so."""
+    """A completer that returns a string raises TypeError."""
     with pytest.raises(TypeError, match="a completer returns a list of strings, not a string"):
         completion_of(output)
 
@@ -56,7 +56,7 @@ def test_one_text_is_no_list_of_letters(output: Any) -> None:
     ],
 )
 def test_choices_are_found_in_a_schema(schema: dict[str, Any], value: str, suggested: list[str]) -> None:
-    """What contains the typed text is suggested, in any case; what begins with it comes first."""
+    """Suggestions contain the typed text, ignoring case; those that begin with it come first."""
     assert choices_in(schema, value) == suggested
 
 

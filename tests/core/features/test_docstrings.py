@@ -74,7 +74,7 @@ def test_a_docstring_describes_the_tool_and_its_parameters(function: Callable[..
 
 
 def test_an_annotated_description_beats_the_docstring() -> None:
-    """What stands at the parameter itself is heard first."""
+    """A description at the parameter takes precedence."""
 
     def probe(a: Annotated[int, Field(description="From the annotation")], b: Annotated[int, Field(ge=0)]) -> int:
         """Probe.
@@ -96,7 +96,7 @@ def test_an_option_beats_the_docstring() -> None:
 
 
 def test_a_docstring_without_sections_is_the_description() -> None:
-    """Colons and lists in free text are no sections."""
+    """Colons and lists in free text are not sections."""
 
     def probe(a: int) -> int:
         """Use `key:value` pairs: see below.

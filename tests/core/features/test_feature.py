@@ -1,4 +1,4 @@
-"""IFeature: what tools, prompts and resources have in common."""
+"""IFeature: the base of tools, prompts and resources."""
 
 from collections.abc import Callable
 from typing import Any
@@ -87,7 +87,7 @@ def test_an_interface_cannot_be_made(interface: Any) -> None:
 
 @pytest.mark.parametrize("feature", FEATURES, ids=kind_of)
 def test_every_kind_has_the_same_attributes(feature: IFeature) -> None:
-    """What is not said has a default that asks for nothing."""
+    """All attributes have defaults."""
     assert isinstance(feature, IFeature)
     assert (feature.title, feature.icons, feature.meta, feature.tags) == (None, (), {}, frozenset())
     assert (feature.timeout_seconds, feature.max_concurrency) == (None, None)
@@ -134,7 +134,7 @@ def test_a_name_may_be_any_line_of_text(name: str) -> None:
 )
 @pytest.mark.parametrize(("registry", "feature"), REGISTRIES, ids=kind_of)
 def test_no_registry_takes_another_name(registry: Registry[Any], feature: Any, name: Any) -> None:
-    """The text names the class and what to write."""
+    """The error contains the class and what to write."""
     feature = type(feature)()
     feature.name = name
     with pytest.raises(

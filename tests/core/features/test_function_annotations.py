@@ -84,7 +84,7 @@ async def test_methods_read_written_names_too() -> None:
 
 
 async def test_classes_read_their_models_as_ever() -> None:
-    """Type arguments of a class are no annotations and stay what they are."""
+    """Type arguments of a class are not annotations and stay unchanged."""
     assert (Identity.input_model, Identity.output_model) == (Point, Point)
     assert (Walk.input_model, Walk.output_model) == (Point, list[int])
     assert await call(Walk(), x=4) == [4]

@@ -90,7 +90,7 @@ def test_self_is_no_argument() -> None:
 
 
 def test_options_survive_binding() -> None:
-    """What the decorator said holds for the bound tool."""
+    """The options of the decorator apply to the bound tool."""
     (look, _) = tools_of(Account(1))
     assert (look.title, look.description, look.execution) == ("Balance", "Read the balance.", "loop")
 
@@ -104,7 +104,7 @@ async def test_a_tool_method_can_be_called_like_a_method() -> None:
 
 
 def test_a_method_without_its_object_is_refused_when_it_is_compiled() -> None:
-    """A tool taken from the class instead of an object is told before the first call."""
+    """A method taken from the class instead of an object fails before the first call."""
     unbound: FunctionTool[..., Any] = Account.read_balance
     with pytest.raises(ConfigurationError, match=r"read_balance is a method: register tools_of\(instance\)"):
         unbound.argument_parser(coerce=False)
@@ -119,7 +119,7 @@ async def test_static_methods_are_tools_in_either_order_of_decorators() -> None:
 
 
 def test_a_class_method_is_refused() -> None:
-    """A class method has no place among tools, and the text names what has."""
+    """A class method cannot be a tool; the error says what to use."""
     with pytest.raises(ConfigurationError, match="build: a class method cannot be a tool; use a static method"):
 
         class Odd:

@@ -1,4 +1,4 @@
-"""@tool: what parameters take, published and kept alike, whatever models and fields they are made of."""
+"""@tool: the schema and the validation of parameters agree for all models and fields."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ MORE = {"more": 1}
     ],
 )
 def test_schema_and_parser_agree_about_unknown_fields(made: Any, arguments: dict[str, Any], accepted: bool) -> None:
-    """Unknown fields are refused at any depth unless a model says otherwise, and the schema says so too."""
+    """Unknown fields are refused at any depth unless a model allows them, and the schema says the same."""
     assert fits(made.input_schema, **arguments) is accepted
     if accepted:
         read(made, **arguments)
@@ -148,7 +148,7 @@ async def test_the_published_default_is_the_one_that_holds(function: Callable[..
 
 
 async def test_a_default_factory_is_asked_for_each_call() -> None:
-    """What a factory makes belongs to one call, and is not published."""
+    """The value of a default factory belongs to one call, and is not published."""
 
     @tool
     async def collect(into: Annotated[list[int], Field(default_factory=list)]) -> list[int]:

@@ -12,7 +12,7 @@ C = TypeVar("C")
 
 
 class Root(Generic[A, B]):
-    """What the arguments are given to."""
+    """Collects the arguments of calls."""
 
 
 class Both(Root[int, str]): ...
@@ -93,7 +93,7 @@ class Again(Both, Root[int, str]): ...
     ],
 )
 def test_the_arguments_of_a_class_are_found(kind: Any, found: tuple[Any, ...] | None) -> None:
-    """A class tells what it gives itself; what it inherits, its parent has told."""
+    """A class has its own type arguments, not those of its parent."""
     assert type_arguments(kind, Root) == found
 
 

@@ -13,7 +13,7 @@ DENIED = Decision(False, "no money", "it says so")
 
 @pytest.mark.parametrize("error", [Forbidden("no", meta={"reason": "forbidden"}), ToolNotFound("refund")])
 def test_an_error_carries_its_decision(error: Exception) -> None:
-    """Whatever a refusal looks like, a record can tell the rule; its text and what goes with it do not change."""
+    """An error carries its decision for records; its text and data do not change."""
     before = str(error), getattr(error, "meta", None), getattr(error, "data", None)
     assert with_decision(error, DENIED) is error
     assert decision_behind(error) is DENIED
@@ -28,12 +28,12 @@ def test_most_errors_carry_none() -> None:
 
 
 def test_a_decision_does_not_change() -> None:
-    """Nobody can turn a refusal round."""
+    """A decision cannot be changed."""
     with pytest.raises(FrozenInstanceError):
         DENIED.allowed = True  # type: ignore[misc]
 
 
 def test_an_authorizer_must_decide() -> None:
-    """There is no authorizer that has no opinion."""
+    """An authorizer must implement `decide`."""
     with pytest.raises(TypeError, match="decide"):
         IAuthorizer()  # type: ignore[abstract]

@@ -22,7 +22,7 @@ def shuffled(value: Any) -> Any:
 
 @given(JSON)
 def test_what_means_the_same_is_the_same(value: Any) -> None:
-    """Neither whitespace nor escapes nor the order of keys makes a difference."""
+    """Whitespace, escapes and the order of keys do not matter."""
     plain = json.dumps(value, ensure_ascii=False).encode()
     odd = json.dumps(shuffled(value), indent=3, ensure_ascii=True).encode()
     assert canonical_json(plain) == canonical_json(odd)
@@ -34,19 +34,19 @@ def test_what_means_the_same_is_the_same(value: Any) -> None:
     [(b"1", b"1.0"), (b"1.0", b"1.00"), (b"1e2", b"100"), (b"0.1", b"0.10000000000000001"), (b"[1]", b"1")],
 )
 def test_what_was_written_differently_differs(one: bytes, other: bytes) -> None:
-    """Numbers that only a float would take for the same are told apart."""
+    """Numbers that are equal only as floats are distinguished."""
     assert canonical_json(one) != canonical_json(other)
 
 
 @given(st.binary(max_size=50))
 def test_whatever_comes_has_a_form(raw: bytes) -> None:
-    """Bytes that are no JSON stay as they are, and its form is its own form."""
+    """Bytes that are not JSON stay unchanged, and canonical JSON is idempotent."""
     form = canonical_json(raw)
     assert canonical_json(form) == form
 
 
 def test_depth_is_no_danger() -> None:
-    """What is nested too deeply to be read is taken as it is."""
+    """JSON that is nested too deeply stays unchanged."""
     raw = b"[" * 100_000
     assert canonical_json(raw) == raw
 
@@ -71,7 +71,7 @@ def test_the_mark_is_published_for_input_only() -> None:
 
 
 def test_a_sink_needs_one_method() -> None:
-    """Who writes a sink says how a record is kept; the rest has defaults."""
+    """A sink must only implement `write`."""
 
     class Counting(IAuditSink):
         count = 0

@@ -10,7 +10,7 @@ from axolotl_core.policies.tool_rules import Idempotency
 
 @pytest.mark.parametrize("wrong", [{"window_seconds": 0}, {"window_seconds": float("inf")}, {"key": ""}, {"key": ()}])
 def test_a_rule_without_sense(wrong: dict[str, Any]) -> None:
-    """What cannot be meant is refused where it is written."""
+    """Invalid values raise ConfigurationError."""
     with pytest.raises(ConfigurationError, match="Idempotency has"):
         Idempotency(**wrong)
 

@@ -39,7 +39,7 @@ class Keeper:
 @given(rate_limits(*RATES), calls)
 @example(RateLimit(3.0, 3.0), [(0, 1.0)] * 4 + [(333_333, 1.0), (1, 1.0)])
 def test_a_rate_is_never_exceeded(limit: RateLimit, wanted: list[tuple[int, float]]) -> None:
-    """From any call to any later one, no more is taken than the burst and what the time between them gives."""
+    """Between any two calls, no more is charged than the burst and the rate allow."""
     keeper, now, taken = Keeper(limit), START, []
     for step, cost in wanted:
         now += step
@@ -94,7 +94,7 @@ def test_a_clock_that_went_back_locks_nobody_out() -> None:
 
 
 def test_a_window_goes_on_where_the_clock_went_back_over_its_border() -> None:
-    """One second back at midnight gives no second quota; a clock that was a year ahead does not last."""
+    """Setting the clock back at midnight grants no second quota, and a wrong year does not persist."""
     midnight = 20_000 * 86_400 * SECOND
     keeper = Keeper(WindowLimit(1.0, "day"))
     assert keeper.take(1.0, midnight)
@@ -105,7 +105,7 @@ def test_a_window_goes_on_where_the_clock_went_back_over_its_border() -> None:
 
 @given(limits, calls, costs)
 def test_the_wait_is_exact(limit: RateLimit | WindowLimit, before: list[tuple[int, float]], cost: float) -> None:
-    """A refused call passes after the time that was told, and not a microsecond sooner."""
+    """A refused call is accepted exactly after the wait that was returned."""
     keeper, now = Keeper(limit), START
     for step, other in before:
         now += step

@@ -1,4 +1,4 @@
-"""Rules: what they concern, what a call costs, and numbers that make no sense."""
+"""Quota rules: the features they apply to, the cost of calls, and invalid numbers."""
 
 import math
 from typing import Any
@@ -42,13 +42,13 @@ def spec_of(name: str, *, kind: Kind = "tool", toolset: str | None = None, cost:
     ],
 )
 def test_what_a_rule_concerns(selection: Any, spec: FeatureSpec, concerned: bool) -> None:
-    """A rule is for what its names, tool sets and kinds say, all of them together."""
+    """A rule applies if names, tool sets and kinds all match."""
     assert QuotaRule("rule", RATE, **selection).concerns(spec) is concerned
 
 
 @pytest.mark.parametrize(("limit", "cost"), [(RateLimit(1.0, 2.0), 2.001), (WindowLimit(1000, "day"), 1001.0)])
 def test_a_call_that_could_never_pass(limit: RateLimit | WindowLimit, cost: float) -> None:
-    """A cost above the burst, or above the quota, is a mistake in the configuration and told with both numbers."""
+    """A cost above the burst or the quota is a ConfigurationError with both numbers."""
     with pytest.raises(ConfigurationError) as failure:
         QuotaRule("small", limit).charge(spec_of("report", cost=cost))
     assert str(failure.value) == (
@@ -80,7 +80,7 @@ def test_a_call_may_take_everything(limit: RateLimit | WindowLimit) -> None:
     ],
 )
 def test_numbers_that_cannot_be_counted(limit: RateLimit | WindowLimit) -> None:
-    """What is no limit, or needs more digits than there are, is told instead of counted wrongly."""
+    """Limits that are invalid or too precise are rejected."""
     assert limit.fault()
 
 
@@ -104,7 +104,7 @@ def test_a_rate_is_what_is_written(written: float) -> None:
 
 @pytest.mark.parametrize(("cost", "counted"), [(1.0, 1000), (0.1, 100), (1 / 3, 334), (0.00001, 1), (2.5, 2500)])
 def test_costs_count_in_thousandths(cost: float, counted: int) -> None:
-    """A cost is counted as it is written, and rounded up where it is finer."""
+    """A cost is counted exactly, rounded up to thousandths."""
     charge = WindowLimit(10, "day").charge("rule", cost)
     assert charge is not None
     assert charge.cost == counted

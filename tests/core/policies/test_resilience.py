@@ -24,7 +24,7 @@ from axolotl_core.questions.question import needs_input
     ],
 )
 def test_a_retry_without_sense(wrong: dict[str, Any]) -> None:
-    """What cannot be meant is refused where it is written, and a ToolError is never tried again."""
+    """Invalid values raise ConfigurationError, as does a ToolError among the exceptions."""
     with pytest.raises(ConfigurationError, match="Retry has"):
         Retry(**wrong)
 
@@ -33,7 +33,7 @@ def test_a_retry_without_sense(wrong: dict[str, Any]) -> None:
     "wrong", [{"failures": 0}, {"share": 1.5}, {"share": -0.1}, {"window_seconds": 0}, {"open_seconds": float("nan")}]
 )
 def test_a_breaker_without_sense(wrong: dict[str, Any]) -> None:
-    """What cannot be meant is refused where it is written."""
+    """Invalid values raise ConfigurationError."""
     with pytest.raises(ConfigurationError, match="Breaker has"):
         Breaker(**wrong)
 
@@ -56,12 +56,12 @@ def test_a_breaker_without_sense(wrong: dict[str, Any]) -> None:
     ],
 )
 def test_what_passes_by_itself(error: BaseException, covered: bool) -> None:
-    """Without a word of the tool, what the network does is tried again, and nothing else."""
+    """By default, only network errors are retried."""
     assert Retry().covers(error) is covered
 
 
 def test_what_a_tool_names() -> None:
-    """A tool names what it knows to pass; even then an answer of its own is none of that."""
+    """A tool lists its transient errors; a ToolError is never one of them."""
     assert Retry(on=(Exception,)).covers(ValueError())
     assert not Retry(on=(Exception,)).covers(ToolError("no"))
     assert not Retry(on=(OSError,)).covers(FileNotFoundError())
@@ -95,7 +95,7 @@ class Fetch(ITool[NoArguments, None]):
     ],
 )
 def test_a_retry_that_may_destroy_something_twice(annotations: dict[str, Any], hazardous: bool) -> None:
-    """A tool that is tried again should say why that does no harm."""
+    """A tool with a retry should be safe to repeat."""
     tool = Fetch()
     tool.annotations = ToolAnnotations(**annotations)
     assert any("may be destructive" in hazard for hazard in retry_hazards(tool, "loop")) is hazardous
@@ -121,7 +121,7 @@ def test_nothing_is_said_of_tools_without_retry() -> None:
 
 
 def test_questions_alone() -> None:
-    """Code that was left for want of answers did not fail, also where a task group asked several things."""
+    """A run that ended for missing answers did not fail, also with several questions of a task group."""
     assert needs_input(InputRequired())
     assert needs_input(BaseExceptionGroup("", [InputRequired(), BaseExceptionGroup("", [InputRequired()])]))
     assert not needs_input(BaseExceptionGroup("", [InputRequired(), ValueError()]))

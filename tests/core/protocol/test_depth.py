@@ -62,7 +62,7 @@ def test_the_limit_holds_for_what_is_no_request() -> None:
 
 
 def test_depth_in_fields_that_nobody_reads_counts() -> None:
-    """A skipped field is no hiding place."""
+    """The depth of skipped fields is checked, too."""
     deep = nested("[", "]", MAX_DEPTH)
     with pytest.raises(ParseError, match="nested more"):
         read_head(f'{{"jsonrpc":"2.0","id":1,"method":"m","pad":"{PADDING}","x":{deep}}}'.encode())
@@ -92,7 +92,7 @@ def test_a_string_may_end_in_a_backslash() -> None:
 
 
 def test_many_brackets_side_by_side_are_not_deep() -> None:
-    """Width is no depth, beside the deepest value allowed neither."""
+    """Only depth counts, not width."""
     deepest = nested("[", "]", MAX_DEPTH - ENVELOPE - 1)
     assert read_head(message(json.dumps([[], {}] * 1000))).method == "m"
     assert read_head(message(f"[[],{deepest},{{}},{deepest}]")).method == "m"
@@ -103,7 +103,7 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
     ("opening", "closing"), [pytest.param("[", "]", id="arrays"), pytest.param('{"a":', "}", id="objects")]
 )
 def test_bottomless_messages_are_refused_not_crashed_on(opening: str, closing: str, levels: int) -> None:
-    """Neither the decoder's stack nor ours is exhausted by an attacker."""
+    """Deep nesting exhausts no stack."""
     with pytest.raises(ParseError, match="nested more"):
         read_head(message(nested(opening, closing, levels)))
     with pytest.raises(ParseError, match="nested more"):
@@ -160,7 +160,7 @@ def test_the_limit_agrees_with_a_plain_count(core: Any, sibling: Any, key: str, 
     ("opening", "closing"), [pytest.param("[", "]", id="arrays"), pytest.param('{"":', "}", id="objects")]
 )
 def test_the_deepest_small_message_harms_no_parser(opening: str, closing: str) -> None:
-    """What a small message can nest is read or refused, by the envelope and by a tool's own validator alike."""
+    """Small messages with deep nesting are read or refused, by the envelope and by validators."""
     deepest = nested(opening, closing, 940 // len(opening + closing))
     small = f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"arguments":{{"a":{deepest}}}}}}}'.encode()
     assert len(small) <= 1024

@@ -1,4 +1,4 @@
-"""Incoming messages: what is read, and which error each malformed shape gets."""
+"""Incoming messages: decoding, and the error for each malformed message."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_what_is_absent_is_told_from_what_is_null() -> None:
     ],
 )
 def test_an_id_keeps_its_type(good: int | str) -> None:
-    """An id is a string or an integer, and comes back as what it was."""
+    """An ID is a string or an integer, and keeps its type."""
     read = read_head(msgspec.json.encode(request(id=good))).id
     assert read == good
     assert type(read) is type(good)
@@ -129,7 +129,7 @@ def test_what_is_no_json_in_utf_8_is_a_parse_error(data: bytes) -> None:
     ],
 )
 def test_a_wrong_shape_that_turns_out_broken_is_a_parse_error(data: bytes) -> None:
-    """A message that fails by its shape first may still be no JSON, and is told so."""
+    """A message with an invalid shape may also be invalid JSON."""
     with pytest.raises(msgspec.ValidationError):
         read_head(data)
     with pytest.raises(ParseError, match="not valid JSON in UTF-8"):
@@ -149,7 +149,7 @@ def test_a_wrong_shape_that_turns_out_broken_is_a_parse_error(data: bytes) -> No
     ],
 )
 def test_json_of_another_shape_is_diagnosed(value: Any) -> None:
-    """What is no request is decoded a second time, to be told what it is."""
+    """An invalid request is decoded again to explain the error."""
     data = msgspec.json.encode(value)
     with pytest.raises(msgspec.ValidationError):
         read_head(data)
@@ -210,12 +210,12 @@ def test_every_malformed_shape_gets_its_error(message: dict[str, Any], error: ty
     ],
 )
 def test_the_outermost_mistake_is_told_first(message: dict[str, Any], text: str) -> None:
-    """Of several mistakes the one that decides what the message is comes first."""
+    """If there are several errors, the most fundamental one is reported."""
     assert text in explain_shape(message).message
 
 
 @pytest.mark.parametrize("arguments", [b"5", b"null", b"[]", b'"x"'])
 def test_arguments_of_any_kind_are_left_to_the_method(arguments: bytes) -> None:
-    """Only a call knows what its arguments must be."""
+    """Arguments are not validated here."""
     head = read_head(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":%b}}' % arguments)
     assert bytes(head.params.arguments) == arguments

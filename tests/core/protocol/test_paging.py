@@ -19,7 +19,7 @@ def forged(text: str) -> str:
 
 @given(kinds, st.integers(0, 2**70))
 def test_a_cursor_comes_back_as_its_position(kind: str, position: int) -> None:
-    """What was encoded for a list is decoded for that list."""
+    """A cursor is decoded for the list that it was encoded for."""
     assert decode_cursor(kind, encode_cursor(kind, position)) == position
 
 
@@ -33,7 +33,7 @@ def test_a_cursor_of_another_list_is_refused(made_for: str, used_for: str, posit
 
 @given(kinds, st.text(max_size=30))
 def test_any_text_is_refused_or_is_a_cursor_of_ours(kind: str, text: str) -> None:
-    """Whatever a client sends, nothing but InvalidParams is raised, and what is accepted is the one canonical form."""
+    """Any other text raises InvalidParams; only the canonical form is accepted."""
     try:
         position = decode_cursor(kind, text)
     except InvalidParams:
@@ -69,6 +69,6 @@ def test_any_text_is_refused_or_is_a_cursor_of_ours(kind: str, text: str) -> Non
     ],
 )
 def test_a_forged_cursor_is_refused(cursor: str) -> None:
-    """What `encode_cursor` did not make is refused with a text that says how to go on."""
+    """An invalid cursor is refused with a text that says what to do."""
     with pytest.raises(InvalidParams, match="Invalid cursor for tools/list: leave it out"):
         decode_cursor("tools", cursor)

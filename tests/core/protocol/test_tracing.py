@@ -1,4 +1,4 @@
-"""Trace contexts: what a request may carry, and what counts as nothing."""
+"""Trace contexts: valid and ignored values."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ json_values = st.recursive(
 
 
 def test_a_trace_is_read() -> None:
-    """The three texts are kept, and the ids are told."""
+    """The three values are kept, and the IDs are available."""
     trace = read_trace(PLAIN, "rojo=1,congo=2", "user=5")
     assert trace == TraceContext(PLAIN, "rojo=1,congo=2", "user=5")
     assert (trace.trace_id, trace.parent_id) == (TRACE, PARENT)
@@ -48,12 +48,12 @@ def test_state_and_baggage_may_be_missing() -> None:
     ],
 )
 def test_a_malformed_parent_is_no_trace(traceparent: Any) -> None:
-    """Without a parent there is no trace, whatever else the request carries."""
+    """Without a valid traceparent, there is no trace."""
     assert read_trace(traceparent, "a=1", "b=2") is None
 
 
 def test_a_later_version_may_say_more() -> None:
-    """What a version to come adds is kept, and its beginning is understood."""
+    """Fields of future versions are kept."""
     trace = read_trace(f"cc-{TRACE}-{PARENT}-01-what-comes", None, None)
     assert trace is not None
     assert (trace.trace_id, trace.parent_id) == (TRACE, PARENT)

@@ -75,12 +75,12 @@ class Point(BaseModel):
     ],
 )
 def test_any_value_of_a_tool_becomes_json(value: Any, expected: bytes) -> None:
-    """Models and plain values are written alike; what JSON has no number for is null."""
+    """Models and plain values are encoded in the same way; NaN and infinity become null."""
     assert json_text(value) == expected
 
 
 def test_a_value_without_json_form_raises() -> None:
-    """What cannot be written is an error, not a guess."""
+    """A value that cannot be serialized raises an error."""
     with pytest.raises(ValueError, match="serialize"):
         json_text(object())
 

@@ -1,4 +1,4 @@
-"""Asking the user: what is asked, and how the answer is read."""
+"""Elicitation: questions and answers."""
 
 from datetime import UTC, date, datetime
 from enum import Enum
@@ -35,7 +35,7 @@ class Order(BaseModel):
 
 
 def accept(**content: Any) -> Any:
-    """Give the result of a client whose user filled in the form."""
+    """Return the result of a client whose user filled in the form."""
     return {"action": "accept", "content": content}
 
 
@@ -57,7 +57,7 @@ def test_a_model_that_is_no_form_is_not_asked() -> None:
 
 
 def test_a_filled_in_form_becomes_the_model() -> None:
-    """Every kind of field is read; what is left out has its default, or None where it may be nothing."""
+    """All kinds of fields are parsed; omitted fields have their default, or None."""
     answer = accept(
         name="Ann", age=30, day="2026-01-31", moment="2026-01-31T12:00:00Z", site="https://example.com", colour="blue"
     )
@@ -86,7 +86,7 @@ def test_a_filled_in_form_becomes_the_model() -> None:
     )
 )
 def test_what_was_written_is_read(order: Order) -> None:
-    """The JSON of a model is an answer that gives the model again."""
+    """The JSON of a model is a valid answer."""
     content = order.model_dump(mode="json", exclude_none=True)
     assert read_form(Order, {"action": "accept", "content": content}) == order
 
@@ -142,7 +142,7 @@ def test_names_are_those_that_were_asked_for(config: ConfigDict, name: str) -> N
 
 
 def test_rules_of_the_whole_model_hold() -> None:
-    """A rule between fields is told without a field."""
+    """An error of a model validator has no field."""
 
     class Span(BaseModel):
         first: int
@@ -165,7 +165,7 @@ def test_an_empty_answer_will_do_where_nothing_is_required() -> None:
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_an_answer_may_be_refused(action: str) -> None:
-    """Both ways to say no are told apart, and what the model reads differs."""
+    """Decline and cancel are distinguished, also in the text for the model."""
     for read in (lambda response: read_form(Order, response), read_url):
         with pytest.raises(Declined) as caught:
             read({"action": action, "content": {"ignored": True}})
@@ -173,7 +173,7 @@ def test_an_answer_may_be_refused(action: str) -> None:
 
 
 def test_a_refusal_is_a_tool_error_with_a_text_of_its_own() -> None:
-    """A tool that lets it pass tells its model what happened; a client's refusal is another thing than a user's."""
+    """The text of an uncaught Declined distinguishes users and clients."""
     texts = {str(Declined(action)) for action in ("decline", "cancel", "refuse")}
     assert len(texts) == 3
     assert isinstance(Declined("refuse", "no user"), ToolError)
@@ -215,7 +215,7 @@ CONTENTS = objects(*(mostly(name, GOOD.get(name)) for name in ("name", "age", *O
 
 @given(JSON | objects(ACTIONS, st.builds(lambda content: {"content": content}, JSON | CONTENTS)))
 def test_any_json_is_an_answer_or_refused(response: Any) -> None:
-    """Whatever a client sends gives the model, or one of the two errors."""
+    """Any answer results in the model or one of the two errors."""
     for read in (lambda: read_form(Order, response), lambda: read_url(response)):
         try:
             result = read()

@@ -1,4 +1,4 @@
-"""What a user may fill in for a field, and what a client may make of it."""
+"""Form answers: accepted and rejected values."""
 
 from datetime import date, datetime
 from enum import Enum
@@ -39,7 +39,7 @@ def read_one(annotation: Any, value: Any) -> Any:
     ],
 )
 def test_a_form_may_be_filled_in_with_text(annotation: Any, value: Any, expected: Any) -> None:
-    """Clients whose inputs give text, or one kind of number, are understood."""
+    """Strings and other kinds of numbers are converted."""
     result = read_one(annotation, value)
     assert (result, type(result)) == (expected, type(expected))
 
@@ -76,7 +76,7 @@ def test_a_form_may_be_filled_in_with_text(annotation: Any, value: Any, expected
     ],
 )
 def test_a_wrong_value_is_told_by_its_field(annotation: Any, value: Any, problem: str) -> None:
-    """The text names the field and what was expected there, and does not repeat what was sent."""
+    """The error contains the field and the expectation, but not the value."""
     with pytest.raises(InvalidAnswer) as caught:
         read_one(annotation, value)
     text = str(caught.value)

@@ -36,7 +36,7 @@ NAMES = Titles("Red", "Deep blue")
 
 
 def field_of(annotation: Any, default: Any = ...) -> Any:
-    """Flatten a model of one field, and give that field."""
+    """Return the form field of a model with one field."""
     return form_of(create_model("Answer", x=(annotation, default))).schema["properties"]["x"]
 
 
@@ -77,7 +77,7 @@ def field_of(annotation: Any, default: Any = ...) -> Any:
     ],
 )
 def test_a_type_has_its_primitive(annotation: Any, expected: Any) -> None:
-    """Each simple type is one of the primitives of the protocol, and nothing else is said about it."""
+    """Each simple type becomes a primitive schema of the protocol."""
     assert field_of(annotation) == expected
 
 
@@ -150,7 +150,7 @@ def test_titled_choices_are_a_schema_everywhere() -> None:
     ],
 )
 def test_constraints_are_shown_as_far_as_a_form_can(annotation: Any, expected: Any) -> None:
-    """Inclusive limits are told to the user; what the protocol has no word for is left to the reading."""
+    """Inclusive limits are part of the form; other constraints apply when the answer is read."""
     shown = field_of(annotation)
     assert shown == {"type": shown["type"], **expected}
 
@@ -176,7 +176,7 @@ def test_several_choices_have_limits() -> None:
     ],
 )
 def test_defaults_are_shown(annotation: Any, default: Any, shown: Any) -> None:
-    """The default stands in the form, as JSON; what has one is not required."""
+    """Defaults are part of the form; fields with a default are not required."""
     form = form_of(create_model("Answer", x=(annotation, default)))
     assert form.schema["properties"]["x"]["default"] == shown
     assert "required" not in form.schema
@@ -242,7 +242,7 @@ def test_a_model_without_fields_is_a_confirmation() -> None:
     ],
 )
 def test_what_no_form_can_ask_is_refused(annotation: Any, advice: str) -> None:
-    """The text names the field and what to use instead."""
+    """The error contains the field and what to use instead."""
     with pytest.raises(ConfigurationError) as caught:
         field_of(annotation)
     assert str(caught.value).startswith("Answer.x: ")
@@ -251,7 +251,7 @@ def test_what_no_form_can_ask_is_refused(annotation: Any, advice: str) -> None:
 
 @pytest.mark.parametrize("annotation", [Annotated[Colour, Titles("Red")], Annotated[str, Titles("Red", "Blue")]])
 def test_titles_must_fit_the_choices(annotation: Any) -> None:
-    """One title for each choice: anything else names the titles and what they stand at."""
+    """There must be one title per choice."""
     with pytest.raises(ConfigurationError, match=r"Answer: Titles\('Red'.* do not match the choices \["):
         field_of(annotation)
 

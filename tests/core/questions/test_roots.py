@@ -1,4 +1,4 @@
-"""Roots: what is asked, and how the answer is read."""
+"""Roots: the question and the answer."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from tests.support.core.json_values import JSON, mostly, objects
 
 
 def test_roots_are_asked_for_without_params() -> None:
-    """The question needs a client with roots, and says nothing else."""
+    """The question requires only the capability roots."""
     assert roots_question() == Question(method="roots/list", params={}, requires={"roots": {}})
 
 
 def test_roots_are_read() -> None:
-    """Each has a URI and may have a name; what else is there is passed over."""
+    """Each root has a URI and an optional name; other fields are ignored."""
     listed = [{"uri": "file:///home/a", "name": "Home", "_meta": {}}, {"uri": "FILE:///b", "more": 1, "name": None}]
     assert read_roots({"roots": listed, "_meta": {}}) == (Root("file:///home/a", "Home"), Root("FILE:///b"))
     assert read_roots({"roots": []}) == ()
@@ -48,7 +48,7 @@ ROOTS = st.lists(JSON | objects(mostly("uri", "file:///a", "a"), mostly("name", 
 
 @given(JSON | objects(st.builds(lambda roots: {"roots": roots}, JSON | ROOTS)))
 def test_any_json_is_roots_or_refused(response: Any) -> None:
-    """Whatever a client sends gives roots, or the one error."""
+    """Any answer results in roots or InvalidAnswer."""
     try:
         roots = read_roots(response)
     except InvalidAnswer:

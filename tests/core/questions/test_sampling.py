@@ -1,4 +1,4 @@
-"""Asking the client's model: what is asked, and how the answer is read."""
+"""Sampling: questions and answers."""
 
 from math import inf
 from typing import Any
@@ -32,12 +32,12 @@ ADD_SCHEMA = {
 
 
 def messages_of(*messages: SamplingMessage) -> Any:
-    """Give the messages as the client gets them."""
+    """Return the messages as the client receives them."""
     return sampling_question(messages, max_tokens=1).params["messages"]
 
 
 def test_a_text_is_one_message_of_the_user() -> None:
-    """The shortest question says what is asked and how long the answer may be."""
+    """The minimal question has messages and maxTokens."""
     assert sampling_question("Why?", max_tokens=10) == Question(
         method="sampling/createMessage",
         params={"messages": [{"role": "user", "content": {"type": "text", "text": "Why?"}}], "maxTokens": 10},
@@ -81,7 +81,7 @@ def test_everything_can_be_said() -> None:
 
 
 def test_a_tool_of_the_server_is_a_tool_for_the_model() -> None:
-    """What a server offers its client can be offered to the client's model."""
+    """Tools of the server can be offered to the client's model."""
     [described] = sampling_question("Why?", max_tokens=1, tools=[Add()]).params["tools"]
     assert described == {
         "name": "add",
@@ -118,7 +118,7 @@ def test_a_conversation_with_tools_needs_a_client_with_tools() -> None:
 
 
 def test_a_conversation_goes_on_with_the_answer() -> None:
-    """What the model answered is the next message, and its tool uses are found there."""
+    """The answer can be used as the next message, and contains its tool uses."""
     sample = Sample("assistant", (TextContent("Let me see"), USE), "m", "toolUse")
     outcomes = [ToolOutcome(use.id, "3") for use in sample.tool_uses]
     conversation = [SamplingMessage("user", "1 + 2?"), sample.message, SamplingMessage("user", outcomes)]
@@ -156,7 +156,7 @@ def test_wrong_preferences_are_refused(options: Any) -> None:
 
 
 def answer(content: Any, **members: Any) -> Any:
-    """Give a client's result."""
+    """Return the result of a client."""
     return {"role": "assistant", "content": content, "model": "m", **members}
 
 
@@ -196,7 +196,7 @@ def test_an_answer_of_several_blocks_is_read() -> None:
     ],
 )
 def test_what_is_no_answer_is_refused(response: Any, problem: str) -> None:
-    """The text names the field and does not repeat what was sent."""
+    """The error contains the field, but not the value."""
     with pytest.raises(InvalidAnswer) as caught:
         read_sample(response)
     assert str(caught.value).startswith(f"Invalid answer: {problem}")
@@ -221,7 +221,7 @@ CONTENTS = JSON | BLOCKS | st.lists(BLOCKS, max_size=3)
     )
 )
 def test_any_json_is_a_sample_or_refused(response: Any) -> None:
-    """Whatever a client sends gives a sample, or the one error."""
+    """Any answer results in a sample or InvalidAnswer."""
     try:
         sample = read_sample(response)
     except InvalidAnswer:

@@ -13,7 +13,7 @@ OTHER_USE = ToolUse("2", "add", {"a": 3, "b": 4})
 
 
 def messages_of(*messages: SamplingMessage) -> Any:
-    """Give the messages as the client gets them."""
+    """Return the messages as the client receives them."""
     return sampling_question(messages, max_tokens=1).params["messages"]
 
 
@@ -36,7 +36,7 @@ def test_blocks_have_the_form_of_the_protocol() -> None:
 
 
 def test_outcomes_of_tools_have_the_form_of_the_protocol() -> None:
-    """Text may stand for a block, a model for structured content; what is not set is left out, the content is not."""
+    """A string is a text block, a model is structured content; unset fields are left out."""
 
     class Total(BaseModel):
         total: int

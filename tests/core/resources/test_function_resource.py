@@ -52,7 +52,7 @@ async def posts(
 
 
 async def test_a_uri_without_variables_is_a_resource() -> None:
-    """What the decorator is told, and what the function says, are the attributes."""
+    """The options of the decorator and the function determine the attributes."""
     assert isinstance(config, FunctionResource)
     assert (config.uri, config.name, config.description) == ("config://app", "settings", "All settings.")
     assert (config.mime_type, config.size, config.meta) == ("application/x-config", 2, {"a": 1})
@@ -61,7 +61,7 @@ async def test_a_uri_without_variables_is_a_resource() -> None:
 
 
 async def test_a_uri_with_variables_is_a_template() -> None:
-    """Its variables are the parameters, converted from text; what is absent takes its default."""
+    """Its variables are the parameters, converted from strings; absent ones have their default."""
     assert isinstance(posts, FunctionResourceTemplate)
     ResourceRegistry([posts])
     assert (posts.name, posts.title, posts.unscreened) == ("posts", "Posts", frozenset({"user_id"}))
@@ -71,7 +71,7 @@ async def test_a_uri_with_variables_is_a_template() -> None:
 
 
 def test_variables_that_do_not_fit_are_refused() -> None:
-    """All that is wrong is told at once."""
+    """All problems are reported at once."""
     with pytest.raises(InvalidArguments, match=r"user_id: .*kind: "):
         read(posts, user_id="me", kind="huge")
 
@@ -202,7 +202,7 @@ def takes(name: str) -> str:
     ],
 )
 def test_what_does_not_fit_is_refused_at_once(uri: Any, options: dict[str, Any], text: str) -> None:
-    """The text says what is wrong with the decorator."""
+    """The error explains the problem."""
     with pytest.raises(ConfigurationError, match=re.escape(text)):
         resource(uri, **options)(takes)
 
@@ -217,13 +217,13 @@ def test_what_does_not_fit_is_refused_at_once(uri: Any, options: dict[str, Any],
     ],
 )
 def test_a_template_must_fit_its_function(uri: str, text: str) -> None:
-    """What cannot be served is refused when it is registered."""
+    """Invalid resources are refused at registration."""
     with pytest.raises(ConfigurationError, match=re.escape(text)):
         ResourceRegistry([resource(uri)(takes)])
 
 
 def test_a_class_method_or_a_tool_is_refused() -> None:
-    """The decorator says where it belongs."""
+    """The error says what the decorator applies to."""
     with pytest.raises(ConfigurationError, match="a class method cannot be a resource"):
         resource("a://b")(classmethod(lambda cls: ""))  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="@resource on '<lambda>', which is already a feature"):

@@ -1,4 +1,4 @@
-"""IResource and IResourceTemplate: typed variables that arrive as text, and what is checked beforehand."""
+"""IResource and IResourceTemplate: typed variables, and checks before registration."""
 
 import re
 from datetime import date
@@ -51,7 +51,7 @@ async def test_variables_are_converted_from_text() -> None:
 
 
 def test_variables_that_do_not_fit_are_refused() -> None:
-    """All that is wrong is told at once."""
+    """All problems are reported at once."""
     with pytest.raises(InvalidArguments, match=r"section: .*day: .*page: "):
         read(Articles(), section="weather", day="today", page="first")
 
@@ -61,7 +61,7 @@ def test_variables_that_do_not_fit_are_refused() -> None:
     [("section", ["news", "sport"]), ("order", ["old", "new"]), ("page", []), ("tags", []), ("unknown", [])],
 )
 async def test_choices_complete_themselves(variable: str, suggested: list[str]) -> None:
-    """What has a fixed set of values needs no completer."""
+    """Types with a fixed set of values need no completer."""
     assert await Articles().complete(variable, "", {}) == suggested
 
 
@@ -86,7 +86,7 @@ class LouderEcho(NamedEcho):
 
 
 async def test_generic_classes_in_between_pass_the_variables_on() -> None:
-    """What a subclass fills in is what arrives, in a further subclass as well."""
+    """The type argument of a subclass also applies to its subclasses."""
     for template in (NamedEcho(), LouderEcho()):
         check_resource(template)
     assert await text_at(NamedEcho(), "echo://Ada") == '{"name":"Ada"}'
@@ -94,7 +94,7 @@ async def test_generic_classes_in_between_pass_the_variables_on() -> None:
 
 
 def test_a_template_without_type_arguments_is_refused_when_it_is_defined() -> None:
-    """The text says what to write."""
+    """The error says what to write."""
     with pytest.raises(TypeError, match=re.escape("class Bare(IResourceTemplate[Variables])")):
 
         class Bare(IResourceTemplate):  # type: ignore[type-arg]
@@ -209,7 +209,7 @@ class Both(Fixed, Echo[Named]):  # type: ignore[misc]
     ],
 )
 def test_a_resource_is_checked_before_it_is_registered(resource: Any, text: str) -> None:
-    """What is missing or does not fit is told, with what to write."""
+    """Errors say what is missing or wrong, and what to write."""
     with pytest.raises(ConfigurationError, match=re.escape(text)):
         check_resource(resource)
 

@@ -1,4 +1,4 @@
-"""What resources give: text, bytes, JSON and contents with their own URIs, all of which become contents."""
+"""Outputs of resources: text, bytes, JSON and contents with their own URIs."""
 
 from dataclasses import dataclass
 from datetime import date
@@ -20,7 +20,7 @@ class Section(Enum):
 
 
 class Fixed(IResource):
-    """A resource that gives what it was made with."""
+    """A resource that returns a fixed output."""
 
     name = "fixed"
     uri = "test://fixed"
@@ -65,7 +65,7 @@ HERE, THERE = TextResource("a://here", "x"), BlobResource("a://there", b"y", "im
     ],
 )
 async def test_text_and_json_become_text(output: Any, text: str, mime_type: str) -> None:
-    """Text stays as it is, anything else is written as JSON; the URI is the one that was asked for."""
+    """Text stays unchanged, other values become JSON; the URI is the requested one."""
     assert await run(Fixed(output)) == (TextResource(URI, text, mime_type),)
     assert await run(Fixed(output, "text/x-own")) == (TextResource(URI, text, "text/x-own"),)
 
@@ -81,7 +81,7 @@ async def test_bytes_become_a_blob(output: Any) -> None:
 
 @pytest.mark.parametrize("output", [HERE, THERE, [HERE, THERE], (THERE,)])
 async def test_contents_with_their_own_uri_stay_as_they_are(output: Any) -> None:
-    """A resource may give several contents, each with its own URI and MIME type."""
+    """A resource can return several contents, each with its own URI and MIME type."""
     expected = tuple(output) if isinstance(output, list | tuple) else (output,)
     assert await run(Fixed(output, "text/x-own")) == expected
 
@@ -96,7 +96,7 @@ async def test_contents_with_their_own_uri_stay_as_they_are(output: Any) -> None
     ],
 )
 def test_what_json_has_no_form_for_is_told(output: Any) -> None:
-    """The author is told, before anything reaches a client."""
+    """The error is raised before anything reaches a client."""
     with pytest.raises(ValueError, match="serializ"):
         contents_of(output, URI, None)
 
@@ -105,6 +105,6 @@ def test_what_json_has_no_form_for_is_told(output: Any) -> None:
     ("output", "mime_type"), [("<p>", APP), (b"<p>", APP), ({"a": 1}, APP)], ids=["text", "bytes", "json"]
 )
 def test_a_page_of_an_app_is_marked_as_one(output: Any, mime_type: str) -> None:
-    """What is read from ui:// has the MIME type that hosts look for."""
+    """Resources of ui:// have the MIME type of MCP Apps."""
     [contents] = contents_of(output, "ui://page", None)
     assert contents.mime_type == mime_type

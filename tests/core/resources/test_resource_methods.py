@@ -1,4 +1,4 @@
-"""@resource on methods: an object's resources, and what completes them, are bound to that object."""
+"""@resource on methods: resources and completers are bound to their object."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ async def test_resources_of_an_object_are_bound_to_it() -> None:
 
 
 async def test_subclasses_replace_and_drop_resources() -> None:
-    """What the subclass says holds."""
+    """Subclasses can override and remove resources."""
     found = resources_of(Board("B"))
     assert [made.name for made in found] == ["read_label", "outer", "inner"]
     assert await run(found[0]) == (TextResource(URI, "board B", "text/plain"),)
@@ -90,6 +90,6 @@ async def test_completers_of_a_method_know_the_object() -> None:
 
 @pytest.mark.parametrize("made", [Shelf.read_label, Shelf.book])
 def test_a_method_without_its_object_is_refused_when_it_is_compiled(made: Any) -> None:
-    """A resource taken from the class instead of an object is told before the first call."""
+    """A method taken from the class instead of an object fails before the first call."""
     with pytest.raises(ConfigurationError, match=r"is a method: register resources_of\(instance\)"):
         made.argument_parser(coerce=True)

@@ -24,7 +24,7 @@ layouts = st.lists(literals | slots, max_size=5)
 
 
 def every_way(atoms: Sequence[Atom], text: str, start: int = 0) -> Iterator[tuple[list[int], Found]]:
-    """Try everything: yield where each atom ends, and what was found."""
+    """Try all possibilities: yield the end of each atom and the captured values."""
     if not atoms:
         if start == len(text):
             yield [], []
@@ -53,7 +53,7 @@ def best_way(atoms: Sequence[Atom], text: str) -> Found | None:
 
 
 def ranked_way(atoms: Sequence[Atom], text: str) -> Found | None:
-    """Choose as it is done."""
+    """Choose by the documented rule."""
     try:
         return list(capture(atoms, text))
     except ValueError:
@@ -66,7 +66,7 @@ def ranked_way(atoms: Sequence[Atom], text: str) -> Found | None:
 @example([slot("ab", "/", 2), slot("ab", "b")], "bab")
 @example([slot("ab", "/", 2), slot("ab", "b")], "/abab")
 def test_the_best_of_all_ways_is_found(atoms: list[Atom], text: str) -> None:
-    """What is found is what the rule chooses among all ways to read the text, and nothing where there is none."""
+    """The result is the one that the rule chooses among all possible matches."""
     assert ranked_way(atoms, text) == best_way(atoms, text)
 
 

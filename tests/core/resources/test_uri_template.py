@@ -1,4 +1,4 @@
-"""URI templates: what they make of values, and which values they find in a URI."""
+"""URI templates: expansion and matching."""
 
 import subprocess
 import sys
@@ -112,7 +112,7 @@ EXAMPLES: list[tuple[str, str, UriValues | None]] = [
 
 @pytest.mark.parametrize(("template", "uri", "found"), EXAMPLES, ids=[template for template, _, _ in EXAMPLES])
 def test_the_examples_of_the_standard_work_both_ways(template: str, uri: str, found: UriValues | None) -> None:
-    """Each example expands as the standard says, and its expansion leads back to its values."""
+    """Each example of the standard expands as specified, and matches its expansion."""
     subject = UriTemplate(f"x:{template}")
     given_values = {name: RFC[name] for name in subject.variables}
     assert subject.expand(RFC) == f"x:{uri}"
@@ -250,7 +250,7 @@ def test_path_parameters_are_in_any_order_too() -> None:
     ],
 )
 def test_malformed_templates_are_refused(text: str, fault: str) -> None:
-    """A template that cannot work is refused with its text and what is wrong with it."""
+    """An invalid template is refused with an explanation."""
     with pytest.raises(ConfigurationError) as caught:
         UriTemplate(text)
     assert str(caught.value).startswith(f"URI template {text!r}: ")

@@ -1,4 +1,4 @@
-"""URI templates: what holds for any values, for any URI and for hostile ones."""
+"""URI templates: properties for all values and URIs, including hostile ones."""
 
 import sys
 from types import FrameType
@@ -56,7 +56,7 @@ anything = st.text(st.characters(exclude_categories=()), max_size=24)
 @example("%%34%31")
 @example("a?b=%C3&c")
 def test_what_is_found_makes_the_same_values_again(rest: str) -> None:
-    """Any text is read without an error, and a URI made of what was found is read in the same way."""
+    """Any text is matched without an error, and the expansion of the values matches again."""
     for subject in TEMPLATES:
         values = subject.match(f"r:{rest}")
         assert values is None or subject.match(subject.expand(values)) == values, subject
@@ -65,7 +65,7 @@ def test_what_is_found_makes_the_same_values_again(rest: str) -> None:
 
 @given(near | anything)
 def test_reserved_variables_never_fail(rest: str) -> None:
-    """Any text is read without an error, and what is found stands in it, decoded."""
+    """Any text is matched without an error, and the decoded text contains the values."""
     for subject in WIDE:
         for value in (subject.match(f"r:{rest}") or {}).values():
             assert all(text in unquote(rest) for text in ([value] if isinstance(value, str) else value))
@@ -108,7 +108,7 @@ def test_the_steps_grow_with_the_uri_and_not_faster(template: str, piece: str) -
 
 @pytest.mark.parametrize("template", ["r:{a}", "r:{a}.{b}"])
 def test_a_long_uri_is_not_read(template: str) -> None:
-    """8192 characters are read, counted as encoded; what is longer matches nothing, after the same few steps."""
+    """URIs up to 8192 encoded characters match; longer ones are refused quickly."""
     subject = UriTemplate(template)
     tail = "." if "." in template else "a"
     assert subject.match("r:" + "a" * 8189 + tail) is not None

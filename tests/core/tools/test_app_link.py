@@ -1,4 +1,4 @@
-"""MCP Apps: what a tool says of the page that shows its results."""
+"""MCP Apps: links from tools to pages."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_a_tool_may_say_it_shortly(said: Any, link: AppLink | None) -> None:
     ],
 )
 def test_a_link_is_written_as_hosts_read_it(link: AppLink, written: bytes) -> None:
-    """What is not said is left out."""
+    """Unset fields are left out."""
     assert encode(link) == written
 
 

@@ -45,7 +45,7 @@ def test_the_function_can_still_be_called() -> None:
 
 
 async def test_an_async_function_can_still_be_awaited() -> None:
-    """Calling a tool made of an `async def` gives its coroutine."""
+    """Calling an `async def` tool returns its coroutine."""
     assert await add(1, b=3) == Sum(total=4)
 
 
@@ -124,7 +124,7 @@ async def test_a_mutable_default_is_not_shared_between_calls() -> None:
 
 
 async def test_a_default_may_be_a_field() -> None:
-    """`Field(…)` as a default gives the default and the constraints."""
+    """`Field(…)` as a default sets the default and the constraints."""
 
     @tool
     async def page(size: int = Field(10, le=100, description="Page size")) -> int:
@@ -238,7 +238,7 @@ def test_a_signature_that_cannot_be_filled_by_name_is_refused(function: Callable
 
 
 def test_a_function_without_return_annotation_has_no_output_schema() -> None:
-    """What is not annotated is not promised."""
+    """Without a return annotation, there is no output schema."""
 
     def probe(a: int):  # type: ignore[no-untyped-def]
         return a
@@ -266,7 +266,7 @@ def test_options_set_the_attributes_of_the_tool() -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    """A misspelt option is told, not swallowed."""
+    """An unknown option is refused."""
     options: dict[str, Any] = {"timout_seconds": 1.0}
     with pytest.raises(ConfigurationError, match="@tool has no option timout_seconds"):
         tool(**options)

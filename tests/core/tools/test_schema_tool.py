@@ -71,7 +71,7 @@ def refusal_of(schema: JsonSchema, **arguments: Any) -> str:
     ],
 )
 def test_a_bad_schema_is_refused_at_registration(schema: JsonSchema, text: str) -> None:
-    """A schema that is not valid is told with the tool's name and the place, and nothing is registered."""
+    """An invalid schema is refused with the tool's name and the path, and nothing is registered."""
     registry = ToolRegistry()
     with pytest.raises(ConfigurationError) as refused:
         registry.register_tool("raw", schema, echo)
@@ -105,7 +105,7 @@ def test_the_network_is_never_asked(keyword: str, web: str) -> None:
     "base", [pytest.param({}, id="absolute"), pytest.param({"$id": "http://{web}/root.json"}, id="relative")]
 )
 def test_a_reference_is_told_by_its_address(base: dict[str, str], web: str) -> None:
-    """The text names what the schema refers to, relative references as what they lead to."""
+    """The error contains the resolved reference."""
     root = {key: value.replace("http://{web}", web) for key, value in base.items()}
     reference = "other.json" if root else f"{web}/other.json"
     with pytest.raises(ConfigurationError, match=f"{web}/other.json; references must stay inside the schema"):
@@ -159,7 +159,7 @@ def test_a_hostile_pattern_finishes_at_once(pattern: str) -> None:
     ],
 )
 def test_a_refusal_names_the_field(schema: JsonSchema, arguments: dict[str, Any], text: str) -> None:
-    """A caller learns which argument is wrong, what it was and what it should be."""
+    """The error contains the argument, its value and the expectation."""
     message = refusal_of(schema, **arguments)
     assert message.startswith("Invalid arguments: ")
     assert text in message
@@ -179,20 +179,20 @@ def test_a_schema_without_type_is_an_object() -> None:
 
 
 def test_the_given_schema_is_published_unchanged() -> None:
-    """Keywords that nobody knows are kept, and the caller's dict is not touched."""
+    """Unknown keywords are kept, and the caller's dict is not changed."""
     schema: JsonSchema = {"properties": {"a": {"type": "string", "x-own": 1}}, "title": "T"}
     assert schema_tool(schema).input_schema == {"type": "object", **schema}
     assert "type" not in schema
 
 
 def test_arguments_are_never_coerced() -> None:
-    """A raw schema means what it says, also where coercion is on."""
+    """A raw schema is never coerced."""
     with pytest.raises(InvalidArguments):
         read(schema_tool({"properties": {"a": {"type": "integer"}}}), coerce=True, a="5")
 
 
 def test_unreadable_arguments_are_refused() -> None:
-    """What is no JSON is the caller's mistake."""
+    """Invalid JSON is refused as invalid arguments."""
     with pytest.raises(InvalidArguments, match="not valid JSON"):
         read_bytes(schema_tool({}), b'{"a":')
 

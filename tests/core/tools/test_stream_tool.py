@@ -1,4 +1,4 @@
-"""Streams: what is yielded piece by piece is answered as one result."""
+"""Stream tools: the pieces become one result."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import Any

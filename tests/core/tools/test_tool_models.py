@@ -1,4 +1,4 @@
-"""ITool: where its models come from, and what is said when something is missing."""
+"""ITool: its models, and errors for missing parts."""
 
 from abc import abstractmethod
 from typing import Any, Generic, TypeVar
@@ -62,7 +62,7 @@ class Bracket(Listing[ValueT]):
 
 
 class FromBracket(Bracket[int]):
-    """Fills what was passed on twice."""
+    """Fills in two type parameters."""
 
 
 class FromPaged(Paged[int]):
@@ -78,7 +78,7 @@ class Mixin(Generic[ValueT]):
 
 
 class WithMixin(Mixin[str], Add):
-    """Has a generic base that is no tool."""
+    """Has a generic base that is not a tool."""
 
 
 class Direct(ITool[Pair, ToolResult]):
@@ -200,7 +200,7 @@ class Nameless(ITool[NoArguments, None]):
     ],
 )
 def test_an_incomplete_tool_is_refused_at_registration(tool: Any, text: str) -> None:
-    """What is no complete tool is refused with a text that says what to write."""
+    """An incomplete tool is refused with a text that says what to write."""
     registry = ToolRegistry()
     with pytest.raises(ConfigurationError) as refused:
         registry.register(tool)

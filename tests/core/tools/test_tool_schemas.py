@@ -105,7 +105,7 @@ def titles_in(schema: Any) -> list[str]:
 
 
 def test_descriptions_and_constraints_are_kept() -> None:
-    """What a field says about itself stands in the schema."""
+    """The attributes of a field are part of the schema."""
     properties = tool_of(Order).input_schema["properties"]
     assert properties["count"] == {"type": "integer", "minimum": 1, "maximum": 9, "description": "How many"}
     assert properties["code"] == {"type": "string", "pattern": "^[A-Z]+$", "maxLength": 3, "examples": ["ABC"]}
@@ -125,7 +125,7 @@ def test_class_docstrings_become_descriptions() -> None:
 
 @pytest.mark.parametrize("direction", [pytest.param("input", id="input"), pytest.param("output", id="output")])
 def test_titles_that_repeat_names_are_left_out(direction: str) -> None:
-    """Only the title somebody wrote is in a schema: models, enums, dataclasses and typed dicts bring none."""
+    """A schema has only explicit titles, not those of models, enums, dataclasses and typed dicts."""
     tool = tool_of(Order, Order)
     assert titles_in(tool.input_schema if direction == "input" else tool.output_schema) == ["Heading"]
 
@@ -174,7 +174,7 @@ def test_a_root_model_of_a_dict_keeps_its_values() -> None:
 
 @pytest.mark.parametrize("model", [pytest.param(Node, id="itself"), pytest.param(Left, id="through-another")])
 def test_recursive_models_have_an_object_at_the_root(model: type[BaseModel]) -> None:
-    """The root of both schemas says `"type": "object"`, where pydantic would write a bare reference."""
+    """The root of both schemas has `"type": "object"` instead of a bare reference."""
     tool = tool_of(model, model)
     for schema in (tool.input_schema, tool.output_schema):
         assert schema is not None
@@ -193,7 +193,7 @@ def test_a_recursive_schema_accepts_and_refuses_what_its_model_does() -> None:
 
 
 def test_deriving_a_schema_does_not_change_it() -> None:
-    """A schema that somebody altered is not the one that the tool gives next."""
+    """Changing a returned schema does not affect the tool."""
     tool = tool_of(Node)
     first = tool.input_schema
     first["$defs"]["Node"]["properties"].clear()
@@ -254,7 +254,7 @@ class ByAttribute(Add):
 
 @pytest.mark.parametrize("kind", [pytest.param(ByProperty, id="property"), pytest.param(ByAttribute, id="attribute")])
 def test_a_schema_can_be_written_by_hand(kind: type[AnyTool]) -> None:
-    """A schema written by hand is published as it is."""
+    """A hand-written schema is published unchanged."""
     spec = ToolSpec.of(kind(), LIMITS)
     assert spec.input_schema == {"type": "object", "properties": {"a": {"type": "integer"}}}
 
