@@ -1,4 +1,4 @@
-"""The target of a command: a container and its settings, from the command line, the environment or a file."""
+"""The target of a command: a container and its settings."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Health requests to a running server, with the standard library only: containers send one every few seconds."""
+"""Health requests to a running server, made with the standard library only."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The guard in front of methods that name a feature, and the restriction of notifications about resources."""
+"""The guard in front of methods that name a feature, and of notifications about resources."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What is said about settings that are wrong: the place, the problem, the nearest right key, and who said it."""
+"""Descriptions of wrong settings: the place, the problem and the nearest valid key."""
 
 from collections.abc import Iterable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What may stand where in the settings, as the models have it."""
+"""The shape of the settings: which keys exist, and which values they have."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import UnionType

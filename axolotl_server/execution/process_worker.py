@@ -1,4 +1,4 @@
-"""What runs in a worker process: one call at a time, of the tools that it has learned, until the pipe is closed."""
+"""The program of a tool process: it runs one call at a time."""
 
 import asyncio
 import contextlib

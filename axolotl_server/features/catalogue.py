@@ -1,4 +1,4 @@
-"""The catalogue of one kind of feature: follows a registry, compiles its features, lists them in pages."""
+"""The catalogue of one kind of feature: compiles the features of a registry and lists them."""
 
 import itertools
 from abc import ABC, abstractmethod

@@ -1,4 +1,4 @@
-"""The composition root: the objects of a server, made from its settings and the roles of a user's container."""
+"""The composition root: the objects of a server, made from its settings and roles."""
 
 from collections.abc import Mapping
 from functools import cached_property

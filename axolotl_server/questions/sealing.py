@@ -1,4 +1,4 @@
-"""The sealed state that a client carries from one round to the next; it can neither read nor change it."""
+"""The sealed state that a client carries between rounds and can neither read nor change."""
 
 import base64
 import logging

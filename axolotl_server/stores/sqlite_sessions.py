@@ -1,4 +1,4 @@
-"""Sessions in a file, so that the processes of one machine serve the same clients, at once or one after the other."""
+"""Sessions and events in SQLite files, shared by the processes of one machine."""
 
 import asyncio
 import secrets

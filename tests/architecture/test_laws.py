@@ -9,6 +9,7 @@ from typing import Final
 from tests.architecture.checkers import (
     check_class_names,
     check_class_names_are_unique,
+    check_docstring,
     check_exports,
     check_file_length,
     check_folder_sizes,
@@ -20,12 +21,15 @@ from tests.architecture.checkers import (
     check_prints,
     check_revisions,
     check_sleeps,
+    check_unused_vocabulary,
     check_vocabulary,
 )
 from tests.architecture.sources import ROOT, Source, read_sources, submodules_of
 
 PACKAGES: Final = "axolotl_*"
 FRAMEWORK: Final = ("axolotl_core", "axolotl_server", "axolotl_cli")
+MAX_TEST_FILE_LINES: Final = 500
+MAX_TEST_FOLDER_FILES: Final = 20
 REVISIONS_LIVE_IN: Final = ("axolotl_core/protocol/versions.py", "axolotl_server/eras/")
 
 LIBRARIES: Final = {
@@ -108,7 +112,12 @@ def test_names_are_in_the_glossary() -> None:
     [plain] = re.findall(r"^```text\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     words = [word for entry in defined for word in re.split(r"[ ,]+", entry)] + plain.split()
     paths = paths_of(*FRAMEWORK)
-    assert_nothing(check_vocabulary(paths, words))
+    assert_nothing([*check_vocabulary(paths, words), *check_unused_vocabulary(paths, plain.split())])
+
+
+def test_docstrings_name_things() -> None:
+    """The first line of a module docstring is a noun phrase of at most 100 characters."""
+    assert_kept(read_sources(PACKAGES), lambda source: check_docstring(source.text))
 
 
 def test_exports_are_the_namespace() -> None:
@@ -147,6 +156,12 @@ def test_revisions_are_confined() -> None:
 def test_tests_do_not_sleep() -> None:
     """No test sleeps for a fixed time, unless a comment on that line gives the reason: `# sleeps: <reason>`."""
     assert_kept(read_sources("tests"), lambda source: check_sleeps(source.text))
+
+
+def test_tests_are_short() -> None:
+    """No test file has more than 500 lines, and no folder of tests more than 20 files."""
+    assert_kept(read_sources("tests"), lambda source: check_file_length(source.text, MAX_TEST_FILE_LINES))
+    assert_nothing(check_folder_sizes(paths_of("tests"), MAX_TEST_FOLDER_FILES))
 
 
 def test_names_have_a_purpose() -> None:

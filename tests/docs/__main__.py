@@ -7,15 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from tests.docs.comparison import comparison_table, try_projects
-from tests.docs.methods import methods_table
-from tests.docs.metrics import metrics_table
-from tests.docs.pages import ROOT, Block, blocks_in, example_text, page_names, read_page, with_region
-from tests.docs.refusals import refusals_table
-from tests.docs.sessions import Shell, refreshed
-from tests.docs.settings_reference import settings_reference
-from tests.docs.situations import errors_table
-from tests.docs.tables import revisions_table
+from tests.support.docs.comparison import comparison_table, try_projects
+from tests.support.docs.methods import methods_table
+from tests.support.docs.metrics import metrics_table
+from tests.support.docs.pages import ROOT, Block, blocks_in, example_text, page_names, read_page, with_region
+from tests.support.docs.refusals import refusals_table
+from tests.support.docs.sessions import Shell, refreshed
+from tests.support.docs.settings_reference import settings_reference
+from tests.support.docs.situations import errors_table
+from tests.support.docs.tables import revisions_table
 
 _TABLES: Final[dict[str, Callable[[str], str]]] = {
     "settings": lambda page: settings_reference(),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.docs.pages import EXAMPLES
+from tests.support.docs.pages import EXAMPLES
 
 
 @pytest.fixture(autouse=True)

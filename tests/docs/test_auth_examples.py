@@ -10,9 +10,9 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_server.authentication.assembly import make_gate
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.server import ServerSettings
-from tests.docs.pages import EXAMPLES, ROOT, blocks_in, read_page
-from tests.docs.running import environment
 from tests.docs.test_policy_examples import is_played
+from tests.support.docs.pages import EXAMPLES, ROOT, blocks_in, read_page
+from tests.support.docs.running import environment
 
 DIRECTORY = EXAMPLES / "authenticated"
 

@@ -6,7 +6,7 @@ import tomllib
 
 import pytest
 
-from tests.docs.pages import Block, blocks, example_text, page_names, read_page
+from tests.support.docs.pages import Block, blocks, example_text, page_names, read_page
 
 _FROM_FILES = {"dockerfile", "nginx", "python", "toml", "yaml"}
 _LANGUAGES = {"console", "json", "sh", "text", *_FROM_FILES}

@@ -15,8 +15,8 @@ import pytest
 from axolotl_examples.starter import Container
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.settings.transports import HttpSettings
-from tests.docs.pages import EXAMPLES, Block, blocks
-from tests.docs.running import environment
+from tests.support.docs.pages import EXAMPLES, Block, blocks
+from tests.support.docs.running import environment
 
 _INITIALIZE = {
     "jsonrpc": "2.0",

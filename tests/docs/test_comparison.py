@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.docs.comparison import ROWS, comparison_table, try_projects
-from tests.docs.pages import read_page, region_of
+from tests.support.docs.comparison import ROWS, comparison_table, try_projects
+from tests.support.docs.pages import read_page, region_of
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.docs.pages import ROOT, Block, blocks
-from tests.docs.sessions import Shell, commands_of, matches
+from tests.support.docs.pages import ROOT, Block, blocks
+from tests.support.docs.sessions import Shell, commands_of, matches
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from dependency_injector import providers
 from axolotl_core import Principal
 from axolotl_core.calls.cancellation import IClock
 from axolotl_server import ServerHost, connect
-from tests.docs.pages import read_page
+from tests.support.docs.pages import read_page
 from tests.support.servers.serving import until
 
 

@@ -24,8 +24,8 @@ from axolotl_server.lifecycle import outage_log
 from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.observation import metrics, tracebacks
 from tests.architecture.checkers import MAX_FILE_LINES, MAX_FOLDER_MODULES, MAX_FUNCTION_LINES
-from tests.docs.pages import page_names, read_page
-from tests.docs.settings_reference import all_settings
+from tests.support.docs.pages import page_names, read_page
+from tests.support.docs.settings_reference import all_settings
 
 SETTINGS: Final = {one.name: one.default for one in all_settings()}
 UNITS: Final = {"": 1.0, "s": 1.0, "ms": 0.001, "minutes": 60.0, "KiB": 1024.0, "MiB": 1024.0**2}

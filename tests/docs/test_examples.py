@@ -15,8 +15,8 @@ import pytest
 
 from axolotl_core import CancelReason, ConfigurationError
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
-from tests.docs.pages import EXAMPLES
-from tests.docs.running import RunningServer
+from tests.support.docs.pages import EXAMPLES
+from tests.support.docs.running import RunningServer
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,8 @@ from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.quotas import quota_rules
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
-from tests.docs.pages import EXAMPLES, blocks_in, read_page
 from tests.support.core.quota_model import START
+from tests.support.docs.pages import EXAMPLES, blocks_in, read_page
 from tests.support.tools import container_of
 
 DIRECTORY = EXAMPLES / "limits"

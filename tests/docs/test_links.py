@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from tests.docs.pages import ROOT, page_names, read_page
+from tests.support.docs.pages import ROOT, page_names, read_page
 
 PAGES = [*page_names(), "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"]
 

@@ -8,8 +8,8 @@ import pytest
 from axolotl_server.observation.metrics import BUCKETS, METRICS
 from axolotl_server.observation.tracebacks import TracebackLimit
 from axolotl_server.settings.server import LogSettings, MetricsSettings, TelemetrySettings
-from tests.docs.metrics import metrics_table
-from tests.docs.pages import EXAMPLES, ROOT, read_page, region_of
+from tests.support.docs.metrics import metrics_table
+from tests.support.docs.pages import EXAMPLES, ROOT, read_page, region_of
 
 PAGE = "docs/operate/observability.md"
 

@@ -10,7 +10,7 @@ import pytest
 
 from axolotl_core import tool
 from axolotl_server import connect
-from tests.docs.pages import blocks
+from tests.support.docs.pages import blocks
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
 

@@ -11,7 +11,7 @@ import pytest
 from axolotl_core import Root, Sample, TextContent, ToolUse
 from axolotl_server import RemoteError, connect
 from axolotl_server.client.outcomes import ACCEPT, CANCEL, Answer, Inquiry
-from tests.docs.pages import blocks
+from tests.support.docs.pages import blocks
 
 
 def load(name: str) -> Any:

@@ -3,8 +3,8 @@
 import inspect
 
 from axolotl_server.console import routes as admission
-from tests.docs.pages import read_page, region_of
-from tests.docs.refusals import refusal_messages, refusals_table
+from tests.support.docs.pages import read_page, region_of
+from tests.support.docs.refusals import refusal_messages, refusals_table
 
 PAGE = "docs/operate/behind-a-proxy.md"
 

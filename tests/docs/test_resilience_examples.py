@@ -11,7 +11,7 @@ from axolotl_core.policies.tool_rules import retry_hazards
 from axolotl_server import connect
 from axolotl_server.client.outcomes import Inquiry
 from axolotl_server.settings.calls import ApprovalSettings, IdempotencySettings
-from tests.docs.pages import EXAMPLES, read_page
+from tests.support.docs.pages import EXAMPLES, read_page
 
 
 def guarded(name: str) -> containers.DynamicContainer:

@@ -12,11 +12,11 @@ from axolotl_core import IFeature, ITool, errors
 from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.hosting.roles import Roles
 from benchmarks.scenarios import SCENARIOS
-from tests.docs.methods import methods_table
-from tests.docs.pages import ROOT, blocks, page_names, read_page, region_of
-from tests.docs.settings_reference import all_settings, settings_reference
-from tests.docs.situations import errors_table
-from tests.docs.tables import described_features, feature_names, revisions_table
+from tests.support.docs.methods import methods_table
+from tests.support.docs.pages import ROOT, blocks, page_names, read_page, region_of
+from tests.support.docs.settings_reference import all_settings, settings_reference
+from tests.support.docs.situations import errors_table
+from tests.support.docs.tables import described_features, feature_names, revisions_table
 
 
 def test_settings() -> None:

@@ -8,7 +8,7 @@ import pytest
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.hosting.worker_settings import for_worker
 from axolotl_server.settings.server import ServerSettings
-from tests.docs.pages import EXAMPLES
+from tests.support.docs.pages import EXAMPLES
 
 
 def settings_of_the_page() -> ServerSettings:

@@ -1,4 +1,4 @@
-"""The layer that runs a tool once per key: a second call joins the running one, or gets its stored result."""
+"""The layer that runs a tool once per key; repeated calls share the result."""
 
 from collections.abc import Callable
 from functools import partial

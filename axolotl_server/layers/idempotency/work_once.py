@@ -1,4 +1,4 @@
-"""The work of one tool, done once per key: the running calls, the calls that join them, the stored results."""
+"""The work of one tool, done once per key: running calls and the calls that join them."""
 
 import logging
 from collections.abc import Callable, Mapping

@@ -14,7 +14,7 @@ from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.settings.section import Section
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import HttpSettings
-from tests.docs.pages import EXAMPLES
+from tests.support.docs.pages import EXAMPLES
 
 FILES = sorted(EXAMPLES.rglob("*.toml"))
 

@@ -11,7 +11,7 @@ from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
 from axolotl_server import HttpApp, ServerHost, make_app
 from axolotl_server.asgi.http import Message, Scope
-from tests.docs.tables import table
+from tests.support.docs.tables import table
 
 _HOST: Final = "mcp.example.com"
 _HEADERS: Final = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from axolotl_server.configuration.file_schema import file_schema
-from tests.docs.tables import table
+from tests.support.docs.tables import table
 
 _COLUMNS: Final = ("Setting", "Type", "Default", "Meaning")
 _FACTORY_MADE: Final = {"server.version": "the version of `axolotl-mcp`"}

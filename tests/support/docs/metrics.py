@@ -1,7 +1,7 @@
 """The table of all metrics, generated from the code."""
 
 from axolotl_server.observation.metrics import METRICS, Metric
-from tests.docs.tables import table
+from tests.support.docs.tables import table
 
 
 def metrics_table() -> str:

@@ -1,4 +1,4 @@
-"""The features of Axolotl, the official SDK and FastMCP, printed as JSON by `python -m tests.docs.peers`."""
+"""The features of Axolotl, the official SDK and FastMCP, printed as JSON by `python -m tests.support.docs.peers`."""
 
 import asyncio
 import inspect

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.docs.pages import EXAMPLES, Block
-from tests.docs.running import RunningServer, environment, tidy, words_of
 from tests.support.commands import ForkedCommand
+from tests.support.docs.pages import EXAMPLES, Block
+from tests.support.docs.running import RunningServer, environment, tidy, words_of
 
 _SECONDS: Final = 30
 

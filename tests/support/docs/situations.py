@@ -15,7 +15,7 @@ from axolotl_core import ToolContext, ToolError, prompt, resource, tool, tools_o
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import HttpApp, ServerHost
-from tests.docs.tables import table
+from tests.support.docs.tables import table
 
 _HEADERS: Final = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 

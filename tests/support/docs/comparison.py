@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.docs.pages import ROOT
-from tests.docs.tables import table
+from tests.support.docs.pages import ROOT
+from tests.support.docs.tables import table
 
 _PROJECTS: Final = ("axolotl", "mcp", "fastmcp")
 
@@ -99,7 +99,7 @@ ROWS: Final = (
 
 def try_projects() -> dict[str, Any]:
     """Try all projects in a separate process."""
-    command = [sys.executable, "-m", "tests.docs.peers"]
+    command = [sys.executable, "-m", "tests.support.docs.peers"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from tests.docs.pages import EXAMPLES
 from tests.support.commands import ForkedCommand
+from tests.support.docs.pages import EXAMPLES
 
 _SECONDS: Final = 30
 _ASSIGNMENTS: Final = re.compile(r"(?:[A-Z_]+=\S+ )*")

@@ -11,7 +11,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VER
 from axolotl_core.protocol.versions import REVISIONS, Revision
 from axolotl_server import ServerHost
 from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.docs.tables import table
+from tests.support.docs.tables import table
 
 _TASKS: Final = "io.modelcontextprotocol/tasks"
 _EXTENDED: Final = {"tasks/get", "tasks/update", "tasks/cancel"}
