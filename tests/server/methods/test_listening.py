@@ -143,7 +143,7 @@ async def test_a_listener_that_never_reads_holds_nobody_up(http: httpx2.AsyncCli
                 for _ in range(100):
                     assert (await keen.take()).message["params"]["_meta"] == {ID: "keen"}
             exchange: Any = deaf_listener._exchange
-            assert exchange._stream.waiting == MAX_WAITING
+            assert exchange._message_stream.waiting == MAX_WAITING
             reply = await http.post(server.url, content=call("chatty"), headers=mirrored(name="chatty"))
             assert reply.status_code == 200
 
