@@ -1,4 +1,4 @@
-"""Arguments: strict types, unknown fields, and texts from which a model can correct itself."""
+"""Arguments: strict types, unknown fields, and helpful errors."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -82,7 +82,7 @@ def refusal_of(tool: AnyTool, *, coerce: bool = False, **arguments: Any) -> str:
     ],
 )
 def test_strict_mode_still_reads_what_json_has_no_type_for(field: str, sent: Any, expected: Any) -> None:
-    """Dates, enums, UUIDs and their like are read from text, for JSON has no other form of them."""
+    """Dates, enums, UUIDs and similar types are parsed from strings."""
     assert getattr(read(tool_of(Everything), **{field: sent}), field) == expected
 
 
@@ -152,7 +152,7 @@ def test_a_refusal_does_not_repeat_the_values_of_the_caller() -> None:
 
 
 def test_a_refusal_shows_ten_problems_and_counts_the_rest() -> None:
-    """A text stays short, however much is wrong."""
+    """The length of an error is limited."""
     text = refusal_of(tool_of(Inner), numbers=["x"] * 25)
     assert text.count("numbers[") == 10
     assert text.endswith("; and 15 more")
@@ -175,7 +175,7 @@ class Camel(Plain):
 
 
 def test_aliases_are_the_names_that_callers_use() -> None:
-    """An alias is read, asked for and listed; the name of the field in the code stays private."""
+    """Callers use and see the alias, not the name of the field."""
     tool = tool_of(Camel)
     sent: dict[str, Any] = {"from": "x", "title": "y", "replyTo": "z"}
     assert read(tool, **sent).model_dump() == {"sender": "x", "subject": "y", "reply_to": "z"}
@@ -200,7 +200,7 @@ def test_the_text_of_a_models_own_check_reaches_the_caller() -> None:
 
 
 def test_json_that_the_envelope_let_pass_is_refused_not_raised() -> None:
-    """Bytes that no validator can read are the caller's mistake, in the caller's terms."""
+    """Invalid JSON is refused as invalid arguments."""
     with pytest.raises(InvalidArguments, match="Invalid arguments: arguments: "):
         read_bytes(Add(), b'{"a":')
 

@@ -107,7 +107,7 @@ def test_a_block_has_the_form_of_the_protocol(block: Any, expected: dict[str, An
 
 
 def test_a_result_without_structure_differs_from_a_null() -> None:
-    """Nothing is structured by default; `None` is a JSON null that was meant."""
+    """There is no structured content by default; `None` is a JSON null."""
     assert ToolResult().structured is UNSET
     assert ToolResult(structured=None).structured is None
 

@@ -68,7 +68,7 @@ def all_edges() -> list[Edge]:
 
 
 def test_the_drawn_tree_is_the_real_one() -> None:
-    """Every class stands in the drawing, under its parent, and no other does."""
+    """The tree contains all classes under their parents, and no others."""
     drawn = sorted(drawn_edges(errors.__doc__ or ""))
     assert drawn == all_edges()
     assert len(drawn) == len(set(drawn))
@@ -81,7 +81,7 @@ def test_every_error_is_in_the_tree() -> None:
 
 
 def test_a_question_in_the_air_is_no_error() -> None:
-    """Code that handles every error lets it pass, as it does a cancellation; all others are errors."""
+    """InputRequired is not an Exception; all others are."""
     assert issubclass(InputRequired, BaseException)
     assert not issubclass(InputRequired, Exception)
     assert issubclass(AxolotlError, Exception)
@@ -128,7 +128,7 @@ def test_an_overload_says_when_to_come_back() -> None:
 
 
 def test_a_configuration_error_tells_all_findings() -> None:
-    """Several findings are one error, a line each."""
+    """Several findings are one error with one line each."""
     error = ConfigurationError("one", "two")
     assert (str(error), error.findings) == ("one\ntwo", ("one", "two"))
 
@@ -143,7 +143,7 @@ def test_a_tool_error_carries_its_text_and_its_meta() -> None:
 
 @pytest.mark.parametrize("action", ["decline", "cancel", "refuse"])
 def test_an_unanswered_question_says_why(action: Literal["decline", "cancel", "refuse"]) -> None:
-    """Each way has a text for the model, which may be replaced; the code sees which way it was."""
+    """Each action has a default text for the model; the code can read the action."""
     plain, said = Declined(action), Declined(action, "Not today")
     assert (plain.action, said.action) == (action, action)
     assert (said.message, isinstance(plain, ToolError)) == ("Not today", True)

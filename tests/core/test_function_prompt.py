@@ -119,7 +119,7 @@ def test_a_plain_function_runs_in_a_thread() -> None:
 
 
 async def test_each_item_of_a_generator_is_a_message() -> None:
-    """A text that is yielded is a message of its own, as one in a list is."""
+    """Each yielded string is a message."""
 
     @prompt
     async def declared(times: int) -> AsyncIterator[str]:
@@ -181,7 +181,7 @@ async def test_a_completer_suggests_values() -> None:
 
 
 async def test_an_argument_without_a_completer_may_complete_itself() -> None:
-    """Choices suggest themselves; a completer of another argument changes nothing about that."""
+    """Arguments without a completer are completed from their type."""
     assert await review.complete("tone", "w", {}) == ["warm"]
     assert await review.complete("strict", "", {}) == ["true", "false"]
     assert await review.complete("since", "", {}) == []
@@ -195,7 +195,7 @@ async def test_an_argument_without_a_completer_may_complete_itself() -> None:
     ],
 )
 def test_a_completer_of_no_argument_is_refused(completer: Callable[..., list[str]], named: str) -> None:
-    """The text has the arguments that there are, by their public names."""
+    """The error lists the public names of the arguments."""
     with pytest.raises(ConfigurationError, match=f"{named}.* completes 'to', which is not an argument; arguments: for"):
         hello.completes("to")(completer)
 

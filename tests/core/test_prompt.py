@@ -135,7 +135,7 @@ def test_a_model_may_let_unknown_arguments_pass() -> None:
     ],
 )
 def test_a_field_says_what_the_list_shows(argument: str, shown: dict[str, Any]) -> None:
-    """Descriptions and titles are those of the field; an Enum lends its docstring, not its name."""
+    """Descriptions and titles come from the field; an Enum contributes its docstring."""
     assert property_of(Write().arguments_schema, argument) == shown
 
 

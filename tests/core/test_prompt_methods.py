@@ -67,7 +67,7 @@ async def test_prompts_of_an_object_are_bound_to_it() -> None:
 
 
 async def test_completers_of_a_method_know_the_object() -> None:
-    """A completer that is a method is bound as the prompt is; a replaced prompt has none of the old one's."""
+    """A completer that is a method is bound to the same object; an overriding prompt has none."""
     ada, bob = Desk("Ada"), Corner("Bob")
     assert await prompts_of(ada)[0].complete("to", "cat", {"x": "1"}) == ["Ada's cat", "x"]
     assert await prompts_of(bob)[0].complete("to", "cat", {}) == []

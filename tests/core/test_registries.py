@@ -94,7 +94,7 @@ def test_items_are_found_listed_and_counted(kind: Kind) -> None:
 
 @every_kind
 def test_the_first_of_a_name_wins(kind: Kind) -> None:
-    """A second one is not added and changes nothing, whether it comes alone or in a range."""
+    """A taken name is not replaced, alone or in a range."""
     first, second, third = kind.named("aab")
     registry = kind.registry([first])
     heard: list[str] = []
@@ -108,7 +108,7 @@ def test_the_first_of_a_name_wins(kind: Kind) -> None:
 
 @every_kind
 def test_what_is_removed_makes_room(kind: Kind) -> None:
-    """Removing answers whether, or how many, were there; the name is free again."""
+    """Removing returns how many existed, and frees the name."""
     registry = kind.registry(kind.named("abc"))
     assert registry.unregister("test:a")
     assert not registry.unregister("test:a")
@@ -119,7 +119,7 @@ def test_what_is_removed_makes_room(kind: Kind) -> None:
 
 @every_kind
 def test_a_range_is_added_whole_or_not_at_all(kind: Kind) -> None:
-    """One item that is none keeps out the others; so does an iterator that fails half-way."""
+    """If one item is invalid or the iterator fails, nothing is added."""
 
     def failing() -> Iterator[Any]:
         yield from kind.named("b")
@@ -169,7 +169,7 @@ def test_prompts_are_found_in_any_case(declared: str, asked: str) -> None:
     [("a://B", "a://b"), ("a://b", "a://b/"), ("a://%41", "a://A"), ("A://b", "a://b"), ("a://ß", "a://ss")],
 )
 def test_uris_are_compared_as_they_are(one: str, other: str) -> None:
-    """Two URIs that differ in any character are two resources."""
+    """URIs are compared exactly."""
     registry = ResourceRegistry([At(one)])
     assert other not in registry
     assert registry.register(At(other))
@@ -177,7 +177,7 @@ def test_uris_are_compared_as_they_are(one: str, other: str) -> None:
 
 
 def test_resources_and_templates_stand_in_one_registry() -> None:
-    """A template is known by its text, whatever its name is and whichever URIs it makes."""
+    """A template is identified by its URI template."""
     fixed, template = At("a://b"), Under("a://{x}")
     registry = ResourceRegistry([template, fixed])
     assert registry.get_all() == (template, fixed)
@@ -212,7 +212,7 @@ def test_each_registry_takes_its_own_kind(registry: type[Registry[Any]], item: A
 
 
 def test_updates_are_told_to_those_who_listen() -> None:
-    """Every listener hears every URI, registered or made by a template, until it is taken off."""
+    """Each listener receives each updated URI until it is removed."""
     registry = ResourceRegistry([At("a://b")])
     first: list[str] = []
     second: list[str] = []

@@ -1,4 +1,4 @@
-"""ToolRegistry: names in any case, order of registration, listeners that may refuse."""
+"""ToolRegistry: names, order and listeners."""
 
 from collections.abc import Iterator
 
@@ -40,7 +40,7 @@ def test_lookup_ignores_case(declared: str, asked: str) -> None:
     [pytest.param("echo", "Echo", id="ascii"), pytest.param("straße", "STRASSE", id="unicode")],
 )
 def test_the_first_of_a_name_wins(first: str, second: str) -> None:
-    """A name that is taken, in any case, is not replaced."""
+    """A taken name is not replaced, ignoring case."""
     winner = Named(first)
     registry = ToolRegistry([winner])
     assert not registry.register(Named(second))
@@ -56,7 +56,7 @@ def test_a_name_that_is_not_there_gives_none() -> None:
 
 
 def test_listing_keeps_the_order_of_registration() -> None:
-    """The order is that of registration, not of the alphabet, and a refused tool does not move the first."""
+    """Tools are listed in the order of registration."""
     registry = ToolRegistry(map(Named, ["zed", "abel"]))
     registry.register_range(map(Named, ["mid", "ZED"]))
     assert names(registry) == ["zed", "abel", "mid"]
@@ -72,7 +72,7 @@ def test_a_range_answers_how_many_were_new() -> None:
 
 
 def test_a_range_with_a_bad_tool_adds_nothing() -> None:
-    """All or nothing: one tool without a name keeps out the others."""
+    """If one tool is invalid, none is added."""
     registry = ToolRegistry([Named("a")])
     with pytest.raises(ConfigurationError):
         registry.register_range([Named("b"), Named("")])
@@ -93,7 +93,7 @@ def test_a_range_that_fails_while_it_is_made_adds_nothing() -> None:
 
 
 def test_unregister_removes_by_any_case() -> None:
-    """A tool that is removed is gone, and its name is free again."""
+    """Removing a tool frees its name."""
     registry = ToolRegistry(map(Named, ["a", "b"]))
     assert registry.unregister("A")
     assert not registry.unregister("a")
@@ -102,7 +102,7 @@ def test_unregister_removes_by_any_case() -> None:
 
 
 def test_unregister_range_removes_at_once() -> None:
-    """Several tools go in one change, those that are there."""
+    """Several tools are removed in one change."""
     registry = ToolRegistry(map(Named, ["a", "b", "c"]))
     heard: list[list[str]] = []
     registry.on_change(lambda: heard.append(names(registry)))

@@ -1,4 +1,4 @@
-"""ToolRegistry under threads: readers never wait, never raise and never see half a range."""
+"""ToolRegistry with threads: readers see whole changes only."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def read_until(done: Event, look: Callable[[], None]) -> int:
 
 
 def test_readers_never_see_a_part_of_a_range() -> None:
-    """While 1,000 tools arrive in ranges, each look finds whole ranges only, and all that it lists."""
+    """During the registration of 1,000 tools, readers see only whole ranges."""
     registry = ToolRegistry()
     ranges = [[Named(f"tool-{each}-{number}") for number in range(RANGE)] for each in range(RANGES)]
     done = Event()

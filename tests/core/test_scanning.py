@@ -136,7 +136,7 @@ def test_a_missing_dependency_is_named(package: MakePackage) -> None:
     ],
 )
 def test_a_package_that_is_not_there_is_told(package: MakePackage, wanted: str, missing: str) -> None:
-    """A name that leads nowhere is a mistake in the configuration."""
+    """A missing module raises ConfigurationError."""
     package({"scanned_here/__init__.py": ""})
     with pytest.raises(ConfigurationError) as refused:
         scan(wanted)
@@ -167,6 +167,6 @@ def test_a_module_that_fails_to_import_fails_the_scan(
 
 
 def test_an_empty_package_has_no_tools(package: MakePackage) -> None:
-    """Nothing is found where nothing is."""
+    """An empty package has no tools."""
     package({"scanned_empty/__init__.py": ""})
     assert scan("scanned_empty") == ()

@@ -20,7 +20,7 @@ def test_a_new_token_is_not_cancelled() -> None:
 
 @pytest.mark.parametrize("reason", list(CancelReason))
 def test_a_cancelled_token_knows_why(reason: CancelReason) -> None:
-    """The reason is kept and named in the exception."""
+    """The reason is kept, and is part of the exception."""
     token = CancellationToken()
     assert token.cancel(reason)
     assert (token.cancelled, token.reason) == (True, reason)

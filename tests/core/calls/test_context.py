@@ -39,7 +39,7 @@ Asking = Callable[[ToolContext], Awaitable[object]]
 
 
 class Who(BaseModel):
-    """Asked of the user."""
+    """A form."""
 
     name: str
 
@@ -225,7 +225,7 @@ async def test_nobody_can_be_asked(asking: Asking, required: Mapping[str, Any]) 
 
 
 def test_nobody_can_be_told_anything() -> None:
-    """Everything that needs no answer is allowed, and lost."""
+    """Without a caller, progress and log messages are discarded."""
     context = ToolContext()
     context.log("error", object(), "x")
     context.url_completed("x")

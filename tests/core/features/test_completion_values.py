@@ -104,7 +104,7 @@ class Shelf:
     ],
 )
 async def test_a_completer_is_given_what_it_takes(completer: Completer, values: list[str]) -> None:
-    """The arguments that are known go to those who name them."""
+    """Completers with a parameter `known` receive the other arguments."""
     assert await run_completer(completer, "v", {"k": "1"}) == values
 
 

@@ -127,7 +127,7 @@ def test_a_parameter_that_is_described_but_not_there_is_ignored() -> None:
 
 
 def test_a_function_without_docstring_has_an_empty_description() -> None:
-    """Nothing is made up."""
+    """Without a docstring, there is no description."""
 
     def probe(a: int) -> int:
         raise NotImplementedError

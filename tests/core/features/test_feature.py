@@ -121,7 +121,7 @@ def test_every_kind_can_be_specified(feature: IFeature) -> None:
 
 @pytest.mark.parametrize("name", ["x", "get_user", "a.b-c/d", "größe", "two words", "x" * 128])
 def test_a_name_may_be_any_line_of_text(name: str) -> None:
-    """Rules that are stricter are a matter of the server."""
+    """Stricter rules for names belong to the server."""
     feature = Prompt()
     feature.name = name
     check_name_of(feature)

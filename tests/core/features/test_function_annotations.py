@@ -20,7 +20,7 @@ class Point(BaseModel):
 
 @tool
 async def shift(point: Point, by: Annotated[int, Field(description="How far")] = 1) -> Point:
-    """Shift a point."""
+    """Move a point."""
     return Point(x=point.x + by)
 
 

@@ -35,7 +35,7 @@ class Account:
 
 
 class Savings(Account):
-    """Adds a tool, replaces one and drops one."""
+    """Adds a tool, overrides one and removes one."""
 
     @tool
     async def interest(self, percent: int) -> int:
@@ -129,7 +129,7 @@ def test_a_class_method_is_refused() -> None:
 
 
 def test_a_class_method_around_a_tool_is_refused() -> None:
-    """With the decorators turned round, the text points to the parameter that is none."""
+    """With the decorators in the wrong order, the error contains the parameter."""
     with pytest.raises(ConfigurationError, match=r"build\(cls\): annotate the parameter"):
 
         class Odd:

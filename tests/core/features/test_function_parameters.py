@@ -116,7 +116,7 @@ async def by_validation_alias(sender: Annotated[str, Field(validation_alias="fro
 
 @pytest.mark.parametrize("function", [by_annotation, by_default, by_validation_alias])
 async def test_an_alias_is_the_public_name(function: Callable[..., Any]) -> None:
-    """Callers use the alias, the function its own name."""
+    """Callers use the alias; the function uses its own name."""
     made = tool(function)
     assert made.input_schema["properties"] == {"from": {"type": "string", "description": "Who"}}
     assert made.input_schema["required"] == ["from"]
@@ -139,7 +139,7 @@ async def as_the_field(size: int = Field(5, ge=1)) -> int:
 
 @pytest.mark.parametrize("function", [in_the_field, in_the_signature, as_the_field])
 async def test_the_published_default_is_the_one_that_holds(function: Callable[..., Any]) -> None:
-    """A default may stand in the field or in the signature; the signature is heard first, as in a model."""
+    """A default can be in the field or in the signature, which takes precedence."""
     made = tool(function)
     assert made.input_schema["properties"]["size"]["default"] == 5
     assert "required" not in made.input_schema
@@ -160,7 +160,7 @@ async def test_a_default_factory_is_asked_for_each_call() -> None:
 
 
 async def test_validators_of_an_annotation_run_with_its_field() -> None:
-    """A check of the author's own holds beside the constraints of a field."""
+    """A custom validator applies in addition to the constraints of a field."""
 
     def even(number: int) -> int:
         if number % 2:
@@ -180,7 +180,7 @@ async def test_validators_of_an_annotation_run_with_its_field() -> None:
 
 
 async def test_null_is_told_from_absent() -> None:
-    """An argument that is null was given; one that is absent takes its default."""
+    """A null argument is not replaced by the default; an absent one is."""
 
     @tool
     async def probe(number: int | None = 5) -> str:

@@ -1,4 +1,4 @@
-"""Arguments mirrored in headers: found by their annotation, refused where clients would drop the tool."""
+"""Arguments repeated in headers: annotations, and errors for invalid ones."""
 
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ def found(**properties: Any) -> list[tuple[bytes, tuple[str, ...]]]:
 
 @pytest.mark.parametrize("kind", ["string", "integer", "boolean"])
 def test_simple_arguments_may_be_mirrored(kind: str) -> None:
-    """Strings, integers and booleans can stand in a header; the name is folded as header names are."""
+    """Strings, integers and booleans can be in a header; names ignore case."""
     assert found(tenant=mirrored(kind), other={"type": "number"}) == [(b"mcp-param-tenant", ("tenant",))]
 
 
@@ -39,7 +39,7 @@ def test_nested_arguments_are_found_by_their_path() -> None:
 
 
 def test_a_schema_without_annotations_has_none() -> None:
-    """Most tools mirror nothing."""
+    """Tools without annotations have no header parameters."""
     assert header_parameters("t", {"type": "object"}) == ()
     assert found(a={"type": "string"}, b=True) == []
 
@@ -87,7 +87,7 @@ def test_a_name_that_is_no_token_is_refused(name: Any) -> None:
     ],
 )
 def test_only_simple_types_may_be_mirrored(kind: Any) -> None:
-    """A header has no form for other values."""
+    """Other types cannot be in a header."""
     with pytest.raises(ConfigurationError, match="'a': x-mcp-header is only allowed on a string, integer or boolean"):
         found(a=mirrored(kind))
 
@@ -119,7 +119,7 @@ def test_a_header_belongs_to_one_argument(first: str, second: str) -> None:
     ],
 )
 def test_an_annotation_out_of_reach_is_refused(schema: dict[str, Any]) -> None:
-    """An annotation counts only where `properties` lead to it: elsewhere clients would drop the tool."""
+    """An annotation is only allowed in `properties`."""
     with pytest.raises(ConfigurationError, match="'t': x-mcp-header is only allowed in `properties`"):
         header_parameters("t", schema)
 
@@ -168,7 +168,7 @@ def test_a_spec_knows_the_mirrored_arguments_of_its_tool(found_by: ITool[Any, An
 
 
 def test_a_bad_annotation_is_told_when_the_tool_is_described() -> None:
-    """A spec is not made for a tool that clients would drop."""
+    """An invalid annotation raises ConfigurationError when the spec is created."""
 
     @tool
     async def bad(limit: Annotated[float, Field(json_schema_extra={"x-mcp-header": "Limit"})]) -> None: ...

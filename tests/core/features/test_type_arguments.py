@@ -1,4 +1,4 @@
-"""Type arguments of generic bases, found through whatever stands in between."""
+"""Type arguments of generic bases, also through intermediate classes."""
 
 from typing import Any, Generic, TypeVar
 
@@ -110,5 +110,5 @@ def test_the_arguments_of_a_class_are_found(kind: Any, found: tuple[Any, ...] | 
     ],
 )
 def test_what_is_open_is_listed(argument: Any, parameters: tuple[Any, ...]) -> None:
-    """Each parameter that is still to be filled in is named."""
+    """All type variables are listed."""
     assert open_parameters(argument) == parameters

@@ -21,7 +21,7 @@ def test_an_error_carries_its_decision(error: Exception) -> None:
 
 
 def test_most_errors_carry_none() -> None:
-    """An error that no decision caused has none, also where another one has."""
+    """An error without a decision has none."""
     with_decision(Forbidden("no"), DENIED)
     assert decision_behind(Forbidden("no")) is None
     assert decision_behind(KeyboardInterrupt()) is None

@@ -1,4 +1,4 @@
-"""The port of the audit, and JSON in one form."""
+"""The audit port, and canonical JSON."""
 
 import json
 from typing import Annotated, Any

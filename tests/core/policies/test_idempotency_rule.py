@@ -1,4 +1,4 @@
-"""The rule for work that must not be done twice."""
+"""The rule for idempotency."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ def test_a_rule_without_sense(wrong: dict[str, Any]) -> None:
 
 
 def test_the_arguments_of_a_key() -> None:
-    """A key is made of one argument, of several, or of the digest of all."""
+    """A key consists of one argument, of several, or of a digest of all."""
     assert Idempotency().arguments == ()
     assert Idempotency(key="a").arguments == ("a",)
     assert Idempotency(key=("a", "b")).arguments == ("a", "b")

@@ -1,4 +1,4 @@
-"""The arithmetic of limits: never too much, never too little, whatever the clock does."""
+"""The arithmetic of limits, also when the clock is set back."""
 
 from fractions import Fraction
 from itertools import accumulate
@@ -22,7 +22,7 @@ def charge_of(limit: RateLimit | WindowLimit, cost: float) -> Charge:
 
 
 class Keeper:
-    """The least that a store must do, for one key."""
+    """A minimal store for one key."""
 
     def __init__(self, limit: RateLimit | WindowLimit) -> None:
         self.limit = limit
@@ -52,7 +52,7 @@ def test_a_rate_is_never_exceeded(limit: RateLimit, wanted: list[tuple[int, floa
 
 @given(limits, calls)
 def test_it_is_what_paper_says(limit: RateLimit | WindowLimit, wanted: list[tuple[int, float]]) -> None:
-    """No call is refused that fractions would let pass, and none passes that they would refuse."""
+    """The integer arithmetic agrees with exact fractions."""
     keeper, paper, now = Keeper(limit), Paper(), START
     for step, cost in wanted:
         now += step
@@ -61,7 +61,7 @@ def test_it_is_what_paper_says(limit: RateLimit | WindowLimit, wanted: list[tupl
 
 @given(window_limits, calls)
 def test_a_quota_is_never_exceeded(limit: WindowLimit, wanted: list[tuple[int, float]]) -> None:
-    """In no minute, hour or day of the calendar more is taken than the limit."""
+    """The limit holds in each minute, hour or day."""
     keeper, now, length = Keeper(limit), START, charge_of(limit, 1.0)
     taken: dict[int, Fraction] = {}
     for step, cost in wanted:
@@ -77,7 +77,7 @@ def test_a_quota_is_never_exceeded(limit: WindowLimit, wanted: list[tuple[int, f
     st.lists(st.tuples(st.one_of(steps, steps.map(int.__neg__)), costs), max_size=60),
 )
 def test_a_clock_that_goes_back_gives_nothing(limit: RateLimit, wanted: list[tuple[int, float]]) -> None:
-    """Only the ways that the clock went forward count, however often it goes back."""
+    """Only forward movement of the clock counts."""
     keeper, now, forward, total = Keeper(limit), START, 0, Fraction()
     for step, cost in wanted:
         now, forward = now + step, forward + max(0, step)
@@ -87,7 +87,7 @@ def test_a_clock_that_goes_back_gives_nothing(limit: RateLimit, wanted: list[tup
 
 
 def test_a_clock_that_went_back_locks_nobody_out() -> None:
-    """A bucket that was emptied an hour ahead fills at its usual pace, also where every try is refused."""
+    """A bucket used with a clock an hour ahead refills at its usual rate."""
     keeper = Keeper(RateLimit(1.0, 2.0))
     assert [keeper.take(1.0, START + 3600 * SECOND) for _ in range(3)] == [True, True, False]
     assert [keeper.take(1.0, START + second * SECOND // 4) for second in range(5)] == [False] * 4 + [True]
@@ -124,7 +124,7 @@ def test_the_wait_is_exact(limit: RateLimit | WindowLimit, before: list[tuple[in
 def test_what_has_ended_says_nothing(
     limit: RateLimit | WindowLimit, before: list[tuple[int, float]], late: int
 ) -> None:
-    """From its end on, a bucket or a window answers as if there had never been one, and not before."""
+    """After its end, and not before, a state can be dropped."""
     keeper, now = Keeper(limit), START
     for step, cost in before:
         now += step
@@ -143,7 +143,7 @@ def test_what_has_ended_says_nothing(
 def test_looking_takes_nothing(
     limit: RateLimit | WindowLimit, before: list[tuple[int, float]], looks: list[int]
 ) -> None:
-    """However often it is looked at between two calls, the second finds the same."""
+    """Intermediate reads do not change the result."""
     keeper, now = Keeper(limit), START
     for step, cost in before:
         now += step

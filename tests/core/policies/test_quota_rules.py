@@ -59,7 +59,7 @@ def test_a_call_that_could_never_pass(limit: RateLimit | WindowLimit, cost: floa
 
 @pytest.mark.parametrize("limit", [RateLimit(1.0, 2.0), WindowLimit(2, "minute")])
 def test_a_call_may_take_everything(limit: RateLimit | WindowLimit) -> None:
-    """A cost of exactly the burst, or the quota, is none."""
+    """A cost equal to the burst or the quota is valid."""
     charge = QuotaRule("small", limit).charge(spec_of("report", cost=2.0))
     assert charge.cost == charge.capacity
 
@@ -89,7 +89,7 @@ def test_numbers_that_cannot_be_counted(limit: RateLimit | WindowLimit) -> None:
     [RateLimit(1e-6, 1.0), RateLimit(1 / 3, 1000.0), RateLimit(100_000.0, 1e6), WindowLimit(1e9, "day"), RATE],
 )
 def test_numbers_that_can(limit: RateLimit | WindowLimit) -> None:
-    """Usual limits are counted in numbers that floating point holds exactly."""
+    """Usual limits fit into the exact range of floating point."""
     assert limit.fault() is None
     charge = limit.charge("rule", 1.0)
     assert charge is not None
@@ -111,6 +111,6 @@ def test_costs_count_in_thousandths(cost: float, counted: int) -> None:
 
 
 def test_a_limit_in_words() -> None:
-    """Callers read a limit in plain numbers."""
+    """The text of a limit has plain numbers."""
     assert str(RATE) == "50 per second, 100 at once"
     assert str(WindowLimit(1_000_000, "day")) == "1000000 per day"

@@ -1,4 +1,4 @@
-"""The rules for upstreams that fail."""
+"""Retries and circuit breakers."""
 
 import socket
 from typing import Any
@@ -70,7 +70,7 @@ def test_what_a_tool_names() -> None:
 
 
 def test_pauses_grow() -> None:
-    """Each pause may be twice as long as the one before, up to the longest."""
+    """The maximum pause doubles, up to a limit."""
     rule = Retry(attempts=9, base_seconds=0.1, max_seconds=1.0)
     assert [rule.longest_pause(attempt) for attempt in range(1, 7)] == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
     assert rule.longest_pause(10_000) == 1.0
@@ -102,7 +102,7 @@ def test_a_retry_that_may_destroy_something_twice(annotations: dict[str, Any], h
 
 
 def test_a_retry_that_never_happens() -> None:
-    """In a process the types of exceptions get lost, which a retry has to allow for."""
+    """A retry in a tool process must list Exception."""
     tool = Fetch()
     tool.annotations = ToolAnnotations(read_only=True)
     assert [*retry_hazards(tool, "loop")] == []
@@ -112,7 +112,7 @@ def test_a_retry_that_never_happens() -> None:
 
 
 def test_nothing_is_said_of_tools_without_retry() -> None:
-    """Only who is tried again is looked at."""
+    """Tools without a retry have no hazards."""
 
     class Plain(Fetch):
         retry = None  # type: ignore[assignment]

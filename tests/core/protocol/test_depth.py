@@ -1,4 +1,4 @@
-"""The limit of nesting: exact at its boundary, blind to brackets in strings, and cheap for any message."""
+"""The limit of nesting: exact, unaffected by strings, and cheap."""
 
 import json
 import tracemalloc
@@ -30,7 +30,7 @@ def nested(opening: str, closing: str, levels: int) -> str:
 
 
 def depth_of(value: Any) -> int:
-    """Count levels the plain way."""
+    """Count levels recursively."""
     if isinstance(value, dict):
         return 1 + max(map(depth_of, value.values()), default=0)
     return 1 + max(map(depth_of, value), default=0) if isinstance(value, list) else 0
@@ -46,7 +46,7 @@ def depth_of(value: Any) -> int:
     ],
 )
 def test_the_limit_is_exact(opening: str, closing: str, levels_each: int) -> None:
-    """The deepest message allowed is read, one level more is refused, whatever the brackets."""
+    """The maximum depth is accepted; one more level is refused."""
     deepest = nested(opening, closing, (MAX_DEPTH - ENVELOPE) // levels_each)
     assert read_head(message(deepest)).method == "m"
     for deeper in (f"[{deepest}]", f'{{"a":{deepest}}}'):
@@ -55,7 +55,7 @@ def test_the_limit_is_exact(opening: str, closing: str, levels_each: int) -> Non
 
 
 def test_the_limit_holds_for_what_is_no_request() -> None:
-    """A batch, or any other shape, is measured as well."""
+    """The depth of batches and other shapes is checked, too."""
     assert diagnose(nested("[", "]", MAX_DEPTH).encode()) is not None
     with pytest.raises(ParseError, match="nested more than 64 levels deep"):
         diagnose(nested("[", "]", MAX_DEPTH + 1).encode())
@@ -120,7 +120,7 @@ def test_bottomless_messages_are_refused_not_crashed_on(opening: str, closing: s
     ],
 )
 def test_measuring_a_large_message_is_cheap(arguments: str) -> None:
-    """The largest message allowed is measured in a moment and in little memory, whatever it is made of."""
+    """The check of the largest message takes little time and memory."""
     data = message(arguments)
     started = perf_counter()
     read_head(data)

@@ -1,4 +1,4 @@
-"""The levels of log messages, as syslog has them."""
+"""Log levels, as in syslog."""
 
 import itertools
 from typing import get_args
@@ -11,7 +11,7 @@ ORDER = ["debug", "info", "notice", "warning", "error", "critical", "alert", "em
 
 
 def test_the_levels_are_those_of_the_protocol() -> None:
-    """All eight are there, the least important first, and the type knows the same."""
+    """There are eight levels, the least severe first, as in the type."""
     assert list(LEVELS) == ORDER
     assert set(get_args(LogLevel)) == set(LEVELS)
 

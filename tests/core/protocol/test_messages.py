@@ -21,13 +21,13 @@ LARGEST = 2**53 - 1
 
 
 def request(**changes: Any) -> dict[str, Any]:
-    """Make a good request with some members changed; `...` takes one away."""
+    """Create a valid request with some members changed; `...` removes one."""
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {}, **changes}
     return {key: value for key, value in message.items() if value is not ...}
 
 
 def test_a_request_is_read() -> None:
-    """All that decides where a message goes is known after one decode."""
+    """One decode yields everything that determines the target of a message."""
     meta = {PROTOCOL_VERSION_KEY: "v", CLIENT_CAPABILITIES_KEY: {"a": {}}, "progressToken": "p", "other": [1]}
     params = {"name": "echo", "arguments": {"text": "ü", "n": [1, 2.50]}, "_meta": meta, "cursor": None}
     head = read_head(msgspec.json.encode(request(params=params, id="x")))
@@ -38,7 +38,7 @@ def test_a_request_is_read() -> None:
 
 
 def test_arguments_are_not_touched() -> None:
-    """The tool's own validator gets the bytes as they were sent, spaces and number forms included."""
+    """Validators get the arguments byte by byte as they were sent."""
     raw = b'{"a" : 1.0, "b":\t"\\u00e9", "a": 2e0}'
     head = read_head(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":%b}}' % raw)
     assert bytes(head.params.arguments) == raw

@@ -1,4 +1,4 @@
-"""Cursors: opaque, exact, and only ours."""
+"""Cursors: opaque and exact."""
 
 import base64
 
@@ -25,7 +25,7 @@ def test_a_cursor_comes_back_as_its_position(kind: str, position: int) -> None:
 
 @given(kinds, kinds, st.integers(0, 10**6))
 def test_a_cursor_of_another_list_is_refused(made_for: str, used_for: str, position: int) -> None:
-    """A cursor leads through the list it was made for only."""
+    """A cursor is valid only for its own list."""
     if made_for != used_for:
         with pytest.raises(InvalidParams):
             decode_cursor(used_for, encode_cursor(made_for, position))

@@ -61,13 +61,13 @@ def test_a_later_version_may_say_more() -> None:
 
 @pytest.mark.parametrize("text", ["", "a\nb", "a\x00", "x" * 8193, 5, ["a=1"]])
 def test_malformed_state_and_baggage_are_left_out(text: Any) -> None:
-    """The trace is kept without them."""
+    """Invalid values are ignored; the trace is kept."""
     assert read_trace(PLAIN, text, text) == TraceContext(PLAIN)
 
 
 @given(json_values, json_values, json_values)
 def test_whatever_a_request_carries_is_read_or_left_out(traceparent: Any, tracestate: Any, baggage: Any) -> None:
-    """No value makes reading fail."""
+    """No value raises an error."""
     trace = read_trace(traceparent, tracestate, baggage)
     assert trace is None or trace.traceparent == traceparent
     kept = read_trace(PLAIN, tracestate, baggage)

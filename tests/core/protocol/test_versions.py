@@ -40,7 +40,7 @@ FEATURES = {
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("revision", REVISIONS, ids=lambda revision: revision.name)
 def test_a_revision_has_the_features_of_its_time(revision: Revision, feature: str) -> None:
-    """Each feature is known from its first revision on; some came with one and went with the next."""
+    """Each feature is available from its first revision on; some only in one."""
     assert getattr(revision, feature) is (revision.name in FEATURES[feature])
 
 
@@ -55,13 +55,13 @@ def test_the_revisions_are_in_the_order_of_time() -> None:
 
 
 def test_the_eras_are_told_apart() -> None:
-    """Four are reached by the handshake, one is named in every request."""
+    """Four revisions have a handshake, one is stateless."""
     assert [revision.name for revision in HANDSHAKE_REVISIONS] == [R1, R2, R3, R4]
     assert [revision.name for revision in STATELESS_REVISIONS] == [R5]
     assert (LATEST_HANDSHAKE_REVISION.name, LATEST_STATELESS_REVISION.name) == (R4, R5)
 
 
 def test_a_revision_cannot_be_changed() -> None:
-    """Revisions are facts."""
+    """Revisions are immutable."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         REVISIONS[0].audio = True  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""Outgoing messages: frames around parts that are encoded already."""
+"""Outgoing messages."""
 
 from typing import Any
 
@@ -29,14 +29,14 @@ def test_an_error_without_an_id_has_no_id_key() -> None:
     ],
 )
 def test_an_id_keeps_its_json_type(request_id: int | str, written: bytes) -> None:
-    """`1` and `"1"` are two ids, and the falsy ones are ids too."""
+    """`1` and `"1"` are different IDs, and falsy IDs are valid."""
     message = error_message(request_id, MethodNotFound("x"), -32601)
     assert b'"id":%b,' % written in message
     assert msgspec.json.decode(message)["id"] == request_id
 
 
 def test_the_code_is_that_of_the_era() -> None:
-    """The caller decides about the code, the error about its text."""
+    """The caller chooses the code, the error its text."""
     decoded = msgspec.json.decode(error_message(1, MethodNotFound("x"), -32602))
     assert decoded["error"] == {"code": -32602, "message": "x"}
 

@@ -20,7 +20,7 @@ class Colour(Enum):
 
 
 class Order(BaseModel):
-    """All that a form can hold."""
+    """A model with all kinds of form fields."""
 
     name: str = Field(min_length=1, pattern="[A-Z].*")
     age: int = Field(ge=0, le=150)
@@ -92,7 +92,7 @@ def test_what_was_written_is_read(order: Order) -> None:
 
 
 def test_all_problems_are_told_at_once() -> None:
-    """Fields that are missing and fields that are wrong stand in one text."""
+    """Missing and invalid fields are reported together."""
     with pytest.raises(InvalidAnswer) as caught:
         read_form(Order, accept(age=-1, sizes=["s", "x"]))
     assert str(caught.value) == (
@@ -103,14 +103,14 @@ def test_all_problems_are_told_at_once() -> None:
 
 
 def test_ten_problems_are_enough() -> None:
-    """A form of many fields does not fill pages."""
+    """The number of reported problems is limited."""
     fields: Any = {f"x{number}": (int, ...) for number in range(12)}
     with pytest.raises(InvalidAnswer, match=r"x9: required, but missing; and 2 more$"):
         read_form(create_model("Answer", **fields), accept())
 
 
 def test_what_was_not_asked_is_passed_over() -> None:
-    """Other members do no harm, also in a model that would take or refuse them."""
+    """Unknown members are ignored, whatever the model's setting for them."""
 
     class Loose(BaseModel):
         model_config = ConfigDict(extra="allow")
@@ -131,7 +131,7 @@ def test_what_was_not_asked_is_passed_over() -> None:
     ],
 )
 def test_names_are_those_that_were_asked_for(config: ConfigDict, name: str) -> None:
-    """A field is asked for and read by the same name, whichever of its two the model goes by."""
+    """A field has the same name in the form and in the answer."""
 
     class Aliased(BaseModel):
         model_config = config
@@ -159,7 +159,7 @@ def test_rules_of_the_whole_model_hold() -> None:
 
 
 def test_an_empty_answer_will_do_where_nothing_is_required() -> None:
-    """An accepted form without content is a form that was left blank."""
+    """An accepted form without content is blank."""
     assert read_form(create_model("Answer", x=(int, 5)), {"action": "accept"}).model_dump() == {"x": 5}
 
 

@@ -1,4 +1,4 @@
-"""Forms: how a model looks to the user who fills it in."""
+"""Form schemas of models."""
 
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -124,7 +124,7 @@ def test_a_type_has_its_primitive(annotation: Any, expected: Any) -> None:
     ],
 )
 def test_choices_may_have_titles(annotation: Any, expected: Any) -> None:
-    """Titles stand beside the choices, in the form that single and multiple choices have."""
+    """Titles appear next to the choices, in single and multiple choices."""
     assert field_of(annotation) == expected
 
 

@@ -112,7 +112,7 @@ def test_a_client_must_have_what_is_used(options: Any, parts: Any) -> None:
 
 
 def test_a_conversation_with_tools_needs_a_client_with_tools() -> None:
-    """Also where the model is not to use any more of them."""
+    """Tool uses in the conversation require the capability, too."""
     conversation = [SamplingMessage("assistant", USE), SamplingMessage("user", ToolOutcome("1", "3"))]
     assert sampling_question(conversation, max_tokens=1).requires == {"sampling": {"tools": {}}}
 
@@ -150,7 +150,7 @@ def test_wrong_options_are_refused(options: Any, problem: str) -> None:
 
 @pytest.mark.parametrize("options", [{"cost_priority": 1.1}, {"speed_priority": -0.1}, {"hints": "sonnet"}])
 def test_wrong_preferences_are_refused(options: Any) -> None:
-    """Priorities go from 0 to 1, and hints are a list."""
+    """Priorities are between 0 and 1, and hints are a list."""
     with pytest.raises(ValueError, match=r"between 0 and 1|list of names"):
         ModelPreferences(**options)
 
@@ -173,7 +173,7 @@ def test_an_answer_of_one_block_is_read() -> None:
 
 
 def test_an_answer_of_several_blocks_is_read() -> None:
-    """Text is joined by lines; other blocks are there as such."""
+    """Text blocks are joined with line breaks."""
     sample = read_sample(answer([TEXT, IMAGE, TOOL_USE, {"type": "text", "text": "of this"}]))
     assert sample.content[1:3] == (ImageContent(b"\x00\xff", "image/png", Annotations(priority=1), {}), USE)
     assert (sample.text, sample.stop_reason, sample.tool_uses) == ("Because\nof this", None, (USE,))

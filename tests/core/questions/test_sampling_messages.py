@@ -1,4 +1,4 @@
-"""Conversations with a model: their form, and the rules they keep."""
+"""Conversations with a model: serialization and rules."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def messages_of(*messages: SamplingMessage) -> Any:
 
 
 def test_blocks_have_the_form_of_the_protocol() -> None:
-    """A single block stands alone, several are a list; bytes are base64."""
+    """A single block is not in a list, several are; bytes are base64."""
     written = messages_of(
         SamplingMessage("user", ImageContent(b"\x00\xff", "image/png"), meta={"m": 1}),
         SamplingMessage("assistant", [TextContent("a", Annotations(priority=1.0)), AudioContent(b"\x01", "audio/wav")]),

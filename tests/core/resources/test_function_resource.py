@@ -1,4 +1,4 @@
-"""@resource: functions and methods behind fixed URIs and behind templates of URIs."""
+"""@resource: functions and methods as resources and resource templates."""
 
 import re
 from collections.abc import AsyncIterator, Mapping
@@ -168,7 +168,7 @@ def users(value: str, known: Mapping[str, str]) -> list[str]:
 
 
 async def test_variables_are_completed() -> None:
-    """By a completer where there is one, by their own choices where there is none."""
+    """Variables are completed by their completer, otherwise by their type."""
     assert isinstance(posts, FunctionResourceTemplate)
     assert await posts.complete("user_id", "5", {"kind": "long"}) == ["5", "kind"]
     assert await posts.complete("kind", "l", {}) == ["long"]
@@ -180,7 +180,7 @@ async def test_variables_are_completed() -> None:
     [pytest.param(posts, "user_id, since, kind, tags", id="template"), pytest.param(config, "none", id="fixed")],
 )
 def test_a_completer_of_no_variable_is_refused(made: Any, has: str) -> None:
-    """The text has the variables that there are."""
+    """The error lists the variables."""
     with pytest.raises(
         ConfigurationError, match=f"users completes 'labels', which is not an argument; arguments: {has}"
     ):

@@ -230,5 +230,5 @@ def test_a_resource_is_checked_before_it_is_registered(resource: Any, text: str)
     ],
 )
 def test_what_is_complete_passes(resource: Any) -> None:
-    """Nothing is refused that can be served."""
+    """Valid resources are accepted."""
     check_resource(resource)

@@ -74,7 +74,7 @@ async def test_text_and_json_become_text(output: Any, text: str, mime_type: str)
     "output", [b"\x00\xff", bytearray(b"\x00\xff"), memoryview(b"\x00\xff"), memoryview(b"\x00-\xff-")[::2]]
 )
 async def test_bytes_become_a_blob(output: Any) -> None:
-    """Everything that holds bytes is sent as bytes."""
+    """All binary types become blobs."""
     assert await run(Fixed(output)) == (BlobResource(URI, b"\x00\xff", "application/octet-stream"),)
     assert await run(Fixed(output, "image/png")) == (BlobResource(URI, b"\x00\xff", "image/png"),)
 

@@ -80,7 +80,7 @@ async def test_subclasses_replace_and_drop_resources() -> None:
 
 
 async def test_completers_of_a_method_know_the_object() -> None:
-    """A completer that is a method is bound as the template is."""
+    """A completer that is a method is bound to the same object."""
     shelf = Shelf("A")
     book = shelf.book
     assert isinstance(book, FunctionResourceTemplate)

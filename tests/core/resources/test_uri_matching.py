@@ -1,4 +1,4 @@
-"""The pieces of a template in a text: found as a search through every way would find them, in far fewer steps."""
+"""Matching finds the same as an exhaustive search, in fewer steps."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ def test_the_best_of_all_ways_is_found(atoms: list[Atom], text: str) -> None:
 @example([Literal("a"), slot("b", "/"), Literal("a")], "a/bba")
 @example([slot("a"), Literal("/b"), slot("ab", "/")], "aa/b/ba")
 def test_a_pattern_finds_the_same(atoms: list[Atom], text: str) -> None:
-    """Where a regular expression stands for the atoms, there is one way at most, and it finds that."""
+    """If there is a regular expression, it finds the only possible match."""
     pattern = pattern_of(atoms)
     if pattern is None:
         return
@@ -87,7 +87,7 @@ def test_a_pattern_finds_the_same(atoms: list[Atom], text: str) -> None:
 
 
 def test_there_is_a_pattern_only_where_it_need_not_try_twice() -> None:
-    """A value that could go on where the next piece begins has no pattern."""
+    """Ambiguous atoms have no regular expression."""
     assert isinstance(pattern_of([slot("ab"), Literal("/"), slot("ab")]), re.Pattern)
     assert isinstance(pattern_of([slot("ab"), slot("a", "/"), slot("ab", "?")]), re.Pattern)
     assert pattern_of([slot("ab"), Literal("b")]) is None

@@ -175,7 +175,7 @@ def test_the_examples_of_the_standard_work_both_ways(template: str, uri: str, fo
     ],
 )
 def test_values_are_found(template: str, uri: str, values: UriValues | None) -> None:
-    """A URI that the template makes leads to its values, in whatever way it is written; another does not."""
+    """Equivalent URIs match with the same values; others do not match."""
     assert UriTemplate(template).match(uri) == values
 
 
@@ -205,7 +205,7 @@ def test_values_are_found(template: str, uri: str, values: UriValues | None) -> 
 )
 @pytest.mark.parametrize("template", ["s://x{?q,n,t*}", "s://x{?q}{&n,t*}"])
 def test_query_variables_are_optional_and_in_any_order(template: str, query: str, values: UriValues | None) -> None:
-    """Parameters count by their names; one that is unknown or repeated makes another URI."""
+    """Parameters match by name; unknown or repeated ones do not match."""
     assert UriTemplate(template).match(f"s://x{query}") == values
 
 
@@ -268,7 +268,7 @@ def test_a_template_describes_itself() -> None:
 
 
 def test_a_template_without_variables_is_one_uri() -> None:
-    """Nothing is found in it, and nothing else matches."""
+    """A template without variables matches only itself."""
     subject = UriTemplate("config://app")
     assert (subject.variables, subject.expand({"x": "1"})) == ((), "config://app")
     assert (subject.match("config://app"), subject.match("config://apps")) == ({}, None)
@@ -276,7 +276,7 @@ def test_a_template_without_variables_is_one_uri() -> None:
 
 @pytest.mark.parametrize(("text", "expected"), [("a://b", False), ("a://{b}", True), ("a://{b", True), ("a}", True)])
 def test_braces_make_a_template(text: str, expected: bool) -> None:
-    """A text with a brace is meant as a template, also where it is malformed."""
+    """A text with a brace is a template, even if it is malformed."""
     assert has_variables(text) is expected
 
 
@@ -302,7 +302,7 @@ def test_values_are_written(template: str, values: dict[str, UriValue], uri: str
 
 
 def test_a_value_that_utf_8_cannot_encode_is_refused() -> None:
-    """Half a surrogate pair has no form in a URI."""
+    """A lone surrogate cannot be encoded."""
     with pytest.raises(ValueError, match="surrogates not allowed"):
         UriTemplate("u://{a}").expand({"a": "\ud800"})
 
@@ -317,7 +317,7 @@ def test_the_most_specific_template_sorts_first() -> None:
 
 
 def test_a_server_without_templates_does_not_import_the_library() -> None:
-    """The import is paid for by the first template."""
+    """The library is imported with the first template."""
     script = (
         "import sys, axolotl_core.resources.uri_template as subject; assert 'uritemplate' not in sys.modules;"
         "subject.UriTemplate('a:{b}'); assert 'uritemplate' in sys.modules"

@@ -33,7 +33,7 @@ several = st.lists(st.text(max_size=20), min_size=1, max_size=4)
 def test_values_come_back(
     template: str, required: dict[str, Any], optional: dict[str, Any], data: st.DataObject
 ) -> None:
-    """Whatever values a URI was made of, these are found in it."""
+    """The values of an expansion are found again."""
     values = data.draw(st.fixed_dictionaries(required, optional=optional))
     subject = UriTemplate(template)
     assert subject.match(subject.expand(values)) == values
@@ -100,7 +100,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize(("template", "piece"), HOSTILE)
 def test_the_steps_grow_with_the_uri_and_not_faster(template: str, piece: str) -> None:
-    """Twice the text takes twice the steps, however many ways there are to read it."""
+    """Matching takes linear time, even if the template is ambiguous."""
     subject = UriTemplate(template)
     short, long = (steps_of(subject, "r:" + piece * times + '"') for times in (200, 400))
     assert long <= 2 * short

@@ -10,7 +10,7 @@ from axolotl_core.protocol.wire import encode
 
 
 def test_the_names_are_those_of_the_extension() -> None:
-    """Hosts look for exactly these."""
+    """The constants of MCP Apps."""
     assert APP_EXTENSION == "io.modelcontextprotocol/ui"
     assert (APP_SCHEME, APP_MIME_TYPE) == ("ui://", "text/html;profile=mcp-app")
 

@@ -55,7 +55,7 @@ def test_an_async_function_runs_on_the_loop() -> None:
 
 
 def test_a_plain_function_runs_in_a_thread() -> None:
-    """A plain `def` runs off the loop, and its coroutine never waits."""
+    """A plain `def` runs in a thread, and its coroutine never awaits."""
     assert (join.execution, join.suspends) == ("thread", False)
 
 
@@ -99,7 +99,7 @@ async def test_nested_models_stay_models() -> None:
     ],
 )
 def test_annotations_become_schemas(annotation: Any, schema: dict[str, Any], good: Any, bad: Any) -> None:
-    """An annotation is published as a schema and kept by the parser."""
+    """An annotation determines the schema and the validation."""
 
     def probe(value: Any) -> str:
         raise NotImplementedError
@@ -231,7 +231,7 @@ def unannotated(value) -> None: ...  # type: ignore[no-untyped-def]
     ],
 )
 def test_a_signature_that_cannot_be_filled_by_name_is_refused(function: Callable[..., Any], text: str) -> None:
-    """Variadic, positional-only and unannotated parameters are refused where they stand, by name."""
+    """Variadic, positional-only and unannotated parameters are refused by name."""
     with pytest.raises(ConfigurationError) as refused:
         tool(function)
     assert text in str(refused.value)

@@ -1,4 +1,4 @@
-"""Tools of a raw JSON Schema: bad schemas end the start, bad arguments name the field."""
+"""SchemaTool: invalid schemas and invalid arguments."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -131,7 +131,7 @@ def test_references_inside_the_schema_work() -> None:
 
 @pytest.mark.parametrize("pattern", [pytest.param("^(a+)+$", id="nested"), pytest.param("^(a|aa)*$", id="ambiguous")])
 def test_a_hostile_pattern_finishes_at_once(pattern: str) -> None:
-    """Patterns run in linear time: the text that takes a backtracking engine for ever takes no time."""
+    """Patterns run in linear time."""
     schema: JsonSchema = {"properties": {"a": {"type": "string", "pattern": pattern}}}
     started = perf_counter()
     text = refusal_of(schema, a="a" * 50_000 + "!")
@@ -166,7 +166,7 @@ def test_a_refusal_names_the_field(schema: JsonSchema, arguments: dict[str, Any]
 
 
 def test_a_long_value_does_not_hide_what_was_expected() -> None:
-    """A refusal stays short and keeps both ends: the field and the rule."""
+    """A long error is shortened in the middle."""
     message = refusal_of({"properties": {"a": {"type": "string", "maxLength": 5}}}, a="x" * 10_000)
     assert message.startswith('Invalid arguments: a: "xxx')
     assert message.endswith("is longer than 5 characters")
@@ -229,7 +229,7 @@ async def test_a_handler_runs_where_its_kind_belongs(handler: Any, execution: st
 
 
 def test_the_place_of_execution_can_be_chosen() -> None:
-    """`execution` beats the kind of the handler."""
+    """`execution` overrides the default of the handler."""
     assert SchemaTool("raw", {}, plain_handler, execution="loop").execution == "loop"
 
 

@@ -155,7 +155,7 @@ def test_only_structured_items_have_a_schema(streaming: AnyTool, has_schema: boo
 
 
 async def test_every_item_is_reported_as_progress() -> None:
-    """A caller that listens learns of each item."""
+    """Each item is reported as progress."""
     caller = Caller()
     await call(Chat(), ToolContext(caller=caller), items=["a", "b", "c"])
     assert caller.progress == [(1, None, None), (2, None, None), (3, None, None)]

@@ -50,7 +50,7 @@ class Paged(ITool[Page[ValueT], ValueT], Generic[ValueT]):
 
 
 class Closed(Typical[Sum]):
-    """Is not generic any more."""
+    """Is not generic anymore."""
 
 
 class FromSwapped(Swapped[Sum, Pair]):

@@ -148,7 +148,7 @@ def test_every_object_is_closed() -> None:
 
 
 def test_what_a_model_ignores_when_it_reads_is_no_part_of_what_it_writes() -> None:
-    """Unknown fields that may be sent are not promised in the output."""
+    """A model that ignores unknown fields says so in the input schema only."""
 
     class Careless(BaseModel):
         model_config = ConfigDict(extra="ignore")
@@ -264,7 +264,7 @@ def test_a_schema_can_be_written_by_hand(kind: type[AnyTool]) -> None:
     [pytest.param(RootModel[list[int]], id="array"), pytest.param(RootModel[Order | Node], id="union")],
 )
 def test_an_input_whose_root_is_no_object_is_refused(model: type[BaseModel]) -> None:
-    """The protocol demands an object at the root of an input schema."""
+    """The root of an input schema must be an object."""
     with pytest.raises(ConfigurationError, match='\'made\': the root of an input schema must have "type": "object"'):
         ToolSpec.of(tool_of(model), LIMITS)
 
