@@ -1,4 +1,4 @@
-"""The worker processes of one tool, or of a group of tools."""
+"""The processes that run one tool, or a group of tools."""
 
 import contextlib
 import itertools
@@ -26,14 +26,14 @@ class NoProcess(Exception):
 
 
 class PooledTool(NamedTuple):
-    """A tool that the workers of a crew can learn; jobs name it by its number."""
+    """A tool of a pool; calls refer to it by its number."""
 
     number: int
     feature: IFeature
 
 
 class ToolProcess:
-    """A process that runs tools; to be used by one thread at a time, and ended by any."""
+    """A process that runs tools; one thread at a time uses it, and any thread may kill it."""
 
     def __init__(self, name: str, max_memory_bytes: int | None) -> None:
         context: Any = multiprocessing.get_context(START_METHOD)
@@ -42,92 +42,89 @@ class ToolProcess:
         self._process = context.Process(target=work, args=(theirs, max_memory_bytes), daemon=True, name=name)
         self._process.start()
         theirs.close()
-        self._known: set[int] = set()
+        self._loaded: set[int] = set()
         self._busy = False
         self._killed = False
         self.began = False
-        """Whether the code of the last call had begun to run."""
+        """Whether the code of the last call had started."""
 
     @property
     def usable(self) -> bool:
-        """Whether it waits for work; one that says something unasked has ended, or cannot be trusted."""
+        """Whether it waits for a call; one that sends anything by itself has ended, or cannot be trusted."""
         return not self._busy and not self._killed and not self._pipe.poll()
 
-    def knows(self, skill: PooledTool) -> bool:
-        """Tell whether it can run a tool."""
-        return skill.number in self._known
+    def has_loaded(self, pooled: PooledTool) -> bool:
+        """Tell whether it has loaded a tool."""
+        return pooled.number in self._loaded
 
-    def learn(self, skill: PooledTool, members: frozenset[int]) -> None:
-        """Load a tool, if that was not done before, and forget those that are no members any more.
+    def load(self, pooled: PooledTool, members: frozenset[int]) -> None:
+        """Load a tool, unless it is loaded, and unload those that left the pool.
 
-        Raises:
-            EOFError: if the process ended instead, or took too long.
-            NoWorker: if the tool cannot be loaded; others still can.
+        It raises EOFError if the process ended or took too long, and NoProcess if the tool cannot be loaded.
         """
-        if self.knows(skill):
+        if self.has_loaded(pooled):
             return
-        data = ForkingPickler.dumps(LoadTool(skill.number, bytes(ForkingPickler.dumps(skill.feature)), members))
+        data = ForkingPickler.dumps(LoadTool(pooled.number, bytes(ForkingPickler.dumps(pooled.feature)), members))
         self._busy = True
-        failure = self._answer_to(data)
+        failure = self._send_tool(data)
         self._busy = False
-        self._known &= members
+        self._loaded &= members
         if failure is not None:
-            _log.error("%s cannot be loaded in a process:\n%s", skill.feature.name, failure)
+            _log.error("%s cannot be loaded in a process:\n%s", pooled.feature.name, failure)
             raise NoProcess("it cannot be loaded in a process")
-        self._known.add(skill.number)
+        self._loaded.add(pooled.number)
 
-    def run(self, job: RunCall, call: ToolCall) -> Outcome:
-        """Run a call, and pass on what its code says meanwhile.
+    def run(self, run_call: RunCall, call: ToolCall) -> Outcome:
+        """Run a call, and forward its messages to the caller.
 
-        Raises:
-            EOFError: if the process ended; `began` tells whether the code had begun before.
+        It raises EOFError if the process ended; `began` tells whether the code had started.
         """
-        data = ForkingPickler.dumps(job)
+        data = ForkingPickler.dumps(run_call)
         self._busy, self.began = True, False
         self._pipe.send_bytes(data)
         while True:
-            what, said = self._pipe.recv()
+            what, content = self._pipe.recv()
             if what == "done":
-                assert isinstance(said, Outcome)
+                assert isinstance(content, Outcome)
                 self._busy = False
-                return said
+                return content
             self.began = True
-            _pass_on(call, what, said)
+            _forward(call, what, content)
 
     def kill(self) -> None:
-        """End the process and its children at once; for one that works, and may have ended only just now."""
+        """Kill the process and its children; it may have ended already."""
         self._killed = True
         kill_family(self._process.pid)
 
     @property
     def exit_code(self) -> int | None:
-        """How the process ended."""
+        """The exit code of the process."""
         self._process.join(1)
         code: int | None = self._process.exitcode
         return code
 
     def close(self) -> None:
-        """End the process, if it has not ended, and let go of the pipe; for the thread that uses it."""
+        """End the process, if it has not ended, and close the pipe; for the thread that uses it."""
         if self._process.is_alive():
             self.kill()
         self._process.join(1)
         self._pipe.close()
 
-    def _answer_to(self, lesson: Any) -> str | None:
-        """Send a lesson and wait for the answer; nothing else would end a process that never reads or answers."""
-        patience = threading.Timer(_START_SECONDS, self.kill)
-        patience.daemon = True
-        patience.start()
+    def _send_tool(self, data: Any) -> str | None:
+        """Send a tool and wait for the answer; a process that does not answer in time is killed."""
+        timer = threading.Timer(_START_SECONDS, self.kill)
+        timer.daemon = True
+        timer.start()
         try:
-            self._pipe.send_bytes(lesson)
+            self._pipe.send_bytes(data)
             answer: str | None = self._pipe.recv()
             return answer
         finally:
-            patience.cancel()
+            timer.cancel()
 
 
 class ProcessPool:
-    """The workers of a tool or a group: some are warm, one that was ended is replaced, and each learns as it needs."""
+    """Processes for a tool or a group; some start in advance, ended ones are replaced, tools are loaded on demand."""
 
     def __init__(self, name: str, size: int, max_memory_bytes: int | None) -> None:
         self._name = f"axolotl-{name}"
@@ -136,7 +133,7 @@ class ProcessPool:
         self._all: set[ToolProcess] = set()
         self._members: set[int] = set()
         self._next_number = itertools.count(1).__next__
-        self._cold: deque[PooledTool] = deque()
+        self._to_warm: deque[PooledTool] = deque()
         self._warming = threading.Lock()
         self._lock = threading.RLock()
         self.closed = False
@@ -146,123 +143,119 @@ class ProcessPool:
         return len(self._all)
 
     def join(self, feature: IFeature) -> PooledTool:
-        """Take a tool in."""
-        skill = PooledTool(self._next_number(), feature)
-        self._members.add(skill.number)
-        return skill
+        """Add a tool."""
+        pooled = PooledTool(self._next_number(), feature)
+        self._members.add(pooled.number)
+        return pooled
 
-    def leave(self, skill: PooledTool) -> None:
-        """Let a tool go; the crew ends with the last one."""
-        self._members.discard(skill.number)
+    def leave(self, pooled: PooledTool) -> None:
+        """Remove a tool; the pool ends with its last one."""
+        self._members.discard(pooled.number)
         if not self._members:
             self.close()
 
-    def warm(self, skill: PooledTool) -> None:
-        """Have a worker ready for a tool, in the background."""
-        self._cold.append(skill)
-        with contextlib.suppress(RuntimeError):  # the crew was closed meanwhile
+    def warm(self, pooled: PooledTool) -> None:
+        """Start a process for a tool in the background."""
+        self._to_warm.append(pooled)
+        with contextlib.suppress(RuntimeError):  # the pool was closed in the meantime
             self.threads.submit(self._warm)
 
     @contextlib.contextmanager
-    def worker(self, skill: PooledTool) -> Iterator[ToolProcess]:
-        """Lend a worker that knows a tool; one that did not end its work well is replaced.
-
-        Raises:
-            NoWorker: if there is none.
-        """
-        worker = self._skilled(skill)
+    def process(self, pooled: PooledTool) -> Iterator[ToolProcess]:
+        """Lend a process that has loaded a tool, or raise NoProcess; one that cannot be used again is replaced."""
+        process = self._ready_process(pooled)
         try:
-            yield worker
+            yield process
         finally:
-            if not self._keep(worker):
-                self.warm(skill)
+            if not self._keep(process):
+                self.warm(pooled)
 
     def close(self) -> None:
-        """End all workers."""
+        """End all processes."""
         with self._lock:
             self.closed = True
             idle, self._idle = self._idle, []
         self.threads.shutdown(wait=False, cancel_futures=True)
-        for worker in idle:
-            self._drop(worker)
-        for worker in tuple(self._all):
-            worker.kill()
+        for process in idle:
+            self._drop(process)
+        for process in tuple(self._all):
+            process.kill()
 
     def _warm(self) -> None:
-        """Teach one worker after the other: at the same time, every tool of a group would start its own."""
-        while self._cold and self._warming.acquire(blocking=False):
+        """Prepare one process after the other; otherwise every tool of a group would start its own."""
+        while self._to_warm and self._warming.acquire(blocking=False):
             try:
-                if self._cold:  # no other thread was quicker
-                    self._prepare(self._cold.popleft())
+                if self._to_warm:  # another thread may have been faster
+                    self._prepare(self._to_warm.popleft())
             except Exception:
-                _log.exception("no process is ready for a tool that is to have one")
+                _log.exception("a process could not be started in advance")
             finally:
                 self._warming.release()
 
-    def _prepare(self, skill: PooledTool) -> None:
-        if skill.number in self._members and not self.closed:
+    def _prepare(self, pooled: PooledTool) -> None:
+        if pooled.number in self._members and not self.closed:
             with contextlib.suppress(NoProcess):
-                self._keep(self._skilled(skill))
+                self._keep(self._ready_process(pooled))
 
-    def _skilled(self, skill: PooledTool) -> ToolProcess:
-        """Find or start a worker that knows a tool."""
-        worker = self._take(skill)
-        if worker is not None:
-            with contextlib.suppress(EOFError, OSError):  # only just ended, or for that tool: a new one will tell
-                return self._taught(worker, skill)
+    def _ready_process(self, pooled: PooledTool) -> ToolProcess:
+        """Find or start a process that has loaded a tool."""
+        process = self._take(pooled)
+        if process is not None:
+            with contextlib.suppress(EOFError, OSError):  # it has just ended: try a new one
+                return self._loaded_process(process, pooled)
         try:
-            return self._taught(self._start(), skill)
+            return self._loaded_process(self._start(), pooled)
         except (EOFError, OSError) as error:
             if not self.closed:
-                what = "the process for %s does not start; the reason stands above"
-                _log.error(what, skill.feature.name, exc_info=error)
+                what = "the process for %s does not start; its output above tells the reason"
+                _log.error(what, pooled.feature.name, exc_info=error)
             raise NoProcess("its process does not start") from error
 
-    def _take(self, skill: PooledTool) -> ToolProcess | None:
-        """Take an idle worker, best the last one that knows the tool."""
+    def _take(self, pooled: PooledTool) -> ToolProcess | None:
+        """Take an idle process, preferably the latest one that has loaded the tool."""
         while True:
             with self._lock:
                 if not self._idle:
                     return None
-                worker = next((one for one in reversed(self._idle) if one.knows(skill)), self._idle[-1])
-                self._idle.remove(worker)
-            if worker.usable:
-                return worker
-            self._drop(worker)
+                process = next((one for one in reversed(self._idle) if one.has_loaded(pooled)), self._idle[-1])
+                self._idle.remove(process)
+            if process.usable:
+                return process
+            self._drop(process)
 
-    def _taught(self, worker: ToolProcess, skill: PooledTool) -> ToolProcess:
+    def _loaded_process(self, process: ToolProcess, pooled: PooledTool) -> ToolProcess:
         try:
-            worker.learn(skill, frozenset(self._members))
+            process.load(pooled, frozenset(self._members))
         except BaseException:
-            self._keep(worker)
+            self._keep(process)
             raise
-        return worker
+        return process
 
     def _start(self) -> ToolProcess:
-        worker = ToolProcess(self._name, self._max_memory_bytes)
-        self._all.add(worker)
+        process = ToolProcess(self._name, self._max_memory_bytes)
+        self._all.add(process)
         if self.closed:
-            self._drop(worker)
-            raise NoProcess("the server ends")
-        return worker
+            self._drop(process)
+            raise NoProcess("the server is stopping")
+        return process
 
-    def _keep(self, worker: ToolProcess) -> bool:
-        """Keep a worker for later, or end one that is of no more use; answers which."""
+    def _keep(self, process: ToolProcess) -> bool:
+        """Keep a process for later and return True, or end it if it cannot be used again."""
         with self._lock:
-            if not self.closed and worker.usable:
-                self._idle.append(worker)
+            if not self.closed and process.usable:
+                self._idle.append(process)
                 return True
-        self._drop(worker)
+        self._drop(process)
         return False
 
-    def _drop(self, worker: ToolProcess) -> None:
-        self._all.discard(worker)
-        worker.close()
+    def _drop(self, process: ToolProcess) -> None:
+        self._all.discard(process)
+        process.close()
 
 
-def _pass_on(call: ToolCall, what: str, said: tuple[Any, ...]) -> None:
-    """Do what the code asked its distant caller to do."""
+def _forward(call: ToolCall, what: str, content: tuple[Any, ...]) -> None:
+    """Do what the code asked its caller to do."""
     if what == "progress":
-        call.report_progress(*said)
+        call.report_progress(*content)
     elif what in _FORWARDED:
-        getattr(call, what)(*said)
+        getattr(call, what)(*content)

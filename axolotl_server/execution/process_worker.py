@@ -1,4 +1,4 @@
-"""The program of a tool process: it runs one call at a time."""
+"""The program of a tool process: it loads tools and runs one call at a time until the pipe is closed."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ _PR_SET_PDEATHSIG: Final = 1
 
 
 def preload(module: str) -> None:
-    """Have the process that others are forked from import a module once, unless somebody chose other modules for it."""
+    """Import a module in the process that others are forked from, unless somebody chose other modules for it."""
     if START_METHOD == "forkserver":
         from multiprocessing import forkserver
 
@@ -42,9 +42,9 @@ def preload(module: str) -> None:
 
 
 def end_with_server() -> None:
-    """Have this process, and its children, killed when the server is gone; to be called in a worker.
+    """Kill this process and its children when the server has ended; called in a tool process.
 
-    A thread waits for that. Code that never lets another thread run is ended by the kernel, where it can do so.
+    A thread waits for that. The kernel ends code that never lets another thread run, where it can do so.
     """
     if sys.platform != "win32":
         os.setsid()
@@ -54,26 +54,26 @@ def end_with_server() -> None:
 
 
 def kill_family(pid: int) -> None:
-    """End a worker and what it has started at once; nothing happens if it has ended already."""
+    """Kill a tool process and its children; it may have ended already."""
     if sys.platform != "win32":
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # one that has no group of its own yet
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # it may not have a group of its own yet
         os.kill(pid, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
 
 
 def _end_with_parent() -> None:
-    """Have the kernel end this process with the one it was forked from, which ends when nobody can ask it for more.
+    """Let the kernel end this process with the one that it was forked from, which ends when its last client is gone.
 
-    A worker could: it inherits the end of a pipe by which one asks, and gives it up here.
+    A tool process would count as a client, because it inherits one end of a pipe. So that end is closed here.
     """
     import ctypes
     from multiprocessing import forkserver
 
-    asking = getattr(forkserver._forkserver, "_forkserver_alive_fd", None)
-    if asking is not None:
+    alive_fd = getattr(forkserver._forkserver, "_forkserver_alive_fd", None)
+    if alive_fd is not None:
         vars(forkserver._forkserver)["_forkserver_alive_fd"] = None
-        os.close(asking)
+        os.close(alive_fd)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -94,16 +94,16 @@ _log = logging.getLogger("axolotl")
 
 
 class LoadTool(msgspec.Struct, frozen=True):
-    """A tool, as it travels to a worker, which is answered with a traceback if the tool cannot be loaded there."""
+    """A tool on its way to a process, which answers with a traceback if the tool cannot be loaded."""
 
     number: int
     feature: bytes
     members: frozenset[int]
-    """The numbers of all tools that there are; a worker forgets the others."""
+    """The numbers of all tools of the pool; the process unloads all others."""
 
 
 class RunCall(msgspec.Struct, frozen=True):
-    """One call, as it travels to a worker that knows its tool."""
+    """A call on its way to a process that has loaded its tool."""
 
     number: int
     arguments: Any
@@ -116,54 +116,54 @@ class RunCall(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """How a call ended in a worker: with an output, an error for the model, or a traceback for the log."""
+    """The end of a call in a process: an output, an error for the model, or a traceback for the log."""
 
     output: Any = None
-    told: tuple[str, Mapping[str, Any] | None] | None = None
+    error: tuple[str, Mapping[str, Any] | None] | None = None
     failure: str | None = None
 
 
 def work(pipe: Pipe, max_memory_bytes: int | None) -> None:
-    """Learn tools and run calls as they come; the end of the pipe is the end of the process."""
+    """Load tools and run calls until the pipe is closed."""
     end_with_server()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the server, which ends its workers itself
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles interrupts, and ends its processes itself
     if max_memory_bytes is not None:
         _limit_memory(max_memory_bytes)
     features: dict[int, IFeature] = {}
     with contextlib.suppress(EOFError, ConnectionError), asyncio.Runner() as runner:
         while True:
-            _work_once(features, pipe, runner)
+            _handle_next(features, pipe, runner)
 
 
-def _work_once(features: dict[int, IFeature], pipe: Pipe, runner: asyncio.Runner) -> None:
-    """Wait for a call and run it, or for a tool and learn it."""
+def _handle_next(features: dict[int, IFeature], pipe: Pipe, runner: asyncio.Runner) -> None:
+    """Wait for a call and run it, or for a tool and load it."""
     try:
-        asked: RunCall | LoadTool = pipe.recv()
+        received: RunCall | LoadTool = pipe.recv()
     except EOFError:
         raise
-    except Exception:  # arguments that cannot arrive
+    except Exception:  # arguments that cannot be unpickled here
         pipe.send((_DONE, Outcome(failure=traceback.format_exc())))
     else:
-        if isinstance(asked, LoadTool):
-            pipe.send(_learn(features, asked))
+        if isinstance(received, LoadTool):
+            pipe.send(_load(features, received))
         else:
-            feature = features[asked.number]
-            _answer(feature, asked, pipe, _CallRuntime(feature, runner))
+            feature = features[received.number]
+            _answer(feature, received, pipe, _CallRuntime(feature, runner))
 
 
-def _learn(features: dict[int, IFeature], lesson: LoadTool) -> str | None:
-    """Load a tool, and forget those that are gone; answers with a traceback if it cannot be loaded."""
-    for number in features.keys() - lesson.members:
+def _load(features: dict[int, IFeature], request: LoadTool) -> str | None:
+    """Load a tool, unload those that left the pool, and return a traceback if the tool cannot be loaded."""
+    for number in features.keys() - request.members:
         del features[number]
     try:
-        features[lesson.number] = pickle.loads(lesson.feature)
-    except BaseException:  # other tools live here too
+        features[request.number] = pickle.loads(request.feature)
+    except BaseException:  # other tools run here too
         return traceback.format_exc()
     return None
 
 
 class _CallRuntime:
-    """In which the code of one call runs: context variables of its own, and the loop of the process if it waits."""
+    """The surroundings of one call: context variables of its own, and the loop of the process if it suspends."""
 
     def __init__(self, feature: IFeature, runner: asyncio.Runner) -> None:
         self._runner = runner if feature.suspends else None
@@ -176,37 +176,37 @@ class _CallRuntime:
         return self._runner.run(coroutine, context=self._variables)
 
     def leave(self, one: Entered, error: BaseException | None) -> None:
-        """Leave what the call has entered."""
+        """Close an object that the call has entered."""
         left = self._variables.run(one.leave, error)
         if one.is_async:
             self.finish(left)
 
 
-def _answer(feature: IFeature, job: RunCall, pipe: Pipe, around: _CallRuntime) -> None:
-    """Run a call, say how it ended, and then finalise what it used."""
+def _answer(feature: IFeature, run_call: RunCall, pipe: Pipe, runtime: _CallRuntime) -> None:
+    """Run a call, send its outcome, and then close the objects that it used."""
     pipe.send((_BEGUN, ()))
-    caller = _PipeCaller(pipe, job)
-    context = ToolContext(job.request_id, caller, job.principal, deadline=job.deadline, uri=job.uri)
-    error, outcome = _run(feature, job, context, around)
+    caller = _PipeCaller(pipe, run_call)
+    context = ToolContext(run_call.request_id, caller, run_call.principal, deadline=run_call.deadline, uri=run_call.uri)
+    error, outcome = _run(feature, run_call, context, runtime)
     try:
-        caller.tell_outcome(outcome)
+        caller.send_outcome(outcome)
     except MemoryError as lack:
         error = lack
-        caller.tell_outcome(_too_large(feature))
-    except Exception as unsendable:  # an output that cannot travel
+        caller.send_outcome(_too_large(feature))
+    except Exception as unsendable:  # an output that cannot be pickled
         error = unsendable
-        caller.tell_outcome(Outcome(failure=traceback.format_exc()))
+        caller.send_outcome(Outcome(failure=traceback.format_exc()))
     if context.scope is not None:
-        _finalise(context.scope, error, feature, around)
+        _close_scope(context.scope, error, feature, runtime)
 
 
 def _run(
-    feature: IFeature, job: RunCall, context: ToolContext, around: _CallRuntime
+    feature: IFeature, run_call: RunCall, context: ToolContext, runtime: _CallRuntime
 ) -> tuple[BaseException | None, Outcome]:
     try:
-        return None, Outcome(around.finish(feature.execute(job.arguments, context)))
+        return None, Outcome(runtime.finish(feature.execute(run_call.arguments, context)))
     except ToolError as error:
-        return error, Outcome(told=(error.message, error.meta))
+        return error, Outcome(error=(error.message, error.meta))
     except MemoryError as error:
         return error, _too_large(feature)
     except BaseException as error:
@@ -214,17 +214,17 @@ def _run(
 
 
 def _too_large(feature: IFeature) -> Outcome:
-    return Outcome(told=(f"Tool {feature.name} needs more memory than it may have", {"reason": "memory"}))
+    return Outcome(error=(f"Tool {feature.name} needs more memory than it may have", {"reason": "memory"}))
 
 
-def _finalise(scope: CallScope, error: BaseException | None, feature: IFeature, around: _CallRuntime) -> None:
-    """Leave what the call has entered; what goes wrong is too late for its caller."""
+def _close_scope(scope: CallScope, error: BaseException | None, feature: IFeature, runtime: _CallRuntime) -> None:
+    """Close the objects that the call has entered; its caller is already answered."""
     for one in scope.close():
         try:
-            around.leave(one, error)
+            runtime.leave(one, error)
         except BaseException as problem:
             if problem is not error:
-                _log.error("finalising what tool %s used failed", feature.name, exc_info=problem)
+                _log.error("an object that tool %s used failed to close", feature.name, exc_info=problem)
 
 
 def _limit_memory(max_bytes: int) -> None:
@@ -234,34 +234,34 @@ def _limit_memory(max_bytes: int) -> None:
 
 
 class _PipeCaller:
-    """The caller, at the other end of the pipe; it hears, but cannot be asked, and hears nothing after the end."""
+    """The caller at the other end of the pipe: it receives messages until the call ends, but cannot be asked."""
 
-    def __init__(self, pipe: Pipe, job: RunCall) -> None:
+    def __init__(self, pipe: Pipe, run_call: RunCall) -> None:
         self._pipe = pipe
-        self._speaking = threading.Lock()
+        self._sending = threading.Lock()
         self._ended = False
-        self.client = job.client
-        self.trace = job.trace
+        self.client = run_call.client
+        self.trace = run_call.trace
 
-    def tell_outcome(self, outcome: Outcome) -> None:
-        """Say how the call ended; what its threads say later is dropped."""
-        with self._speaking:
+    def send_outcome(self, outcome: Outcome) -> None:
+        """Send the outcome of the call; later messages of its threads are dropped."""
+        with self._sending:
             self._ended = True
             self._pipe.send((_DONE, outcome))
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self._say("progress", progress, total, message)
+        self._send("progress", progress, total, message)
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         if level not in LEVELS:
-            raise ValueError(f"There is no log level {level!r}; there are: {', '.join(LEVELS)}")
-        self._say("log", level, data, logger)
+            raise ValueError(f"There is no log level {level!r}; available: {', '.join(LEVELS)}")
+        self._send("log", level, data, logger)
 
     def url_completed(self, reference: str) -> None:
-        self._say("url_completed", reference)
+        self._send("url_completed", reference)
 
     def hang_up(self) -> None:
-        self._say("hang_up")
+        self._send("hang_up")
 
     def declares(self, capability: Mapping[str, Any]) -> bool:
         return False
@@ -272,9 +272,9 @@ class _PipeCaller:
     async def ask(
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
-        raise MissingCapability("Code that runs in a worker process cannot ask its caller", question.requires)
+        raise MissingCapability("Code that runs in a tool process cannot ask its caller", question.requires)
 
-    def _say(self, what: str, *said: Any) -> None:
-        with self._speaking:
+    def _send(self, what: str, *content: Any) -> None:
+        with self._sending:
             if not self._ended:
-                self._pipe.send((what, said))
+                self._pipe.send((what, content))

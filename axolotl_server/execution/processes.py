@@ -1,4 +1,4 @@
-"""Tools that run in worker processes, which can be ended whatever the code does."""
+"""Tools that run in processes, which can be killed whatever the code does."""
 
 import asyncio
 import pickle
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from axolotl_server.execution.process_worker import Outcome, RunCall
 
 _WARM_AFTER_SECONDS: Final = 1.0
-"""Servers that are started to be looked at have ended by then."""
+"""Short enough for the first call, long enough for commands that start a server only to inspect it."""
 
 _CRASHED: Final = {"reason": "crashed"}
 
 
 class WorkerFailed(Exception):
-    """Code raised something in a worker process; the text is its traceback, for the log."""
+    """The code of a tool raised an exception in a process; the text is the traceback for the log."""
 
 
 class ProcessRunner:
-    """Runs tools in processes, each tool in some of its own or those of a group together.
+    """Runs tools in processes: a tool has processes of its own, or shares those of a group.
 
-    A process whose call is stopped is killed, and only that call is lost. To be made where the loop runs.
+    If a call is stopped, its process is killed, and no other call is lost. To be made in the thread of the loop.
     """
 
     def __init__(self, processes: int, max_memory_bytes: int | None) -> None:
@@ -38,129 +38,127 @@ class ProcessRunner:
         self._max_memory_bytes = max_memory_bytes
         self._loop = asyncio.get_running_loop()
         self._joining = threading.Lock()
-        self._crews: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
+        self._pools: weakref.WeakSet[ProcessPool] = weakref.WeakSet()
         self._groups: weakref.WeakValueDictionary[str, ProcessPool] = weakref.WeakValueDictionary()
         self.killed = 0
-        """How many workers were ended before their code was."""
+        """How many processes were killed because their call was stopped."""
 
     def runner(self, spec: FeatureSpec) -> Invoke:
-        """Give what runs a tool in a process; the processes end with the last who can call a tool of theirs.
+        """Give the function that runs a tool in a process; a pool ends when none of its tools can be called.
 
-        Raises:
-            ConfigurationError: if the tool cannot travel to one.
+        A tool that cannot be sent to a process raises ConfigurationError.
         """
         _check_portable(spec)
         with self._joining:
-            crew = self._crew(spec)
-            skill = crew.join(spec.feature)
-        in_loop(self._loop, partial(self._loop.call_later, _WARM_AFTER_SECONDS, crew.warm, skill))
-        invocation = _Invocation(crew, skill, self)
-        # Left in the loop, because the collector may find out in a thread that holds any lock. Not at exit: a fork of
-        # the server would end its processes.
-        weakref.finalize(invocation, in_loop, self._loop, partial(self._leave, crew, skill)).atexit = False
-        return invocation.invoke
+            pool = self._pool(spec)
+            pooled = pool.join(spec.feature)
+        in_loop(self._loop, partial(self._loop.call_later, _WARM_AFTER_SECONDS, pool.warm, pooled))
+        tool_runner = _ToolRunner(pool, pooled, self)
+        # In the loop, because the garbage collector may run in a thread that holds any lock. Not at exit, because a
+        # fork of the server would end its processes.
+        weakref.finalize(tool_runner, in_loop, self._loop, partial(self._leave, pool, pooled)).atexit = False
+        return tool_runner.invoke
 
     @property
     def processes(self) -> int:
-        """How many workers there are."""
-        return sum(map(len, self._all_crews()))
+        """The number of processes."""
+        return sum(map(len, self._all_pools()))
 
     def close(self) -> None:
-        """End every worker."""
-        for crew in self._all_crews():
-            crew.close()
+        """End all processes."""
+        for pool in self._all_pools():
+            pool.close()
 
-    def _all_crews(self) -> "tuple[ProcessPool, ...]":
+    def _all_pools(self) -> "tuple[ProcessPool, ...]":
         with self._joining:
-            return tuple(self._crews)
+            return tuple(self._pools)
 
-    def _crew(self, spec: FeatureSpec) -> "ProcessPool":
-        """Find the crew of the tool's group, or make one."""
+    def _pool(self, spec: FeatureSpec) -> "ProcessPool":
+        """Find the pool of the tool's group, or make one."""
         from axolotl_server.execution.process_pool import ProcessPool  # few servers have processes
 
         group = spec.limits.pool
-        crew = None if group is None else self._groups.get(group)
-        if crew is not None and not crew.closed:
-            return crew
+        pool = None if group is None else self._groups.get(group)
+        if pool is not None and not pool.closed:
+            return pool
         most = spec.limits.max_concurrency if group is None else None
-        crew = ProcessPool(
+        pool = ProcessPool(
             group or spec.feature.name, min(self._processes, most or self._processes), self._max_memory_bytes
         )
-        self._crews.add(crew)
+        self._pools.add(pool)
         if group is not None:
-            self._groups[group] = crew
-        return crew
+            self._groups[group] = pool
+        return pool
 
-    def _leave(self, crew: "ProcessPool", skill: "PooledTool") -> None:
+    def _leave(self, pool: "ProcessPool", pooled: "PooledTool") -> None:
         with self._joining:
-            crew.leave(skill)
+            pool.leave(pooled)
 
 
-class _Invocation:
-    """The calls of one tool."""
+class _ToolRunner:
+    """Runs the calls of one tool."""
 
-    def __init__(self, crew: "ProcessPool", skill: "PooledTool", runner: ProcessRunner) -> None:
-        self._crew = crew
-        self._skill = skill
+    def __init__(self, pool: "ProcessPool", pooled: "PooledTool", runner: ProcessRunner) -> None:
+        self._pool = pool
+        self._pooled = pooled
         self._runner = runner
 
     async def invoke(self, call: ToolCall) -> Any:
-        """Run a call in a worker, and kill the worker if the call is stopped."""
         run = _Run(call)
-        working = self._crew.threads.submit(_work, self._crew, self._skill, run)
+        working = self._pool.threads.submit(_work, self._pool, self._pooled, run)
         try:
             outcome = await asyncio.wrap_future(working)
         except asyncio.CancelledError:
             self._runner.killed += run.stop()
             raise
-        return _unpacked(outcome)
+        return _unwrap(outcome)
 
 
 class _Run:
-    """A call on its way through a worker, which may be killed for this call as long as it works for it."""
+    """A call in a process, which may be killed while it runs the call."""
 
     def __init__(self, call: ToolCall) -> None:
         self.call = call
-        self._worker: ToolProcess | None = None
+        self._process: ToolProcess | None = None
         self._stopped = False
         self._deciding = threading.Lock()
 
-    def begin(self, worker: "ToolProcess") -> bool:
-        """Hold a worker; answers False if the call was stopped before."""
+    def begin(self, process: "ToolProcess") -> bool:
+        """Hold a process, or return False if the call was stopped before."""
         with self._deciding:
-            self._worker = None if self._stopped else worker
+            self._process = None if self._stopped else process
             return not self._stopped
 
     def end(self) -> None:
-        """Let go of the worker."""
+        """Release the process."""
         with self._deciding:
-            self._worker = None
+            self._process = None
 
     def stop(self) -> bool:
-        """End the call; answers whether a worker was killed for that."""
+        """Stop the call, and tell whether a process was killed for that."""
         with self._deciding:
             self._stopped = True
-            if self._worker is None:
+            if self._process is None:
                 return False
-            self._worker.kill()
+            self._process.kill()
             return True
 
 
-def _work(crew: "ProcessPool", skill: "PooledTool", run: _Run) -> "Outcome | None":
-    """Run a call in a worker of the crew; the answer is None for one that was stopped before it began."""
+def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run) -> "Outcome | None":
+    """Run a call in a process of the pool; None if the call was stopped before it began."""
     from axolotl_server.execution.process_pool import NoProcess
 
     try:
         for last in (False, True):
-            with crew.worker(skill) as worker:
-                if not run.begin(worker):
+            with pool.process(pooled) as process:
+                if not run.begin(process):
                     return None
                 try:
-                    return worker.run(_job(run.call, skill), run.call)
+                    return process.run(_run_call(run.call, pooled), run.call)
                 except (EOFError, OSError):
-                    crash = _crash(run.call, worker.exit_code)
-                    worker.kill()  # what it has started lives on
-                    if worker.began or last:  # else it had ended before the call, which can have another one
+                    crash = _crash(run.call, process.exit_code)
+                    process.kill()  # its children are still running
+                    if process.began or last:  # otherwise it had ended before the call, which can run in another one
                         raise crash from None
                 finally:
                     run.end()
@@ -169,17 +167,17 @@ def _work(crew: "ProcessPool", skill: "PooledTool", run: _Run) -> "Outcome | Non
         raise ToolError(f"{_named(run.call.spec)} cannot run: {reason}", meta=_CRASHED) from None
 
 
-def _job(call: ToolCall, skill: "PooledTool") -> "RunCall":
+def _run_call(call: ToolCall, pooled: "PooledTool") -> "RunCall":
     from axolotl_server.execution.process_worker import RunCall
 
     caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace
-    return RunCall(skill.number, call.arguments, *caller)
+    return RunCall(pooled.number, call.arguments, *caller)
 
 
-def _unpacked(outcome: "Outcome | None") -> Any:
+def _unwrap(outcome: "Outcome | None") -> Any:
     assert outcome is not None
-    if outcome.told is not None:
-        message, meta = outcome.told
+    if outcome.error is not None:
+        message, meta = outcome.error
         raise ToolError(message, meta=meta)
     if outcome.failure is not None:
         raise WorkerFailed(outcome.failure)
@@ -196,7 +194,7 @@ def _named(spec: FeatureSpec) -> str:
 
 
 def _check_portable(spec: FeatureSpec) -> None:
-    for what, thing in _travellers(spec):
+    for what, thing in _pickled_objects(spec):
         try:
             arrived = pickle.loads(pickle.dumps(thing))
             if not isinstance(arrived, type(thing)):
@@ -208,8 +206,8 @@ def _check_portable(spec: FeatureSpec) -> None:
             ) from error
 
 
-def _travellers(spec: FeatureSpec) -> Iterator[tuple[str, Any]]:
-    """List what goes to a process and comes back, as far as it is known before there is a call."""
+def _pickled_objects(spec: FeatureSpec) -> Iterator[tuple[str, Any]]:
+    """Give the objects that are sent to a process and back, as far as they are known before a call."""
     yield "it", spec.feature
     for model in ("input_model", "output_model"):
         kind = getattr(spec.feature, model, None)

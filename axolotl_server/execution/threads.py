@@ -1,4 +1,4 @@
-"""Tools that run in worker threads, away from the event loop."""
+"""Tools that run in threads, and the count of zombies."""
 
 import asyncio
 import contextlib
@@ -13,68 +13,68 @@ from axolotl_core.layers import Invoke, ToolCall
 
 
 class Zombies:
-    """What runs for nobody: coroutines that swallow their cancellation, and threads, which cannot be cancelled."""
+    """Answered calls whose code is still running: coroutines that swallow their cancellation, and threads."""
 
     def __init__(self, on_change: Callable[[], object] | None = None) -> None:
         self._on_change = on_change
         self._running: dict[ToolCall, int] = {}
         """How often each was counted: a layer may have given up waiting more than once."""
         self.total = 0
-        """How many there were since the start."""
+        """How many there were since startup."""
 
     def __len__(self) -> int:
         return len(self._running)
 
     def add(self, call: ToolCall) -> None:
-        """Count a call whose code was left behind."""
+        """Count a call whose code is still running."""
         self._running[call] = self._running.get(call, 0) + 1
         if self._running[call] == 1:
             self.total += 1
-            self._tell()
+            self._notify()
 
     def remove(self, call: ToolCall) -> None:
-        """Count it no more, as often as it was counted: its code has ended."""
+        """Stop counting a call whose code has ended; called as often as it was added."""
         if call in self._running:
             self._running[call] -= 1
             if not self._running[call]:
                 del self._running[call]
-                self._tell()
+                self._notify()
 
     def by_name(self) -> dict[str, int]:
-        """Say which features have left how much behind."""
+        """Give the number of zombies per feature."""
         counts: dict[str, int] = {}
         for call in tuple(self._running):
             counts[call.spec.name] = counts.get(call.spec.name, 0) + 1
         return counts
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self._on_change is not None:
             self._on_change()
 
 
 class _Raised(NamedTuple):
-    """What a tool raised; a future would throw a GeneratorExit into the whole task instead of into the call."""
+    """An exception of a tool; a future would throw a GeneratorExit into the whole task instead of the call."""
 
     error: BaseException
 
 
 class _Pool:
-    """Threads, and the calls that wait for one: on the loop, so that one that waits no longer is forgotten at once.
+    """Threads, and the calls that wait for one.
 
-    In the queue of the threads it would stay until one of them is free, which may be never.
+    Calls wait in the loop, so that a call that is stopped stops waiting. In the queue of the executor it would wait
+    until a thread is free, which may be never.
     """
 
     def __init__(self, threads: int, name: str) -> None:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._free = asyncio.Semaphore(threads)
         self.waiting = 0
-        """How many calls wait for a thread."""
+        """The number of calls that wait for a thread."""
 
     async def submit(self, work: Callable[[ToolCall], Any], call: ToolCall) -> Future[Any]:
-        """Have a call worked for as soon as a thread is free; `release` says when it is so again.
+        """Run a call as soon as a thread is free, or raise RuntimeError if the server is stopping.
 
-        Raises:
-            RuntimeError: if the server ends.
+        `release` must be called when the thread is free again.
         """
         self.waiting += 1
         try:
@@ -88,19 +88,19 @@ class _Pool:
             raise
 
     def release(self) -> None:
-        """Let the next one have the thread."""
+        """Give the thread to the next call."""
         self._free.release()
 
     def close(self) -> None:
-        """Take no more work; who waits is refused, one after the other."""
+        """Refuse further calls; waiting calls are refused one after the other."""
         self._executor.shutdown(wait=False, cancel_futures=True)
         self.release()
 
 
 class ThreadRunner:
-    """Runs tools in pools of threads; a call that is stopped leaves its thread behind to finish alone.
+    """Runs tools in pools of threads; the thread of a call that is stopped runs on until its code ends.
 
-    Such a thread is counted, and keeps its place in the pool and in every limit until it has really ended.
+    Such a thread is counted as a zombie, and keeps its place in the pool and in every limit.
     """
 
     def __init__(self, threads: int, zombies: Zombies | None = None) -> None:
@@ -109,7 +109,7 @@ class ThreadRunner:
         self._pools: dict[str | None, _Pool] = {}
 
     def runner(self, spec: FeatureSpec) -> Invoke:
-        """Give what runs a tool in the pool."""
+        """Give the function that runs a tool in a thread."""
         execute = spec.feature.execute
         pool = self._pool(spec.limits.pool)
         finish = _finish_on_own_loop if spec.feature.suspends else _finish_at_once
@@ -121,7 +121,7 @@ class ThreadRunner:
                 return _Raised(error)
 
         async def invoke(call: ToolCall) -> Any:
-            _ = call.cancellation  # made before two threads may want to make it
+            _ = call.cancellation  # created here, before two threads could create it at once
             working = await pool.submit(work, call)
             try:
                 outcome = await asyncio.wrap_future(working)
@@ -129,7 +129,7 @@ class ThreadRunner:
                 if working.cancel() or working.done():
                     pool.release()
                 else:
-                    self._leave_behind(call, working)(pool.release)
+                    self._add_zombie(call, working)(pool.release)
                 raise
             pool.release()
             if isinstance(outcome, _Raised):
@@ -140,11 +140,11 @@ class ThreadRunner:
 
     @property
     def waiting(self) -> int:
-        """How many calls wait for a thread."""
+        """The number of calls that wait for a thread."""
         return sum(pool.waiting for pool in tuple(self._pools.values()))
 
     def close(self) -> None:
-        """Take no more work; threads that still run are not waited for."""
+        """Refuse further calls; running threads are not waited for."""
         for pool in self._pools.values():
             pool.close()
 
@@ -152,28 +152,28 @@ class ThreadRunner:
         name = "axolotl-tool" if group is None else f"axolotl-{group}"
         return self._pools.setdefault(group, _Pool(self._threads, name))
 
-    def _leave_behind(self, call: ToolCall, working: Future[Any]) -> Callable[[Callable[[], object]], None]:
-        """Count a thread that goes on for nobody; gives what has something done when it has ended."""
+    def _add_zombie(self, call: ToolCall, working: Future[Any]) -> Callable[[Callable[[], object]], None]:
+        """Count a thread that runs on, and give a function that registers a callback for its end."""
         loop = asyncio.get_running_loop()
         self._zombies.add(call)
 
         def when_done(act: Callable[[], object]) -> None:
             working.add_done_callback(lambda _: in_loop(loop, act))
 
-        before = call.lingers  # of a thread of the same call, where a layer has given up waiting and tried again
+        before = call.lingers  # an earlier thread of the same call, if a layer has retried it
         call.lingers = when_done if before is None else lambda act: before(partial(when_done, act))
         when_done(partial(self._zombies.remove, call))
         return when_done
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, act: Callable[[], object]) -> None:
-    """Do something in a loop soon, from whatever thread; nothing happens if the loop has ended."""
-    with contextlib.suppress(RuntimeError):  # the loop has ended before the thread
+    """Call a function in a loop from any thread; nothing happens if the loop is closed."""
+    with contextlib.suppress(RuntimeError):  # the loop was closed before the thread ended
         loop.call_soon_threadsafe(act)
 
 
 def _finish_on_own_loop(coroutine: Coroutine[Any, Any, Any], call: ToolCall) -> Any:
-    """Run a coroutine that may wait; it is cancelled when its call is stopped."""
+    """Run a coroutine that may suspend; it is cancelled when its call is stopped."""
 
     async def run() -> Any:
         task, loop = asyncio.current_task(), asyncio.get_running_loop()
@@ -189,9 +189,9 @@ def _finish_at_once(coroutine: Coroutine[Any, Any, Any], call: ToolCall) -> Any:
 
 
 def finish_at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine that never waits, as those of plain functions do."""
+    """Run a coroutine that never suspends, like that of a plain function."""
     try:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
-    raise RuntimeError("a plain function's tool waited for something: make the function async")
+    raise RuntimeError("The tool of a plain function suspended: make the function async")

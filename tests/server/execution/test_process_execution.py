@@ -27,7 +27,7 @@ ONE = {"limits": {"processes": 1}}
 
 def crew_of(host: ServerHost) -> ProcessPool:
     """Return the process pool of the only tool that has one."""
-    [crew] = host.assembly.processes._crews
+    [crew] = host.assembly.processes._pools
     assert isinstance(crew, ProcessPool)
     return crew
 

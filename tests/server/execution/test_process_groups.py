@@ -37,7 +37,7 @@ class Served:
 
     def crews(self) -> dict[str, ProcessPool]:
         """Return the process pools by name."""
-        return {crew._name.removeprefix("axolotl-"): crew for crew in self.runner._crews if not crew.closed}
+        return {crew._name.removeprefix("axolotl-"): crew for crew in self.runner._pools if not crew.closed}
 
     async def call(self, name: str, **arguments: Any) -> Any:
         """Call a tool that succeeds."""
@@ -117,7 +117,7 @@ async def test_a_process_is_warm_for_all_tools() -> None:
     """A warm process starts without a call and knows every tool of its group."""
     async with served(tools.pid, tools.pid_later, processes=2) as server:
         crew = server.crews()["one"]
-        await until(lambda: [len(one._known) for one in crew._idle] == [2])
+        await until(lambda: [len(one._loaded) for one in crew._idle] == [2])
         assert server.runner.processes == 1
 
 
@@ -125,13 +125,13 @@ async def test_a_tool_travels_once() -> None:
     """A process that knows a tool is preferred, and does not load it again."""
     async with served(tools.pid, tools.pid_later, processes=2) as server:
         crew = server.crews()["one"]
-        await until(lambda: [len(one._known) for one in crew._idle] == [2])
+        await until(lambda: [len(one._loaded) for one in crew._idle] == [2])
         [taught] = crew._idle
         stranger = crew._start()
         crew._keep(stranger)
         await server.call("pid")
         assert crew._idle[-1] is taught
-        assert not stranger._known
+        assert not stranger._loaded
 
 
 async def test_a_crash_does_not_affect_other_tools(tmp_path: Path, gate: Gate) -> None:
