@@ -1,4 +1,4 @@
-"""Addresses that a server trusts, or is known by."""
+"""Checks and canonical forms of URLs."""
 
 from ipaddress import ip_address
 from typing import Final
@@ -8,7 +8,7 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a name or an address can only be this machine."""
+    """Whether a host name or address refers to this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -18,25 +18,21 @@ def is_loopback(host: str) -> bool:
 
 
 def check_url(url: str) -> str:
-    """Make sure that nobody between here and there can read or change what is sent.
-
-    Raises:
-        ValueError: if it is no absolute https URL, or http on this machine, or has what such an address cannot have.
-    """
+    """Return an absolute URL that uses https, or http on this machine; raises ValueError for any other."""
     parts = _split(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{_shown(url)} is no URL: write https://…")
+        raise ValueError(f"{_shown(url)} is not a URL: write https://…")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("a URL here has no user and no password")
+        raise ValueError("the URL must not contain a user or a password")
     if parts.fragment or "#" in url:
-        raise ValueError(f"{_shown(url)} has a fragment: leave out what begins with #")
+        raise ValueError(f"{_shown(url)} has a fragment: remove the part that begins with #")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise ValueError(f"{_shown(url)} must begin with https: only on this machine may it be http")
+        raise ValueError(f"{_shown(url)} must begin with https; http is allowed on this machine only")
     return url
 
 
 def canonical(uri: str) -> str:
-    """Write a URI so that two spellings of one address are the same; anything else stays as it is."""
+    """Return the canonical form of an address; other URIs stay as they are."""
     parts = _split(uri)
     if parts is None or not parts.hostname or "@" in parts.netloc:
         return uri
@@ -47,7 +43,7 @@ def canonical(uri: str) -> str:
 
 
 def _split(uri: str) -> SplitResult | None:
-    """Take a URI apart; None where that cannot be done without changing it."""
+    """Split a URI; None if that is not possible without changing it."""
     if not uri.isprintable() or " " in uri or "://" not in uri:
         return None
     try:
@@ -59,5 +55,5 @@ def _split(uri: str) -> SplitResult | None:
 
 
 def _shown(url: str) -> str:
-    """Show a URL without what may be a password."""
+    """Show a URL without a possible password."""
     return repr(url.rpartition("@")[2][:200])

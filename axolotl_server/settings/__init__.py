@@ -1,1 +1,1 @@
-"""TODO"""
+"""All settings, section by section."""

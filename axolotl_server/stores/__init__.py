@@ -1,1 +1,1 @@
-"""Stores of what must outlive a connection."""
+"""Stores for sessions, events, quotas and results: in memory, in SQLite and in Redis."""

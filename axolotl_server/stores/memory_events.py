@@ -1,4 +1,4 @@
-"""Events in the memory of the process, bounded for each session."""
+"""Event store in memory, with a maximum number and size of events per session."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ _LONGEST_NUMBER: Final = 18
 
 
 class _SessionLog:
-    """What one session said, on all its streams, in one row of numbers."""
+    """The events of all streams of a session, numbered in the order in which they came."""
 
     def __init__(self) -> None:
         self.events: OrderedDict[int, tuple[str, bytes]] = OrderedDict()
@@ -43,7 +43,7 @@ class _SessionLog:
 
 
 class MemoryEventStore(IEventStore):
-    """Keeps the newest events of each session; how many sessions there are is somebody else's limit."""
+    """Keeps the newest events of each session; the number of sessions is limited elsewhere."""
 
     def __init__(self, max_events: int, max_bytes: int) -> None:
         self._max_events = max_events
@@ -54,21 +54,19 @@ class MemoryEventStore(IEventStore):
         return sum(len(log.events) for log in self._sessions.values())
 
     async def append(self, session: str, stream: str, message: bytes) -> str:
-        """Keep a message; one that exceeds the bound all by itself leaves its id and nothing else."""
+        """Keep a message; of one that exceeds the limit by itself, only the ID is kept."""
         log = self._sessions.setdefault(session, _SessionLog())
         number = log.add(stream, message if len(message) <= self._max_bytes else b"")
         log.shrink(self._max_events, self._max_bytes)
         return str(number)
 
     async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
-        """Give what followed an event on its own stream."""
         log = self._sessions.get(session)
         if log is None or not event_id.isdecimal() or len(event_id) > _LONGEST_NUMBER:
             return None
         return log.after(stream, int(event_id))
 
     async def forget(self, session: str, stream: str | None = None) -> None:
-        """Drop a stream or a session."""
         if stream is None:
             self._sessions.pop(session, None)
         elif session in self._sessions:

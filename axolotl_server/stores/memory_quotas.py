@@ -1,4 +1,4 @@
-"""Quotas in the memory of the process, bounded."""
+"""Quota store in memory, with a maximum number of counts."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,29 +7,29 @@ from typing import Final
 
 from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, State
 
-_LOOKS: Final = 16
+_EXPIRY_CHECKS: Final = 16
+"""How many counts are checked for expiry whenever a new key is counted."""
 
 
 class MemoryQuotaStore(IQuotaStore):
-    """Counts for one process, and never waits.
+    """Keeps the counts of one process, and never waits.
 
-    Each new key lets go of some whose end has come: a bucket that is empty again and a window that is over say nothing
-    that is not so without them. Where all places are taken, the key whose end is nearest goes: it says the least.
+    Each new key removes some that have expired: an empty bucket or a window that is over has no effect any more. If
+    there is no room, the key that expires next is removed, because it has the least effect.
     """
 
     def __init__(self, max_entries: int, clock: Callable[[], int] = time.time_ns) -> None:
-        """Say how much is kept at most; `clock` gives nanoseconds since 1970."""
+        """Set the maximum number of counts; `clock` returns nanoseconds since 1970."""
         self._max_entries = max_entries
         self._clock = clock
         self._states: dict[str, State] = {}
         self._ends: list[tuple[int, str, Charge]] = []
-        """A heap with each key once. An end that has moved on since is put right when it comes to the top."""
+        """A heap with each key once. An end that has changed since is corrected when it reaches the top."""
 
     def __len__(self) -> int:
         return len(self._states)
 
     async def take(self, claims: Sequence[Claim]) -> QuotaRefusal | None:
-        """Take all or nothing."""
         now = self._clock() // 1000
         states = self._states
         refusal = None
@@ -38,7 +38,10 @@ class MemoryQuotaStore(IQuotaStore):
             kept = states.get(key)
             amount, stamp = charge.settled(kept, now)
             if kept is not None and stamp < kept[1]:
-                states[key] = amount, stamp  # the clock went back: time is reckoned anew, also by a refused call
+                states[key] = (
+                    amount,
+                    stamp,
+                )  # the clock was set back: start again, even if the call is refused
             if amount + charge.cost > charge.capacity:
                 wait = charge.wait((amount, stamp), now)
                 if refusal is None or wait > refusal.retry_after_microseconds:
@@ -54,9 +57,9 @@ class MemoryQuotaStore(IQuotaStore):
         return None
 
     def _make_room(self, now: int) -> None:
-        """Drop keys whose end has come; one in any case where no place is left."""
+        """Remove expired keys, and one more if there is no room otherwise."""
         states, ends = self._states, self._ends
-        for _ in range(min(_LOOKS, len(ends))):
+        for _ in range(min(_EXPIRY_CHECKS, len(ends))):
             end, key, charge = ends[0]
             true_end = charge.end(states[key])
             if true_end > end:

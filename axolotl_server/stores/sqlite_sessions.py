@@ -27,7 +27,7 @@ _BUSY_SECONDS: Final = 2.0
 
 
 class LocalDatabase:
-    """Short transactions that never wait for the disk: what is kept here need not outlive the machine."""
+    """A database whose short transactions never wait for the disk: the data need not survive a crash of the machine."""
 
     def __init__(self, path: Path, schema: str) -> None:
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
@@ -36,18 +36,18 @@ class LocalDatabase:
         self._connection.executescript(schema).close()
 
     def all(self, statement: str, *values: Any) -> list[Any]:
-        """Give what a statement gives."""
+        """Return the rows of a query."""
         with closing(self._connection.execute(statement, values)) as cursor:
             return cursor.fetchall()
 
-    def changed(self, statement: str, *values: Any) -> int:
-        """Make a change and give how many rows it concerned."""
+    def execute(self, statement: str, *values: Any) -> int:
+        """Execute a statement and return the number of changed rows."""
         with closing(self._connection.execute(statement, values)) as cursor:
             return cursor.rowcount
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Let no other process change anything while the block runs; all or nothing of it is kept."""
+    def transaction(self) -> Iterator[None]:
+        """Run a block in an exclusive transaction."""
         self._connection.execute("begin immediate").close()
         try:
             yield
@@ -57,7 +57,7 @@ class LocalDatabase:
         self._connection.execute("commit").close()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
 
@@ -80,19 +80,18 @@ class SqliteEventStore(IEventStore):
         self._max_bytes = max_bytes
 
     async def append(self, session: str, stream: str, message: bytes) -> str:
-        """Keep a message; one that exceeds the bound all by itself leaves its id and nothing else."""
+        """Keep a message; of one that exceeds the limit by itself, only the ID is kept."""
         key, kept = hide_session_id(session), message if len(message) <= self._max_bytes else b""
-        with self._database.alone():
+        with self._database.transaction():
             [(number,)] = self._database.all(
                 "insert into counts values (?, 1) on conflict (session) do update set last = last + 1 returning last",
                 key,
             )
-            self._database.changed("insert into events values (?, ?, ?, ?)", key, number, stream, kept)
+            self._database.execute("insert into events values (?, ?, ?, ?)", key, number, stream, kept)
             self._shrink(key, number)
         return str(number)
 
     async def after(self, session: str, stream: str, event_id: str) -> Sequence[StoredEvent] | None:
-        """Give what followed an event on its own stream."""
         if not (event_id.isascii() and event_id.isdecimal()) or len(event_id) > _LONGEST_NUMBER:
             return None
         key, number = hide_session_id(session), int(event_id)
@@ -104,21 +103,20 @@ class SqliteEventStore(IEventStore):
         return [StoredEvent(str(kept), message) for kept, message in own.items() if kept > number]
 
     async def forget(self, session: str, stream: str | None = None) -> None:
-        """Drop a stream or a session."""
         key = hide_session_id(session)
         if stream is not None:
-            self._database.changed("delete from events where session = ? and stream = ?", key, stream)
+            self._database.execute("delete from events where session = ? and stream = ?", key, stream)
             return
-        with self._database.alone():
+        with self._database.transaction():
             for table in ("events", "counts"):
-                self._database.changed(f"delete from {table} where session = ?", key)
+                self._database.execute(f"delete from {table} where session = ?", key)
 
     async def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._database.close()
 
     def _shrink(self, key: str, last: int) -> None:
-        self._database.changed(
+        self._database.execute(
             """
             delete from events where session = ? and (number <= ? or number < (
                 select coalesce(min(number), 0) from (
@@ -134,9 +132,9 @@ class SqliteEventStore(IEventStore):
         )
 
 
-_MOST_BYTES: Final = 2**20
+_MAX_MESSAGE_BYTES: Final = 2**20
 _PAUSES_SECONDS: Final = (0.01, 0.03, 0.1, 0.3)
-"""How long somebody who is busy may take to hear a message."""
+"""How long a busy process may take to receive a message."""
 _SCHEMA: Final = """
 create table if not exists sessions (
     name text primary key, version integer not null, record blob not null, used real not null
@@ -149,95 +147,88 @@ _decode: Final = msgspec.msgpack.Decoder(SessionRecord).decode
 
 
 class SqliteSessionStore(ISessionStore):
-    """Keeps sessions in a database, and speaks to the other processes through sockets beside it."""
+    """Keeps sessions in a database, and sends messages to other processes through sockets next to it."""
 
     def __init__(self, directory: Path, *, maximum: int, idle_seconds: float) -> None:
         self._directory = directory
         self._maximum = maximum
         self._idle_seconds = idle_seconds
-        self._name = secrets.token_hex(8)
+        self._process = secrets.token_hex(8)
         self._database = LocalDatabase(directory / "sessions.sqlite", _SCHEMA)
         self._socket: socket.socket | None = None
 
     def open(self, receive: Callable[[bytes], object], reconnected: Callable[[], object]) -> None:
-        """Begin to hear; nothing is ever lost on the way, so that nobody has to rejoin."""
+        """Begin to receive; messages are never lost, so that `reconnected` is not called."""
         own = self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        own.bind(str(self._directory / self._name))
+        own.bind(str(self._directory / self._process))
         own.setblocking(False)
 
         def read() -> None:
             try:
-                receive(own.recv(_MOST_BYTES))
+                receive(own.recv(_MAX_MESSAGE_BYTES))
             except BlockingIOError:
                 return
 
         asyncio.get_running_loop().add_reader(own, read)
 
     async def begin(self, session: str, record: SessionRecord) -> bool:
-        """Keep a new session, unless there are too many."""
-        with self._alone():
+        with self._transaction():
             self._drop_idle()
             [(count,)] = self._database.all("select count(*) from sessions")
             if count >= self._maximum:
                 return False
             name = hide_session_id(session)
-            self._database.changed("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.time())
-            self._database.changed("insert into holders values (?, ?)", name, self._name)
+            self._database.execute("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.time())
+            self._database.execute("insert into holders values (?, ?)", name, self._process)
             return True
 
     async def find(self, session: str, known: int) -> KnownSession | None:
-        """Look for a session, which counts as using it."""
-        with self._alone():
+        with self._transaction():
             name = hide_session_id(session)
             if not self._use(name):
                 return None
             if known == 0:
-                self._database.changed("insert or ignore into holders values (?, ?)", name, self._name)
+                self._database.execute("insert or ignore into holders values (?, ?)", name, self._process)
             [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
             return KnownSession(version, None if version == known else _decode(record))
 
     async def change(self, session: str, change: SessionChange) -> int | None:
-        """Write what became different."""
-        with self._alone():
+        with self._transaction():
             name = hide_session_id(session)
             if not self._use(name):
                 return None
             [(version, record)] = self._database.all("select version, record from sessions where name = ?", name)
             changed = _encode(_decode(record).changed(change))
             statement = "update sessions set version = ?, record = ? where name = ?"
-            self._database.changed(statement, version + 1, changed, name)
+            self._database.execute(statement, version + 1, changed, name)
             return int(version) + 1
 
     async def hold(self, sessions: Sequence[str]) -> frozenset[str]:
-        """Put off the end of sessions."""
-        with self._alone():
+        with self._transaction():
             return frozenset(session for session in sessions if self._use(hide_session_id(session)))
 
     async def end(self, session: str) -> None:
-        """Remove a session."""
-        with self._alone():
+        with self._transaction():
             self._remove(hide_session_id(session))
 
     async def send(self, session: str, message: bytes, *, wait: bool = False) -> bool:
-        """Send a message to each holder; those that have died hold nothing any more."""
-        with self._alone():
+        """Send a message to each holder; processes that have died are removed."""
+        with self._transaction():
             rows = self._database.all("select process from holders where name = ?", hide_session_id(session))
-        heard = [await self._send(process, message) for (process,) in rows if process != self._name]
-        return any(heard)
+        received = [await self._send(process, message) for (process,) in rows if process != self._process]
+        return any(received)
 
     async def broadcast(self, message: bytes) -> None:
-        """Send a message to everybody."""
         for path in tuple(self._directory.iterdir()):
-            if path.is_socket() and path.name != self._name:
+            if path.is_socket() and path.name != self._process:
                 await self._send(path.name, message)
 
     async def close(self) -> None:
-        """Hear no more, and let go of everything."""
         if self._socket is not None:
             asyncio.get_running_loop().remove_reader(self._socket)
             self._socket.close()
-            (self._directory / self._name).unlink(missing_ok=True)
-        self._database.changed("delete from holders where process = ?", self._name)
+            (self._directory / self._process).unlink(missing_ok=True)
+        self._database.execute("delete from holders where process = ?", self._process)
         self._database.close()
 
     async def _send(self, process: str, message: bytes) -> bool:
@@ -248,32 +239,32 @@ class SqliteSessionStore(ISessionStore):
                 self._socket.sendto(message, str(path))
                 return True
             except (FileNotFoundError, ConnectionRefusedError):
-                self._bury(process)
+                self._remove_process(process)
                 return False
             except BlockingIOError:
                 if pause is None:
-                    raise SessionStoreError("another process does not take a message") from None
+                    raise SessionStoreError("another process does not receive messages") from None
                 await asyncio.sleep(pause)
             except OSError as error:
                 raise SessionStoreError(f"a message cannot be sent: {error.strerror}") from None
         return False
 
-    def _bury(self, process: str) -> None:
+    def _remove_process(self, process: str) -> None:
         (self._directory / process).unlink(missing_ok=True)
-        with self._alone():
-            self._database.changed("delete from holders where process = ?", process)
+        with self._transaction():
+            self._database.execute("delete from holders where process = ?", process)
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         try:
-            with self._database.alone():
+            with self._database.transaction():
                 yield
         except sqlite3.Error as error:
-            raise SessionStoreError(f"the file of sessions cannot be used: {error}") from error
+            raise SessionStoreError(f"the database of sessions cannot be used: {error}") from error
 
     def _use(self, name: str) -> bool:
         self._drop_idle()
-        return self._database.changed("update sessions set used = ? where name = ?", time.time(), name) == 1
+        return self._database.execute("update sessions set used = ? where name = ?", time.time(), name) == 1
 
     def _drop_idle(self) -> None:
         for (name,) in self._database.all("select name from sessions where used < ?", time.time() - self._idle_seconds):
@@ -281,4 +272,4 @@ class SqliteSessionStore(ISessionStore):
 
     def _remove(self, name: str) -> None:
         for table in ("sessions", "holders"):
-            self._database.changed(f"delete from {table} where name = ?", name)
+            self._database.execute(f"delete from {table} where name = ?", name)
