@@ -81,7 +81,7 @@ def refusal_of(tool: AnyTool, *, coerce: bool = False, **arguments: Any) -> str:
         pytest.param("maybe", None, None, id="null"),
     ],
 )
-def test_strict_mode_still_reads_what_json_has_no_type_for(field: str, sent: Any, expected: Any) -> None:
+def test_strict_mode_parses_types_that_json_lacks(field: str, sent: Any, expected: Any) -> None:
     """Dates, enums, UUIDs and similar types are parsed from strings."""
     assert getattr(read(tool_of(Everything), **{field: sent}), field) == expected
 
@@ -118,7 +118,7 @@ def test_values_of_a_neighbouring_type_are_coerced_only_on_demand(field: str, se
         pytest.param({"a": 1, "b": 2, "c": 3}, "c: unknown argument; it takes a, b", id="unknown"),
     ],
 )
-def test_a_refusal_names_the_field_what_was_expected_and_what_was_got(arguments: dict[str, Any], text: str) -> None:
+def test_errors_contain_field_expectation_and_type(arguments: dict[str, Any], text: str) -> None:
     """A caller learns which argument is wrong and how."""
     assert refusal_of(Add(), **arguments) == f"Invalid arguments: {text}"
 
@@ -158,7 +158,7 @@ def test_a_refusal_shows_ten_problems_and_counts_the_rest() -> None:
     assert text.endswith("; and 15 more")
 
 
-def test_a_tool_without_arguments_says_so() -> None:
+def test_a_tool_without_arguments_refuses_arguments() -> None:
     """A tool without arguments refuses arguments."""
     assert refusal_of(tool_of(NoArguments), x=1).endswith("x: unknown argument; it takes no arguments")
 

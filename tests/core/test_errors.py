@@ -80,7 +80,7 @@ def test_every_error_is_in_the_tree() -> None:
     assert sorted(child for _, child in all_edges()) == sorted(name for name in defined if not name.startswith("_"))
 
 
-def test_a_question_in_the_air_is_no_error() -> None:
+def test_input_required_is_not_an_error() -> None:
     """InputRequired is not an Exception; all others are."""
     assert issubclass(InputRequired, BaseException)
     assert not issubclass(InputRequired, Exception)
@@ -110,7 +110,7 @@ def test_protocol_errors_have_their_codes(error: ProtocolError, code: int) -> No
     assert error.code == code
 
 
-def test_a_missing_capability_names_what_is_required() -> None:
+def test_a_missing_capability_has_the_required_one() -> None:
     """The data is an object of capabilities."""
     assert MissingCapability("x", {"sampling": {}}).data == {"requiredCapabilities": {"sampling": {}}}
 
@@ -121,13 +121,13 @@ def test_an_unsupported_version_lists_the_supported_ones() -> None:
     assert error.data == {"supported": ["a", "b"], "requested": "1900-01-01"}
 
 
-def test_an_overload_says_when_to_come_back() -> None:
+def test_overloaded_has_the_retry_time() -> None:
     """The time is given in milliseconds to the caller, in seconds to the code."""
     error = Overloaded("busy", 0.25)
     assert (error.meta, error.retry_after_seconds) == ({"reason": "overloaded", "retryAfterMs": 250}, 0.25)
 
 
-def test_a_configuration_error_tells_all_findings() -> None:
+def test_a_configuration_error_has_all_findings() -> None:
     """Several findings are one error with one line each."""
     error = ConfigurationError("one", "two")
     assert (str(error), error.findings) == ("one\ntwo", ("one", "two"))
@@ -142,7 +142,7 @@ def test_a_tool_error_carries_its_text_and_its_meta() -> None:
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel", "refuse"])
-def test_an_unanswered_question_says_why(action: Literal["decline", "cancel", "refuse"]) -> None:
+def test_declined_has_the_action(action: Literal["decline", "cancel", "refuse"]) -> None:
     """Each action has a default text for the model; the code can read the action."""
     plain, said = Declined(action), Declined(action, "Not today")
     assert (plain.action, said.action) == (action, action)

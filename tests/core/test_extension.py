@@ -96,7 +96,7 @@ def test_an_extension_without_an_identifier_is_refused() -> None:
         pytest.param(None, "contains NoneType, which is not an IExtension", id="nothing"),
     ],
 )
-def test_what_is_no_extension_is_refused(value: Any, text: str) -> None:
+def test_other_objects_are_refused(value: Any, text: str) -> None:
     """The error contains the type of the value."""
     with pytest.raises(ConfigurationError, match=text):
         check_extension(value)

@@ -91,7 +91,7 @@ async def test_a_field_names_and_describes_an_argument() -> None:
     assert await told(hello, **{"for": "Ada"}) == ["Ada test://asked"]
 
 
-def test_the_name_of_an_enum_is_no_title() -> None:
+def test_enum_names_are_not_titles() -> None:
     """An argument has a title only if its author set one."""
 
     @prompt
@@ -215,7 +215,7 @@ class Callable_:
         pytest.param(classmethod(lambda cls: ""), "a class method cannot be a prompt", id="class-method"),
     ],
 )
-def test_what_is_no_function_is_refused(target: Any, text: str) -> None:
+def test_only_functions_can_be_decorated(target: Any, text: str) -> None:
     """The error says what the decorator applies to."""
     with pytest.raises(ConfigurationError, match=re.escape(text)):
         prompt(target)

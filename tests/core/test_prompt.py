@@ -74,7 +74,7 @@ async def test_arguments_are_converted_from_text() -> None:
     assert [type(value) for value in (letter.copies, letter.weight, letter.urgent)] == [int, float, bool]
 
 
-async def test_what_is_left_out_takes_its_default() -> None:
+async def test_omitted_arguments_have_defaults() -> None:
     """Only arguments without a default are required."""
     assert read(Write(), to="Ada") == Letter(to="Ada")
     with pytest.raises(InvalidArguments, match="to: required, but missing"):
@@ -134,7 +134,7 @@ def test_a_model_may_let_unknown_arguments_pass() -> None:
         ),
     ],
 )
-def test_a_field_says_what_the_list_shows(argument: str, shown: dict[str, Any]) -> None:
+def test_fields_describe_the_arguments(argument: str, shown: dict[str, Any]) -> None:
     """Descriptions and titles come from the field; an Enum contributes its docstring."""
     assert property_of(Write().arguments_schema, argument) == shown
 

@@ -53,7 +53,7 @@ class Fixed(IPrompt[NoArguments]):
         pytest.param([], [], id="none"),
     ],
 )
-async def test_whatever_a_prompt_gives_becomes_messages(output: Any, messages: list[tuple[str, Any]]) -> None:
+async def test_outputs_become_messages(output: Any, messages: list[tuple[str, Any]]) -> None:
     """Strings and blocks become messages of the user; messages have their own role."""
     result = await run(Fixed(output))
     assert [(message.role, message.content) for message in result.messages] == messages
@@ -88,7 +88,7 @@ async def test_a_whole_result_is_kept() -> None:
         ),
     ],
 )
-def test_what_is_no_message_is_told(output: Any, text: str) -> None:
+def test_invalid_outputs_are_refused(output: Any, text: str) -> None:
     """Invalid outputs raise TypeError before anything reaches a client."""
     with pytest.raises(TypeError, match=text):
         prompt_result(output)

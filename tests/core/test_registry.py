@@ -47,7 +47,7 @@ def test_the_first_of_a_name_wins(first: str, second: str) -> None:
     assert registry.get_all() == (winner,)
 
 
-def test_a_name_that_is_not_there_gives_none() -> None:
+def test_unknown_names() -> None:
     """An unknown name is not found."""
     registry = ToolRegistry([Add()])
     assert registry.try_get("ad") is None

@@ -52,7 +52,7 @@ def test_tools_come_in_the_order_of_their_definition(package: MakePackage) -> No
     assert names("scanned_order") == ["zed", "middle", "abel"]
 
 
-def test_what_cannot_be_made_is_skipped(package: MakePackage) -> None:
+def test_abstract_and_generic_classes_are_skipped(package: MakePackage) -> None:
     """Abstract and generic classes are not tools."""
     source = """
     OutT = TypeVar("OutT")
@@ -87,7 +87,7 @@ def test_imported_names_are_not_counted_twice(package: MakePackage) -> None:
     assert names("scanned_imports") == ["owned", "shared"]
 
 
-def test_a_second_name_in_the_same_module_is_no_second_tool(package: MakePackage) -> None:
+def test_an_alias_is_not_a_second_tool(package: MakePackage) -> None:
     """An alias kept for old callers does not make another tool, nor does an instance of a class that is found."""
     function = "\n@tool\nasync def new() -> str:\n    return ''\nold = new\n"
     package({"scanned_alias.py": tool_class("New", "class") + "Old = New\nmade = New()\n" + function})
@@ -135,7 +135,7 @@ def test_a_missing_dependency_is_named(package: MakePackage) -> None:
         pytest.param("scanned_here.tools", "scanned_here.tools", id="module"),
     ],
 )
-def test_a_package_that_is_not_there_is_told(package: MakePackage, wanted: str, missing: str) -> None:
+def test_a_missing_package_is_refused(package: MakePackage, wanted: str, missing: str) -> None:
     """A missing module raises ConfigurationError."""
     package({"scanned_here/__init__.py": ""})
     with pytest.raises(ConfigurationError) as refused:

@@ -84,7 +84,7 @@ def schema_with(annotation: Any, **said: Any) -> JsonSchema:
         pytest.param(Annotated[str, Field(json_schema_extra={"x": [1]})], "x", id="unhashable"),
     ],
 )
-def test_what_can_be_made_of_text_passes(annotation: Any, text: str) -> None:
+def test_supported_types_are_accepted(annotation: Any, text: str) -> None:
     """The check agrees with the validator that will read the text."""
     check_textual("Probe", schema_with(annotation))
     TypeAdapter(annotation).validate_json(f'"{text}"', strict=False)
@@ -108,7 +108,7 @@ def test_what_can_be_made_of_text_passes(annotation: Any, text: str) -> None:
         pytest.param(Endless, id="endless"),
     ],
 )
-def test_what_cannot_be_made_of_text_is_named(annotation: Any) -> None:
+def test_unsupported_types_are_refused(annotation: Any) -> None:
     """The error contains the owner, the argument and what to use."""
     with pytest.raises(ConfigurationError, match="Probe: value cannot be parsed from a string; use str, int"):
         check_textual("Probe", schema_with(annotation))
@@ -142,7 +142,7 @@ def test_a_list_of_texts_needs_a_list(annotation: Any) -> None:
         pytest.param(None, id="none"),
     ],
 )
-def test_what_cannot_be_made_of_a_list_is_named(annotation: Any) -> None:
+def test_unsupported_lists_are_refused(annotation: Any) -> None:
     """Other types are refused for lists."""
     with pytest.raises(ConfigurationError, match="Probe: value cannot be parsed from strings; use a list of str, int"):
         check_textual("Probe", schema_with(annotation), lists={"value"})

@@ -69,7 +69,7 @@ def test_contexts_share_nothing() -> None:
     assert (first.cancelled, second.cancelled) == (True, False)
 
 
-def test_a_context_tells_who_calls() -> None:
+def test_a_context_has_request_principal_and_client() -> None:
     """Request id, principal and client are those of the call."""
     principal = Principal("alice", tenant="acme", scopes=frozenset({"read"}))
     context = ToolContext(request_id="r1", caller=Caller(), principal=principal)
@@ -86,7 +86,7 @@ def test_progress_goes_to_the_caller() -> None:
     assert caller.progress == [(1, None, None), (2, 4, "half")]
 
 
-def test_a_cancelled_context_says_so() -> None:
+def test_a_cancelled_context() -> None:
     """A tool learns that it should stop, and why."""
     context = ToolContext()
     context.cancellation.cancel(CancelReason.TIMEOUT)
@@ -161,7 +161,7 @@ async def test_a_page_is_asked_to_be_opened() -> None:
     assert (again.reference, question.reference, other_key) == ("order-5", None, "pay")
 
 
-def test_the_caller_is_told_when_a_page_is_done_with() -> None:
+def test_a_completed_page_is_reported() -> None:
     """The reference is the one that the question had."""
     caller = Caller()
     ToolContext(caller=caller).url_completed("order-5")
@@ -197,7 +197,7 @@ async def test_a_user_may_leave_a_question_unanswered(action: str) -> None:
     assert (of_form.value.action, of_page.value.action) == (action, action)
 
 
-async def test_an_answer_of_another_shape_is_no_answer() -> None:
+async def test_malformed_answers_are_refused() -> None:
     """Malformed answers raise InvalidAnswer."""
     context = ToolContext(caller=Caller(elicitation={"action": "accept", "content": {"name": 5}}, roots=[], sampling=1))
     with pytest.raises(InvalidAnswer, match="name"):
@@ -217,14 +217,14 @@ async def test_an_answer_of_another_shape_is_no_answer() -> None:
         pytest.param(lambda context: context.roots(), ROOTS, id="roots"),
     ],
 )
-async def test_nobody_can_be_asked(asking: Asking, required: Mapping[str, Any]) -> None:
+async def test_questions_without_a_caller(asking: Asking, required: Mapping[str, Any]) -> None:
     """A context without a caller raises MissingCapability with the required capability."""
     with pytest.raises(MissingCapability, match="There is no caller to ask") as refused:
         await asking(ToolContext())
     assert refused.value.data == {"requiredCapabilities": required}
 
 
-def test_nobody_can_be_told_anything() -> None:
+def test_notifications_without_a_caller() -> None:
     """Without a caller, progress and log messages are discarded."""
     context = ToolContext()
     context.log("error", object(), "x")

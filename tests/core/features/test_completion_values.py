@@ -23,14 +23,14 @@ MANY = [str(number) for number in range(150)]
         pytest.param((text for text in MANY), Completion(tuple(MANY[:100]), 150, True), id="generator"),
     ],
 )
-def test_an_answer_is_cut_to_what_the_protocol_allows(output: Any, completion: Completion) -> None:
+def test_suggestions_are_limited(output: Any, completion: Completion) -> None:
     """At most 100 suggestions are sent, with a hint that there are more."""
     assert completion_of(output) == completion
     assert len(completion_of(output).values) <= MAX_VALUES
 
 
 @pytest.mark.parametrize("output", ["abc", "", Completion("abc")])
-def test_one_text_is_no_list_of_letters(output: Any) -> None:
+def test_a_string_is_not_a_list(output: Any) -> None:
     """A completer that returns a string raises TypeError."""
     with pytest.raises(TypeError, match="a completer returns a list of strings, not a string"):
         completion_of(output)
@@ -103,7 +103,7 @@ class Shelf:
         pytest.param(Shelf().method, ["shelf", "v"], id="method"),
     ],
 )
-async def test_a_completer_is_given_what_it_takes(completer: Completer, values: list[str]) -> None:
+async def test_completers_receive_known_arguments_on_request(completer: Completer, values: list[str]) -> None:
     """Completers with a parameter `known` receive the other arguments."""
     assert await run_completer(completer, "v", {"k": "1"}) == values
 

@@ -143,7 +143,7 @@ def test_no_registry_takes_another_name(registry: Registry[Any], feature: Any, n
         registry.register(feature)
 
 
-def test_a_class_without_a_name_is_told_what_to_write() -> None:
+def test_a_class_without_a_name_is_refused() -> None:
     """The suggestion is the class's own name."""
 
     class Greeting(IPrompt[NoArguments]):

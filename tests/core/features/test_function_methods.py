@@ -83,7 +83,7 @@ async def test_a_bound_tool_works_on_its_object() -> None:
     assert await call(look) == 1
 
 
-def test_self_is_no_argument() -> None:
+def test_self_is_not_an_argument() -> None:
     """Callers see neither `self` nor the context."""
     (_, deposit) = tools_of(Account(1))
     assert list(deposit.input_schema["properties"]) == ["amount"]

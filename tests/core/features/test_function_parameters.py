@@ -179,7 +179,7 @@ async def test_validators_of_an_annotation_run_with_its_field() -> None:
         read(made, number=0)
 
 
-async def test_null_is_told_from_absent() -> None:
+async def test_a_null_argument_differs_from_an_absent_one() -> None:
     """A null argument is not replaced by the default; an absent one is."""
 
     @tool

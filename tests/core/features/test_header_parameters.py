@@ -68,7 +68,7 @@ def test_any_token_is_a_name(name: str) -> None:
         pytest.param(["a"], id="list"),
     ],
 )
-def test_a_name_that_is_no_token_is_refused(name: Any) -> None:
+def test_header_names_must_be_tokens(name: Any) -> None:
     """Clients drop a tool whose header could not be sent."""
     with pytest.raises(ConfigurationError, match="'t', argument 'a': x-mcp-header must be a header token"):
         found(a=mirrored(name=name))
@@ -167,7 +167,7 @@ def test_a_spec_knows_the_mirrored_arguments_of_its_tool(found_by: ITool[Any, An
     assert ToolSpec.of(found_by, LIMITS).header_parameters == (HeaderParameter(b"mcp-param-tenant", ("tenant",)),)
 
 
-def test_a_bad_annotation_is_told_when_the_tool_is_described() -> None:
+def test_invalid_annotations_are_refused_by_the_spec() -> None:
     """An invalid annotation raises ConfigurationError when the spec is created."""
 
     @tool

@@ -109,6 +109,6 @@ def test_the_arguments_of_a_class_are_found(kind: Any, found: tuple[Any, ...] | 
         pytest.param(None, (), id="none"),
     ],
 )
-def test_what_is_open_is_listed(argument: Any, parameters: tuple[Any, ...]) -> None:
+def test_type_variables_are_listed(argument: Any, parameters: tuple[Any, ...]) -> None:
     """All type variables are listed."""
     assert open_parameters(argument) == parameters

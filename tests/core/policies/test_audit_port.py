@@ -21,7 +21,7 @@ def shuffled(value: Any) -> Any:
 
 
 @given(JSON)
-def test_what_means_the_same_is_the_same(value: Any) -> None:
+def test_equal_json_has_equal_canonical_form(value: Any) -> None:
     """Whitespace, escapes and the order of keys do not matter."""
     plain = json.dumps(value, ensure_ascii=False).encode()
     odd = json.dumps(shuffled(value), indent=3, ensure_ascii=True).encode()
@@ -33,7 +33,7 @@ def test_what_means_the_same_is_the_same(value: Any) -> None:
     ("one", "other"),
     [(b"1", b"1.0"), (b"1.0", b"1.00"), (b"1e2", b"100"), (b"0.1", b"0.10000000000000001"), (b"[1]", b"1")],
 )
-def test_what_was_written_differently_differs(one: bytes, other: bytes) -> None:
+def test_different_numbers_differ(one: bytes, other: bytes) -> None:
     """Numbers that are equal only as floats are distinguished."""
     assert canonical_json(one) != canonical_json(other)
 
@@ -45,7 +45,7 @@ def test_whatever_comes_has_a_form(raw: bytes) -> None:
     assert canonical_json(form) == form
 
 
-def test_depth_is_no_danger() -> None:
+def test_deep_nesting_is_harmless() -> None:
     """JSON that is nested too deeply stays unchanged."""
     raw = b"[" * 100_000
     assert canonical_json(raw) == raw

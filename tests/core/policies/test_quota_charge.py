@@ -51,7 +51,7 @@ def test_a_rate_is_never_exceeded(limit: RateLimit, wanted: list[tuple[int, floa
 
 
 @given(limits, calls)
-def test_it_is_what_paper_says(limit: RateLimit | WindowLimit, wanted: list[tuple[int, float]]) -> None:
+def test_the_arithmetic_is_exact(limit: RateLimit | WindowLimit, wanted: list[tuple[int, float]]) -> None:
     """The integer arithmetic agrees with exact fractions."""
     keeper, paper, now = Keeper(limit), Paper(), START
     for step, cost in wanted:
@@ -76,7 +76,7 @@ def test_a_quota_is_never_exceeded(limit: WindowLimit, wanted: list[tuple[int, f
     rate_limits(*RATES),
     st.lists(st.tuples(st.one_of(steps, steps.map(int.__neg__)), costs), max_size=60),
 )
-def test_a_clock_that_goes_back_gives_nothing(limit: RateLimit, wanted: list[tuple[int, float]]) -> None:
+def test_a_clock_set_back_grants_nothing(limit: RateLimit, wanted: list[tuple[int, float]]) -> None:
     """Only forward movement of the clock counts."""
     keeper, now, forward, total = Keeper(limit), START, 0, Fraction()
     for step, cost in wanted:
@@ -86,7 +86,7 @@ def test_a_clock_that_goes_back_gives_nothing(limit: RateLimit, wanted: list[tup
         assert total <= exact(limit.burst) + limit.rate * Fraction(forward, SECOND)
 
 
-def test_a_clock_that_went_back_locks_nobody_out() -> None:
+def test_a_clock_set_back_does_not_block_callers() -> None:
     """A bucket used with a clock an hour ahead refills at its usual rate."""
     keeper = Keeper(RateLimit(1.0, 2.0))
     assert [keeper.take(1.0, START + 3600 * SECOND) for _ in range(3)] == [True, True, False]
@@ -121,7 +121,7 @@ def test_the_wait_is_exact(limit: RateLimit | WindowLimit, before: list[tuple[in
 
 
 @given(limits, calls, steps)
-def test_what_has_ended_says_nothing(
+def test_expired_states_can_be_dropped(
     limit: RateLimit | WindowLimit, before: list[tuple[int, float]], late: int
 ) -> None:
     """After its end, and not before, a state can be dropped."""

@@ -41,7 +41,7 @@ def spec_of(name: str, *, kind: Kind = "tool", toolset: str | None = None, cost:
         ({"toolsets": ("billing",), "tools": ("pay",)}, spec_of("refund", toolset="billing"), False),
     ],
 )
-def test_what_a_rule_concerns(selection: Any, spec: FeatureSpec, concerned: bool) -> None:
+def test_features_of_a_rule(selection: Any, spec: FeatureSpec, concerned: bool) -> None:
     """A rule applies if names, tool sets and kinds all match."""
     assert QuotaRule("rule", RATE, **selection).concerns(spec) is concerned
 
@@ -97,7 +97,7 @@ def test_numbers_that_can(limit: RateLimit | WindowLimit) -> None:
 
 
 @pytest.mark.parametrize("written", [0.1, 0.7, 33.333, 1.5, 99_999.0, 0.000001])
-def test_a_rate_is_what_is_written(written: float) -> None:
+def test_rates_are_exact(written: float) -> None:
     """Rates of up to six decimals are exact."""
     assert str(float(RateLimit(written, 1.0).rate)) == str(written)
 

@@ -55,12 +55,12 @@ def test_a_breaker_without_sense(wrong: dict[str, Any]) -> None:
         (ExceptionGroup("", [ConnectionError(), ValueError()]), False),
     ],
 )
-def test_what_passes_by_itself(error: BaseException, covered: bool) -> None:
+def test_default_transient_errors(error: BaseException, covered: bool) -> None:
     """By default, only network errors are retried."""
     assert Retry().covers(error) is covered
 
 
-def test_what_a_tool_names() -> None:
+def test_listed_errors_are_retried() -> None:
     """A tool lists its transient errors; a ToolError is never one of them."""
     assert Retry(on=(Exception,)).covers(ValueError())
     assert not Retry(on=(Exception,)).covers(ToolError("no"))
@@ -111,7 +111,7 @@ def test_a_retry_that_never_happens() -> None:
     assert [*retry_hazards(tool, "process")] == []
 
 
-def test_nothing_is_said_of_tools_without_retry() -> None:
+def test_tools_without_retry_have_no_hazards() -> None:
     """Tools without a retry have no hazards."""
 
     class Plain(Fetch):

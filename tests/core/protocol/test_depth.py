@@ -54,14 +54,14 @@ def test_the_limit_is_exact(opening: str, closing: str, levels_each: int) -> Non
             read_head(message(deeper))
 
 
-def test_the_limit_holds_for_what_is_no_request() -> None:
+def test_the_limit_applies_to_all_shapes() -> None:
     """The depth of batches and other shapes is checked, too."""
     assert diagnose(nested("[", "]", MAX_DEPTH).encode()) is not None
     with pytest.raises(ParseError, match="nested more than 64 levels deep"):
         diagnose(nested("[", "]", MAX_DEPTH + 1).encode())
 
 
-def test_depth_in_fields_that_nobody_reads_counts() -> None:
+def test_the_depth_of_unread_fields_counts() -> None:
     """The depth of skipped fields is checked, too."""
     deep = nested("[", "]", MAX_DEPTH)
     with pytest.raises(ParseError, match="nested more"):

@@ -17,13 +17,13 @@ def test_the_levels_are_those_of_the_protocol() -> None:
 
 
 @pytest.mark.parametrize(("level", "wanted"), list(itertools.product(ORDER, ORDER)))
-def test_a_level_reaches_those_who_want_less(level: str, wanted: str) -> None:
+def test_levels_are_ordered(level: str, wanted: str) -> None:
     """A level is at least as severe as itself and all less severe ones."""
     assert is_at_least(level, wanted) is (ORDER.index(level) >= ORDER.index(wanted))
 
 
 @pytest.mark.parametrize(("level", "wanted"), [("loud", "info"), ("info", "loud"), ("INFO", "info"), ("info", "")])
-def test_another_word_is_no_level(level: str, wanted: str) -> None:
+def test_unknown_levels_are_refused(level: str, wanted: str) -> None:
     """An unknown level raises ValueError."""
     with pytest.raises(ValueError, match="not in tuple"):
         is_at_least(level, wanted)

@@ -44,7 +44,7 @@ def test_arguments_are_not_touched() -> None:
     assert bytes(head.params.arguments) == raw
 
 
-def test_what_is_absent_is_told_from_what_is_null() -> None:
+def test_absent_differs_from_null() -> None:
     """A notification has no id; arguments that are missing are an empty object."""
     head = read_head(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
     assert (head.id, head.params.name, head.params.meta) == (UNSET, UNSET, UNSET)
@@ -112,7 +112,7 @@ def test_an_id_that_may_not_be_echoed_is_not_usable(bad: Any) -> None:
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"a\nb"}', id="raw-line-break"),
     ],
 )
-def test_what_is_no_json_in_utf_8_is_a_parse_error(data: bytes) -> None:
+def test_invalid_json_or_utf_8_is_a_parse_error(data: bytes) -> None:
     """Broken bytes are refused wherever they stand."""
     with pytest.raises(ParseError, match="not valid JSON in UTF-8"):
         read_head(data)
@@ -209,7 +209,7 @@ def test_every_malformed_shape_gets_its_error(message: dict[str, Any], error: ty
         pytest.param(request(id=None, params=[]), '"id"', id="then-id"),
     ],
 )
-def test_the_outermost_mistake_is_told_first(message: dict[str, Any], text: str) -> None:
+def test_the_outermost_error_is_reported(message: dict[str, Any], text: str) -> None:
     """If there are several errors, the most fundamental one is reported."""
     assert text in explain_shape(message).message
 

@@ -47,12 +47,12 @@ def test_state_and_baggage_may_be_missing() -> None:
         pytest.param(f"01-{TRACE}-{PARENT}-01-{'x' * 9000}", id="endless"),
     ],
 )
-def test_a_malformed_parent_is_no_trace(traceparent: Any) -> None:
+def test_a_malformed_traceparent_is_ignored(traceparent: Any) -> None:
     """Without a valid traceparent, there is no trace."""
     assert read_trace(traceparent, "a=1", "b=2") is None
 
 
-def test_a_later_version_may_say_more() -> None:
+def test_future_versions_may_have_more_fields() -> None:
     """Fields of future versions are kept."""
     trace = read_trace(f"cc-{TRACE}-{PARENT}-01-what-comes", None, None)
     assert trace is not None

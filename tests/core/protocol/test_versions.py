@@ -54,7 +54,7 @@ def test_the_revisions_are_in_the_order_of_time() -> None:
     assert [revision.name for revision in REVISIONS] == [R1, R2, R3, R4, R5]
 
 
-def test_the_eras_are_told_apart() -> None:
+def test_handshake_and_stateless_revisions() -> None:
     """Four revisions have a handshake, one is stateless."""
     assert [revision.name for revision in HANDSHAKE_REVISIONS] == [R1, R2, R3, R4]
     assert [revision.name for revision in STATELESS_REVISIONS] == [R5]

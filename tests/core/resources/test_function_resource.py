@@ -87,7 +87,7 @@ def test_a_plain_function_runs_in_a_thread() -> None:
     assert (posts.execution, posts.suspends) == ("loop", True)
 
 
-async def test_the_context_is_no_variable() -> None:
+async def test_the_context_is_not_a_variable() -> None:
     """A fixed resource may take the context, and nothing else."""
 
     @resource("test://here")
@@ -201,7 +201,7 @@ def takes(name: str) -> str:
         pytest.param(takes, {}, '@resource needs the URI: write @resource("config://app")', id="no-uri"),
     ],
 )
-def test_what_does_not_fit_is_refused_at_once(uri: Any, options: dict[str, Any], text: str) -> None:
+def test_invalid_decorators_are_refused(uri: Any, options: dict[str, Any], text: str) -> None:
     """The error explains the problem."""
     with pytest.raises(ConfigurationError, match=re.escape(text)):
         resource(uri, **options)(takes)

@@ -229,6 +229,6 @@ def test_a_resource_is_checked_before_it_is_registered(resource: Any, text: str)
         pytest.param(template("a://{name:3}"), id="prefix"),
     ],
 )
-def test_what_is_complete_passes(resource: Any) -> None:
+def test_valid_resources_are_accepted(resource: Any) -> None:
     """Valid resources are accepted."""
     check_resource(resource)

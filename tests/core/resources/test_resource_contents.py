@@ -95,7 +95,7 @@ async def test_contents_with_their_own_uri_stay_as_they_are(output: Any) -> None
         pytest.param({"a": b"\xff"}, id="bytes-inside"),
     ],
 )
-def test_what_json_has_no_form_for_is_told(output: Any) -> None:
+def test_values_that_json_lacks_are_refused(output: Any) -> None:
     """The error is raised before anything reaches a client."""
     with pytest.raises(ValueError, match="serializ"):
         contents_of(output, URI, None)

@@ -38,7 +38,7 @@ LEADING_OUT = [
 
 @pytest.mark.parametrize("times", [0, 1, 2, 3])
 @pytest.mark.parametrize("value", LEADING_OUT)
-def test_what_leads_out_is_found(value: str, times: int) -> None:
+def test_traversal_is_detected(value: str, times: int) -> None:
     """Path traversal is detected, also if it is encoded up to three times."""
     assert screen({"fine": "a", "path": encoded(value, times)}, ()) == "path"
 
@@ -83,7 +83,7 @@ def test_partly_encoded_values_are_found(value: str) -> None:
         pytest.param(["a", "", "b"], id="empty-part-between"),
     ],
 )
-def test_what_stays_is_not_found(value: str | list[str]) -> None:
+def test_harmless_values_are_accepted(value: str | list[str]) -> None:
     """Dots in names, addresses and percent signs are accepted."""
     assert screen({"path": value}, ()) is None
 

@@ -55,7 +55,7 @@ anything = st.text(st.characters(exclude_categories=()), max_size=24)
 @given(near | anything)
 @example("%%34%31")
 @example("a?b=%C3&c")
-def test_what_is_found_makes_the_same_values_again(rest: str) -> None:
+def test_matched_values_expand_to_a_matching_uri(rest: str) -> None:
     """Any text is matched without an error, and the expansion of the values matches again."""
     for subject in TEMPLATES:
         values = subject.match(f"r:{rest}")

@@ -23,7 +23,7 @@ def test_the_names_are_those_of_the_extension() -> None:
         pytest.param(AppLink("ui://chart", ("app",)), AppLink("ui://chart", ("app",)), id="link"),
     ],
 )
-def test_a_tool_may_say_it_shortly(said: Any, link: AppLink | None) -> None:
+def test_a_uri_is_a_link(said: Any, link: AppLink | None) -> None:
     """The URI alone is a link without conditions."""
     assert app_link(said) == link
 

@@ -202,14 +202,14 @@ async def quoted_context(a: int, context: "ToolContext") -> str:
         pytest.param(quoted_context, id="quoted"),
     ],
 )
-async def test_the_context_is_injected_and_is_no_argument(function: Callable[..., Any]) -> None:
+async def test_the_context_is_injected_and_is_not_an_argument(function: Callable[..., Any]) -> None:
     """A parameter annotated with ToolContext receives the call's context, and callers do not see it."""
     made = tool(function)
     assert list(made.input_schema["properties"]) == ["a"]
     assert await call(made, ToolContext(request_id="r-7"), a=1) == "1 r-7"
 
 
-async def test_a_caller_cannot_give_the_context() -> None:
+async def test_callers_cannot_pass_the_context() -> None:
     """An argument of the context's name is unknown like any other."""
     with pytest.raises(InvalidArguments, match="context: unknown argument"):
         await call(tool(keyword_context), a=1, context={})

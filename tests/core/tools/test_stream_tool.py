@@ -120,7 +120,7 @@ def as_blocks(items: list[str]) -> list[TextContent]:
         pytest.param(blocks, list[TextContent | ImageContent], as_blocks, id="function-of-blocks"),
     ],
 )
-async def test_a_stream_is_gathered_into_what_its_items_promise(
+async def test_a_stream_is_buffered_by_its_item_type(
     streaming: AnyTool, declared: Any, gather: Callable[[list[str]], Any], items: list[str]
 ) -> None:
     """Text is joined to one text, anything else becomes a list, and the empty stream keeps that type."""
@@ -129,7 +129,7 @@ async def test_a_stream_is_gathered_into_what_its_items_promise(
 
 
 @pytest.mark.parametrize("streaming", [pytest.param(Anything(), id="class"), pytest.param(anything, id="function")])
-async def test_a_stream_of_anything_is_gathered_by_what_it_turns_out_to_be(streaming: AnyTool) -> None:
+async def test_a_stream_of_any_is_buffered_by_its_items(streaming: AnyTool) -> None:
     """Where no item type is declared, text is joined and nothing is promised."""
     assert await call(streaming, items=["a", "b"]) == "ab"
     assert await call(streaming, items=[]) == []

@@ -110,7 +110,7 @@ def test_a_class_that_leaves_its_models_open_has_none() -> None:
     assert not hasattr(Typical, "input_model")
 
 
-def test_forgotten_models_are_told_at_class_creation() -> None:
+def test_missing_models_are_refused_at_class_creation() -> None:
     """A tool that executes but names no models is refused with the line to write."""
     with pytest.raises(TypeError, match=r"class Forgetful\(ITool\[Input, Output\]\)"):
 
@@ -118,7 +118,7 @@ def test_forgotten_models_are_told_at_class_creation() -> None:
             async def execute(self, arguments: Any, context: ToolContext) -> Any: ...
 
 
-def test_a_parameter_left_open_by_a_leaf_is_told_at_class_creation() -> None:
+def test_an_open_type_parameter_is_refused_at_class_creation() -> None:
     """A class that executes and forgets the parameter of its generic base is refused as well."""
     with pytest.raises(TypeError, match=r"class Leaf\(ITool\[Input, Output\]\)"):
 
@@ -126,7 +126,7 @@ def test_a_parameter_left_open_by_a_leaf_is_told_at_class_creation() -> None:
             async def execute(self, arguments: Pair, context: ToolContext) -> Any: ...
 
 
-def test_models_forgotten_by_a_class_without_execute_are_told_at_registration() -> None:
+def test_missing_models_without_execute_are_refused_at_registration() -> None:
     """A class that inherits `execute` and forgets the parameter is refused when it is registered."""
 
     class Silent(Typical):  # type: ignore[type-arg]
@@ -149,7 +149,7 @@ def test_models_forgotten_by_a_class_without_execute_are_told_at_registration() 
         pytest.param(Pair | Sum, id="union"),
     ],
 )
-def test_an_input_that_is_no_model_is_told_at_class_creation(model: Any) -> None:
+def test_an_input_must_be_a_model(model: Any) -> None:
     """The first type argument must be a pydantic model; the text names the alternatives."""
     with pytest.raises(TypeError, match=r"first type argument must be a pydantic model.*NoArguments.*SchemaTool"):
 

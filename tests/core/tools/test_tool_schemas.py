@@ -130,7 +130,7 @@ def test_titles_that_repeat_names_are_left_out(direction: str) -> None:
     assert titles_in(tool.input_schema if direction == "input" else tool.output_schema) == ["Heading"]
 
 
-def test_a_title_of_a_model_is_kept_if_it_says_something() -> None:
+def test_an_explicit_title_of_a_model_is_kept() -> None:
     """A title written in the configuration of a model stays."""
 
     class Titled(BaseModel):
@@ -147,7 +147,7 @@ def test_every_object_is_closed() -> None:
     assert closed == {"Place", "Span", "Box_int_"}
 
 
-def test_what_a_model_ignores_when_it_reads_is_no_part_of_what_it_writes() -> None:
+def test_ignored_fields_are_in_the_input_schema_only() -> None:
     """A model that ignores unknown fields says so in the input schema only."""
 
     class Careless(BaseModel):
@@ -183,7 +183,7 @@ def test_recursive_models_have_an_object_at_the_root(model: type[BaseModel]) -> 
         assert set(schema["properties"]) == set(model.model_fields)
 
 
-def test_a_recursive_schema_accepts_and_refuses_what_its_model_does() -> None:
+def test_a_recursive_schema_agrees_with_its_model() -> None:
     """The closed schema of a recursive model still lets its own fields pass, at any depth."""
     schema = tool_of(Node).input_schema
     assert fits(schema, value=1, children=[{"value": 2, "children": [{"value": 3}]}])
@@ -263,13 +263,13 @@ def test_a_schema_can_be_written_by_hand(kind: type[AnyTool]) -> None:
     "model",
     [pytest.param(RootModel[list[int]], id="array"), pytest.param(RootModel[Order | Node], id="union")],
 )
-def test_an_input_whose_root_is_no_object_is_refused(model: type[BaseModel]) -> None:
+def test_the_root_of_an_input_schema_is_an_object(model: type[BaseModel]) -> None:
     """The root of an input schema must be an object."""
     with pytest.raises(ConfigurationError, match='\'made\': the root of an input schema must have "type": "object"'):
         ToolSpec.of(tool_of(model), LIMITS)
 
 
-def test_a_spec_holds_what_the_tool_says() -> None:
+def test_a_spec_has_the_attributes_of_the_tool() -> None:
     """A spec has the tool's name, schemas and limits."""
     tool = Add()
     spec = ToolSpec.of(tool, LIMITS)
