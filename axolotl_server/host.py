@@ -50,7 +50,7 @@ class ServerHost:
     """Builds and runs a server around a user's container, which is not used on the path of a call."""
 
     settings: ServerSettings
-    weighed: LoadedSettings
+    loaded_settings: LoadedSettings
     """The settings with their origins."""
     roles: Roles
     assembly: ServerAssembly
@@ -186,8 +186,8 @@ class ServerHost:
 
     async def _load_settings(self) -> ServerSettings:
         overrides = await resolve_settings(self._container)
-        self.weighed = load_with_origins(flags=self._flags, file=self._file, container=overrides)
-        return self.weighed.settings if self._adapt is None else self._adapt(self.weighed.settings)
+        self.loaded_settings = load_with_origins(flags=self._flags, file=self._file, container=overrides)
+        return self.loaded_settings.settings if self._adapt is None else self._adapt(self.loaded_settings.settings)
 
     def _compose(self) -> None:
         # Pydantic only warns about a model whose values do not match its fields. Such a result must fail instead.

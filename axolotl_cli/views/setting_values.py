@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def values_of(host: ServerHost) -> list[EffectiveValue]:
     """List all settings of a started server, including values that only its tools set."""
-    values = [*effective_values(host.weighed), *_own_values(host)]
+    values = [*effective_values(host.loaded_settings), *_own_values(host)]
     sections = list(dict.fromkeys(value.keys[0] for value in values))
     return sorted(values, key=lambda value: sections.index(value.keys[0]))
 
