@@ -51,7 +51,9 @@ class Pay(ITool[Order, str]):
         return f"{key} {said}"
 
 
-OUTAGES = OutageLog("The result store", "calls refused")
+def outage_log() -> OutageLog:
+    """Create a log that has not logged anything lately."""
+    return OutageLog("The result store", "calls refused")
 
 
 class Till:
@@ -63,7 +65,7 @@ class Till:
         self.tool = tool or Pay()
         self.store = MemoryResultStore(1000, 1_000_000, lambda: self.now) if store is None else store
         self.spec = spec_of(self.tool)
-        self.layer = IdempotencyLayer(self.store, self.finalised.append, OUTAGES, **options)
+        self.layer = IdempotencyLayer(self.store, self.finalised.append, outage_log(), **options)
         self.invoke = self.layer.wrap(self.spec, lambda call: self.tool.execute(call.arguments, call))
 
     def begin(self, key: str | None = "k", amount: int = 0, principal: Principal = ANONYMOUS, **more: Any) -> HandCall:

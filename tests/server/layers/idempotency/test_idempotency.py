@@ -14,7 +14,7 @@ from axolotl_core.policies.tool_rules import Idempotency
 from axolotl_server import connect
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.stores.memory_results import MemoryResultStore
-from tests.support.counting_tools import OUTAGES, Order, Pay, Till, forget, text
+from tests.support.counting_tools import Order, Pay, Till, forget, outage_log, text
 from tests.support.peers.layer_calls import HandCall, spec_of
 from tests.support.tools import Echo, container_of
 
@@ -227,7 +227,7 @@ async def test_the_digest_of_the_arguments() -> None:
 
     target = Digested()
     spec = spec_of(target)
-    invoke = IdempotencyLayer(MemoryResultStore(100, 10_000), forget, OUTAGES).wrap(
+    invoke = IdempotencyLayer(MemoryResultStore(100, 10_000), forget, outage_log()).wrap(
         spec, lambda call: target.execute(call.arguments, call)
     )
     calls = [
@@ -268,4 +268,4 @@ async def innermost(call: Any) -> Any:
 
 def test_other_tools_are_not_wrapped() -> None:
     """A tool without idempotency is not wrapped."""
-    assert IdempotencyLayer(MemoryResultStore(1, 1), forget, OUTAGES).wrap(spec_of(Echo()), innermost) is innermost
+    assert IdempotencyLayer(MemoryResultStore(1, 1), forget, outage_log()).wrap(spec_of(Echo()), innermost) is innermost
