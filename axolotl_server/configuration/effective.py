@@ -1,4 +1,4 @@
-"""Every setting that holds, one by one, with where it came from; secrets are masked."""
+"""Effective settings, each with its origin; secrets are masked."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretBytes, SecretStr
 from pydantic_core import to_jsonable_python
 
 from axolotl_server.configuration.loading import LoadedSettings
-from axolotl_server.configuration.origins import DEFAULT, Keys, Origin
+from axolotl_server.configuration.origins import DEFAULT, Keys, Origin, dotted
 from axolotl_server.configuration.settings_shape import below, fields_of
 from axolotl_server.settings.server import ServerSettings
 
@@ -19,29 +19,29 @@ _PASSWORD: Final = re.compile(r"(?<=://)([^/?#\s@:]*):[^/?#\s@]+(?=@)")
 
 @dataclass(frozen=True, slots=True)
 class EffectiveValue:
-    """A setting as it holds."""
+    """The effective value of a setting."""
 
     keys: Keys
     value: Any
-    """In the form of JSON, without secrets."""
+    """The value as JSON, without secrets."""
     origin: Origin
 
     @property
     def name(self) -> str:
-        """The setting as it is written: `http.port`."""
-        return ".".join(map(str, self.keys))
+        """The name of the setting, such as `http.port`."""
+        return dotted(self.keys)
 
 
-def effective_values(weighed: LoadedSettings) -> Iterator[EffectiveValue]:
+def effective_values(loaded: LoadedSettings) -> Iterator[EffectiveValue]:
     """List every setting, section by section."""
-    for keys, value in _leaves(weighed.settings, ()):
-        origin = weighed.origin_of(keys)
+    for keys, value in _leaves(loaded.settings, ()):
+        origin = loaded.origin_of(keys)
         if origin != DEFAULT or _is_fixed(keys):
             yield EffectiveValue(keys, masked(value), origin)
 
 
 def masked(value: Any) -> Any:
-    """Write a value in the form of JSON, and a mask for each secret in it, also for the password of a URL."""
+    """Return a value as JSON, with a mask for each secret in it and for the passwords of URLs."""
     match value:
         case SecretStr() | SecretBytes():
             return MASK
@@ -59,7 +59,7 @@ def masked(value: Any) -> Any:
 
 
 def _is_fixed(keys: Keys) -> bool:
-    """Tell whether a setting is always there; in a table that somebody made, as a rule is, only what it says counts."""
+    """Whether a setting always exists; in a table that a user adds, such as a rule, only what is set counts."""
     annotation: Any = ServerSettings
     for key in keys:
         if key not in fields_of(annotation):
@@ -69,7 +69,7 @@ def _is_fixed(keys: Keys) -> bool:
 
 
 def _leaves(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
-    """Go down into tables, and into lists of tables; what has nothing inside of it is a value itself."""
+    """List the values in tables and in lists of tables; an empty one is a value itself."""
     inner = list(_tables_and_values(value))
     if not inner:
         yield keys, value

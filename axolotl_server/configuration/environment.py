@@ -1,4 +1,4 @@
-"""Variables as settings: `AXOLOTL_HTTP__PORT` is `http.port`."""
+"""Settings from environment variables and `.env` files: `AXOLOTL_HTTP__PORT` is `http.port`."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +25,7 @@ _MAX_BYTES: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """The variables of a file that are ours, with their lines."""
+    """The variables of a `.env` file that begin with `AXOLOTL_`, with their lines."""
 
     path: Path
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -37,17 +37,16 @@ class EnvFile:
 
 
 def read_env_file(path: Path) -> EnvFile:
-    """Read the variables that begin with `AXOLOTL_`; nothing in their values is expanded.
+    """Read the variables that begin with `AXOLOTL_`, without expanding their values.
 
-    Raises:
-        ConfigurationError: if there is no such file, or one of our lines cannot be read.
+    Raises a ConfigurationError if the file, or a line with such a variable, cannot be read.
     """
     from dotenv.parser import parse_stream
 
     try:
         text = read_small(path, _MAX_BYTES)
     except UnreadableFile as error:
-        raise ConfigurationError(f"The file of variables {path}: {error}") from None
+        raise ConfigurationError(f"Environment file {path}: {error}") from None
     variables: dict[str, str] = {}
     lines: dict[str, int] = {}
     findings = []
@@ -66,16 +65,16 @@ def _is_our_line(text: str) -> bool:
 
 
 def _unreadable_line(path: Path, binding: "Binding") -> list[str]:
-    """Complain of our own lines only, and without their text; the file may serve other programs that know more."""
+    """Report our own lines only, because other programs may read the file too, and hide their text."""
     written = binding.original.string.strip().removeprefix("export ").lstrip(" '\"")
     if not _is_our_line(written):
         return []
     place = f"{file_name(path)}:{_line(binding)}"
-    return [f"{place} cannot be read: write it as in AXOLOTL_HTTP__PORT=9000, and a text with spaces in quotes"]
+    return [f"{place} cannot be read: write lines such as AXOLOTL_HTTP__PORT=9000, and put text with spaces in quotes"]
 
 
 def _line(binding: "Binding") -> int:
-    """The parser counts the empty lines before a variable to it."""
+    """Return the line of a variable; the parser includes the empty lines before it."""
     text = binding.original.string
     blank = text[: len(text) - len(text.lstrip())]
     return binding.original.line + len(blank.splitlines())
@@ -146,12 +145,12 @@ def _always(origin: Origin) -> Locate:
 
 
 def _unreadable(error: ValueError, name: str, origin: Origin) -> str:
-    place = f"; there is a mistake at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-    return f'{name} cannot be read: lists and tables are written as JSON, as ["a", "b"]{place} ({origin})'
+    place = f"; the mistake is at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+    return f'{name} cannot be read: write lists and tables as JSON, for example ["a", "b"]{place} ({origin})'
 
 
 def _nearest(name: str, others: Iterable[str]) -> str | None:
-    """Look for a section with a similar name first: what follows it may be the name of a tool."""
+    """Look for a section with a similar name first, because the rest may be the name of a tool."""
     section, delimiter, rest = name.removeprefix(_PREFIX).partition(_DELIMITER)
     if delimiter:
         near = nearest(section, (key.upper() for key in ServerSettings.model_fields))
@@ -161,7 +160,7 @@ def _nearest(name: str, others: Iterable[str]) -> str | None:
 
 
 def _names(model: type[BaseModel]) -> Iterator[str]:
-    """Name all variables, as far as the names in them are fixed."""
+    """List all variables whose names are fixed."""
     for key in keys_of(model):
         yield key.upper()
         field = fields_of(model).get(key)

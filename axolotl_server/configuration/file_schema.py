@@ -1,4 +1,4 @@
-"""The JSON Schema of the settings file, for editors and for checks before a server starts."""
+"""JSON Schema of the settings file, for editors."""
 
 import ast
 import inspect
@@ -14,10 +14,10 @@ from axolotl_server.configuration.settings_shape import SecretForm, secret_form
 from axolotl_server.settings.server import ServerSettings
 
 
-def meanings_of(model: type[BaseModel]) -> dict[str, str]:
-    """Read what is written below each field of a model, or of one that it derives from.
+def descriptions_of(model: type[BaseModel]) -> dict[str, str]:
+    """Read the docstrings of the fields of a model and its base classes.
 
-    The models do not read it themselves when they are made: every start of a server would pay for it.
+    pydantic could read them when it creates the models, but that would slow down every start of a server.
     """
     found: dict[str, str] = {}
     for owner in reversed(model.__mro__):
@@ -30,7 +30,7 @@ def meanings_of(model: type[BaseModel]) -> dict[str, str]:
 def _texts_in(module: str) -> dict[str, dict[str, str]]:
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))
-    except OSError:  # a distribution without sources still has its settings
+    except OSError:  # a distribution without source code
         return {}
     return {node.name: _texts(node) for node in tree.body if isinstance(node, ast.ClassDef)}
 
@@ -48,9 +48,9 @@ _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _OWN_KEYS: Final = {
     "target": {
         "type": "string",
-        "description": "The container to serve, as `pkg.module:Container` or `path/file.py:Container`.",
+        "description": "The container to serve: `pkg.module:Container` or `path/file.py:Container`.",
     },
-    "toolset": {"type": "string", "description": "The tool sets to serve, separated by commas; all unless it is set."},
+    "toolset": {"type": "string", "description": "The tool sets to serve, separated by commas. Defaults to all."},
 }
 
 
@@ -62,16 +62,16 @@ def file_schema() -> dict[str, Any]:
 
 
 class _FileSchema(GenerateJsonSchema):
-    """Adds what a key means, and the files of secrets."""
+    """Adds the descriptions of settings, and the settings for files of secrets."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
         made = super().model_schema(schema)
         model: type[BaseModel] = schema["cls"]
-        for name, meaning in meanings_of(model).items():
-            made["properties"][name]["description"] = meaning
+        for name, description in descriptions_of(model).items():
+            made["properties"][name]["description"] = description
         for section in made["properties"].values():
             if "$ref" in section:
-                section.pop("default", None)  # it repeats the defaults of what is in it
+                section.pop("default", None)  # it repeats the defaults of the settings in it
         for name, field in model.model_fields.items():
             form = secret_form(field.annotation)
             if form is not None:
@@ -84,13 +84,11 @@ class _FileSchema(GenerateJsonSchema):
 
 
 def _add_file(table: JsonSchemaValue, name: str, form: SecretForm) -> None:
-    """Let a secret stand in a file instead, but not in both."""
+    """Accept the path of a file instead of a secret, but not both."""
     key, path = f"{name}_file", {"type": "string", "minLength": 1}
     many = {"anyOf": [path, {"type": "array", "items": path, "minItems": 1}]}
-    meaning = (
-        f"A file that holds `{name}`" if form == "one" else f"A file that holds one of `{name}`, or a list of such"
-    )
-    table["properties"][key] = {**(path if form == "one" else many), "description": f"{meaning}, instead of it."}
+    description = f"A file with `{name}`" if form == "one" else f"A file with one of `{name}`, or a list of files"
+    table["properties"][key] = {**(path if form == "one" else many), "description": f"{description}."}
     choice: dict[str, Any] = {"not": {"required": [name, key]}}
     if name in table.get("required", []):
         table["required"] = [other for other in table["required"] if other != name]

@@ -31,7 +31,7 @@ def _finding(keys: Keys, problem: str, combined: CombinedValues) -> str:
 
 
 def _keys(mistake: ErrorDetails) -> Keys:
-    """Find the setting that a mistake is in: what validators add to the place is no part of it."""
+    """Find the setting with the mistake, without the parts that validators add to its path."""
     keys: Keys = ()
     annotation: Any = ServerSettings
     *table, last = mistake["loc"] or ("",)
@@ -54,7 +54,7 @@ def _problem(keys: Keys, mistake: ErrorDetails) -> str:
 
 
 def _hint(keys: Keys) -> str:
-    """Name the nearest key where there is none of that name."""
+    """Suggest the nearest key if there is none of that name."""
     annotation: Any = ServerSettings
     for key in keys[:-1]:
         annotation = below(annotation, key)

@@ -1,4 +1,4 @@
-"""Secrets that stand in files: `<name>_file` gives the path, in every source and for every secret."""
+"""Secrets in files: each secret setting has a variant `<name>_file` with a path."""
 
 import json
 import os
@@ -15,20 +15,16 @@ from axolotl_server.configuration.settings_shape import SecretForm, below, field
 
 
 class UnreadableFile(Exception):
-    """A file cannot be read; the text says why, and nothing of what is in it."""
+    """A file cannot be read. The text says why and shows nothing of the content."""
 
 
 def read_small(path: Path, max_bytes: int) -> str:
-    """Read a text file.
-
-    Raises:
-        UnreadableFile: if it is not there, may not be read, is no regular file, is too large or is no UTF-8.
-    """
+    """Read a regular UTF-8 file of limited size; raises UnreadableFile if that is not possible."""
     try:
-        # A pipe would be waited for until somebody writes to it.
+        # Opening a pipe would block until somebody writes to it.
         with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise UnreadableFile("it is no regular file")
+                raise UnreadableFile("it is not a regular file")
             content = file.read(max_bytes + 1)
     except FileNotFoundError:
         raise UnreadableFile("there is no such file") from None
@@ -39,7 +35,7 @@ def read_small(path: Path, max_bytes: int) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise UnreadableFile("it is no UTF-8 text") from None
+        raise UnreadableFile("it is not UTF-8 text") from None
 
 
 _MAX_BYTES: Final = 64 * 1024
@@ -64,10 +60,9 @@ class SecretFile:
 
 
 def read_secret(path: str | Path) -> str:
-    """Read a secret: all that is in a file, save for one line break at its end.
+    """Read a secret: the content of a file without the line break at its end.
 
-    Raises:
-        UnreadableFile: if it cannot be read, is empty or is too large for a secret.
+    Raises UnreadableFile if the file cannot be read, is empty, or is too large for a secret.
     """
     content = read_small(Path(path), _MAX_BYTES)
     secret = content.removesuffix("\n").removesuffix("\r") if content.endswith("\n") else content
@@ -102,7 +97,7 @@ class _Finder:
             written = self._source.written((*keys, key))
             files = _files(value, form, written)
             if name in table:
-                self._report(written, f"{name} is given too; give one of them")
+                self._report(written, f"{name} is set too; set only one of them")
             elif files is None:
                 self._report(written, "must be the path of a file")
             else:

@@ -15,19 +15,19 @@ _PROJECT_TABLE = ("tool", "axolotl")
 
 @dataclass(frozen=True, slots=True)
 class FileSettings:
-    """What files say: the target to serve, the settings of the server, and variables that the environment lacks."""
+    """The content of the settings file and of the environment file."""
 
     path: Path | None = None
     target: str | None = None
     toolset: str | None = None
     values: Mapping[str, Any] = field(default_factory=dict, repr=False)
     table: tuple[str, ...] = ()
-    """Where in the file the settings stand."""
+    """The table of the file that contains the settings."""
     env_file: EnvFile | None = None
-    """What a `.env` file says; nothing reads one unasked."""
+    """The variables of a `.env` file, if one is used."""
 
     def locate(self, keys: Keys) -> Origin:
-        """Find the line that says something."""
+        """Find the line of a setting."""
         if self.path is None:
             return Origin(Source.FILE, "file")
         from axolotl_server.configuration.toml_lines import line_of
@@ -37,10 +37,9 @@ class FileSettings:
 
 
 def find_file(directory: Path) -> FileSettings:
-    """Read `axolotl.toml`, else `[tool.axolotl]` of `pyproject.toml`, in a directory.
+    """Read `axolotl.toml`, or otherwise `[tool.axolotl]` of `pyproject.toml`, in a directory.
 
-    Raises:
-        ConfigurationError: if the file is no TOML, or what it says is no table.
+    Raises a ConfigurationError if the file is not valid.
     """
     own, project = directory / "axolotl.toml", directory / "pyproject.toml"
     if own.is_file():

@@ -14,7 +14,7 @@ _LISTS = (list, tuple, set, frozenset, Sequence, Iterable)
 
 
 def below(annotation: Any, key: str | int) -> Any:
-    """Give the type of what stands under a key of a table or an index of a list; None where nothing may."""
+    """Return the type of the value at a key of a table or an index of a list; None if there cannot be one."""
     for one in _alternatives(annotation):
         if _is_model(one):
             field = one.model_fields.get(key)
@@ -29,20 +29,20 @@ def below(annotation: Any, key: str | int) -> Any:
 
 
 def fields_of(annotation: Any) -> dict[str, FieldInfo]:
-    """Give the keys of a table that have a meaning of their own; none where every key is somebody's choice."""
+    """Return the fields of a table; none if users choose all of its keys."""
     models = [one for one in _alternatives(annotation) if _is_model(one)]
     return {name: field for model in models for name, field in model.model_fields.items()}
 
 
 def keys_of(annotation: Any) -> list[str]:
-    """Name the keys that a table may have in a source: also those that lead to the file of a secret."""
+    """List the keys that a table may have in a source, including those for files of secrets."""
     fields = fields_of(annotation)
     files = [f"{name}_file" for name, field in fields.items() if secret_form(field.annotation)]
     return [*fields, *files]
 
 
 def secret_form(annotation: Any) -> SecretForm | None:
-    """Tell whether something is a secret, or a list of them."""
+    """Tell whether a type is a secret or a list of secrets."""
     for one in _alternatives(annotation):
         if isinstance(one, type) and issubclass(one, SecretStr):
             return "one"
@@ -63,7 +63,7 @@ def is_list(annotation: Any) -> bool:
 
 
 def tables_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Give the models of a type: its own, and those of its items and values."""
+    """List the models in a type, including those of its items and values."""
     for one in _alternatives(annotation):
         if _is_model(one):
             yield one
@@ -93,7 +93,7 @@ def _argument(annotation: Any, origins: tuple[Any, ...], index: int) -> Any:
 
 
 def _extra(model: type[BaseModel]) -> Any:
-    """Give the type of keys that a model does not name but allows."""
+    """Return the type of extra fields, if the model allows them."""
     if model.model_config.get("extra") != "allow":
         return None
     return _argument(get_type_hints(model).get("__pydantic_extra__"), _TABLES, -1)

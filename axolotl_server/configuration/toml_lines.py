@@ -1,4 +1,4 @@
-"""The lines of a TOML file that say something; the parser of the standard library does not tell them."""
+"""Line numbers of the keys in a TOML file, which the parser of the standard library does not report."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -10,7 +10,7 @@ from axolotl_server.configuration.origins import Keys
 
 
 def line_of(path: Path, keys: Keys) -> int | None:
-    """Find the line where a key stands, or the table that it would stand in; None if the file does not tell."""
+    """Find the line of a key, or of its table; None if the file contains neither."""
     try:
         lines = lines_of(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
@@ -20,38 +20,38 @@ def line_of(path: Path, keys: Keys) -> int | None:
 
 @lru_cache(maxsize=4)
 def lines_of(text: str) -> Mapping[Keys, int]:
-    """Find the line of every key and table in a file that is valid."""
+    """Find the line of every key and table in a valid file."""
     lines: dict[Keys, int] = {}
     counts: dict[Keys, int] = {}
     """How many tables each list of tables has so far."""
     table: Keys = ()
-    for line, statement, said in _statements(text):
+    for line, statement, parsed in _statements(text):
         if statement.startswith("["):
-            table = _open_table(said, counts, is_item=statement.startswith("[["))
+            table = _open_table(parsed, counts, is_item=statement.startswith("[["))
             lines.setdefault(table, line)
         else:
-            for keys in _keys_in(said):
+            for keys in _keys_in(parsed):
                 lines.setdefault((*table, *keys), line)
     return lines
 
 
 def _statements(text: str) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Cut a file into its statements: a line, or as many as it takes until they can be read."""
+    """Split a file into statements: a line, or as many lines as are needed until they can be parsed."""
     start, statement = 1, ""
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         statement += line
         try:
-            said = tomllib.loads(statement)
+            parsed = tomllib.loads(statement)
         except tomllib.TOMLDecodeError:
             continue
-        if said:
-            yield start, statement.lstrip(), said
+        if parsed:
+            yield start, statement.lstrip(), parsed
         start, statement = number + 1, ""
 
 
-def _open_table(said: Mapping[str, Any], counts: dict[Keys, int], *, is_item: bool) -> Keys:
-    """Give the way to a table from its header; in a list of tables, to the last one."""
-    names = _names(said)
+def _open_table(parsed: Mapping[str, Any], counts: dict[Keys, int], *, is_item: bool) -> Keys:
+    """Return the path of a table from its header; in a list of tables, that of the last one."""
+    names = _names(parsed)
     table: Keys = ()
     for index, name in enumerate(names):
         table = (*table, name)
@@ -62,23 +62,23 @@ def _open_table(said: Mapping[str, Any], counts: dict[Keys, int], *, is_item: bo
     return table
 
 
-def _names(said: Any) -> list[str]:
+def _names(parsed: Any) -> list[str]:
     names = []
-    while said:
-        if isinstance(said, list):
-            said = said[0]
+    while parsed:
+        if isinstance(parsed, list):
+            parsed = parsed[0]
             continue
-        [(name, said)] = said.items()
+        [(name, parsed)] = parsed.items()
         names.append(name)
     return names
 
 
-def _keys_in(said: Any, keys: Keys = ()) -> Iterator[Keys]:
+def _keys_in(parsed: Any, keys: Keys = ()) -> Iterator[Keys]:
     if keys:
         yield keys
-    if isinstance(said, dict):
-        for key, value in said.items():
+    if isinstance(parsed, dict):
+        for key, value in parsed.items():
             yield from _keys_in(value, (*keys, key))
-    elif isinstance(said, list):
-        for index, value in enumerate(said):
+    elif isinstance(parsed, list):
+        for index, value in enumerate(parsed):
             yield from _keys_in(value, (*keys, index))

@@ -204,7 +204,7 @@ def test_an_unreadable_variable_is_reported(variable: str, value: str, monkeypat
     """An unreadable variable is reported with the expected form, but without its value."""
     monkeypatch.setenv(variable, value)
     (finding,) = findings_of()
-    assert finding.startswith(f"{variable} cannot be read: lists and tables are written as JSON")
+    assert finding.startswith(f"{variable} cannot be read: write lists and tables as JSON")
     assert finding.endswith(f"(environment {variable})")
     assert value not in finding
 

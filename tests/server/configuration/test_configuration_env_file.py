@@ -84,7 +84,7 @@ def test_a_line_of_ours_that_cannot_be_read(tmp_path: Path, line: str, monkeypat
     ("content", "text"),
     [
         pytest.param(None, "there is no such file", id="missing"),
-        pytest.param(b"AXOLOTL_X=\xff", "no UTF-8", id="not-utf-8"),
+        pytest.param(b"AXOLOTL_X=\xff", "not UTF-8", id="not-utf-8"),
         pytest.param(b"#" * (1024 * 1024 + 1), "more than 1048576 bytes", id="huge"),
     ],
 )
@@ -101,7 +101,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path, content: bytes | None, text:
 
 def test_a_directory_is_not_a_file(tmp_path: Path) -> None:
     """A directory is reported."""
-    with pytest.raises(ConfigurationError, match=r"it is no regular file|it cannot be read"):
+    with pytest.raises(ConfigurationError, match=r"it is not a regular file|it cannot be read"):
         read_env_file(tmp_path)
 
 

@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration.file_schema import file_schema, meanings_of
+from axolotl_server.configuration.file_schema import descriptions_of, file_schema
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.configuration.settings_file import FileSettings
 from axolotl_server.settings.section import Section
@@ -116,7 +116,7 @@ def _is_accepted(values: dict[str, Any]) -> bool:
 
 def test_meanings() -> None:
     """The docstring of a field is its description, on one line."""
-    assert meanings_of(HttpSettings)["port"] == "The port to listen on. 0 picks a free port."
+    assert descriptions_of(HttpSettings)["port"] == "The port to listen on. 0 picks a free port."
 
 
 class _Parent(Section):
@@ -134,4 +134,4 @@ class _Child(_Parent):
 
 def test_meanings_are_inherited() -> None:
     """Descriptions are inherited; a field without a docstring has none."""
-    assert meanings_of(_Child) == {"first": "Of the parent.", "second": "Of the child."}
+    assert descriptions_of(_Child) == {"first": "Of the parent.", "second": "Of the child."}

@@ -114,7 +114,7 @@ def test_a_written_secret_comes_back(text: str) -> None:
         pytest.param(None, "there is no such file", id="missing"),
         pytest.param(b"", "it is empty", id="empty"),
         pytest.param(b"\n", "it is empty", id="line-break"),
-        pytest.param(b"\xff\xfe", "it is no UTF-8 text", id="binary"),
+        pytest.param(b"\xff\xfe", "it is not UTF-8 text", id="binary"),
         pytest.param(b"x" * (64 * 1024 + 1), "it has more than 65536 bytes", id="too-large"),
     ],
 )
@@ -134,7 +134,7 @@ def test_a_secret_must_be_a_regular_file(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     for path in (pipe, tmp_path, Path("/dev/zero")):
-        with pytest.raises(UnreadableFile, match=r"no regular file|cannot be read"):
+        with pytest.raises(UnreadableFile, match=r"not a regular file|cannot be read"):
             read_secret(path)
 
 
@@ -166,11 +166,11 @@ def test_a_secret_in_the_place_of_a_path_is_not_shown(monkeypatch: pytest.Monkey
 def test_both_in_one_source(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A secret and its file from the same source are rejected, also in two variables."""
     (finding,) = findings_of(container={"audit": {"key_file": secret, "key": CANARY}})
-    assert finding == "Setting audit.key_file: key is given too; give one of them (container)"
+    assert finding == "Setting audit.key_file: key is set too; set only one of them (container)"
     monkeypatch.setenv("AXOLOTL_AUDIT__KEY_FILE", secret)
     monkeypatch.setenv("AXOLOTL_AUDIT", f'{{"key": "{CANARY}"}}')
     (finding,) = findings_of()
-    assert finding.endswith("key is given too; give one of them (environment AXOLOTL_AUDIT__KEY_FILE)")
+    assert finding.endswith("key is set too; set only one of them (environment AXOLOTL_AUDIT__KEY_FILE)")
 
 
 def test_the_source_with_higher_precedence_wins(secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
