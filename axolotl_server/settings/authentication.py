@@ -69,7 +69,7 @@ class ApiKeySettings(Section):
     @classmethod
     def _refuse_anonymous(cls, subject: str | None) -> str | None:
         if subject == ANONYMOUS.subject:
-            raise PydanticCustomError("subject", "{text}", {"text": f"{subject!r} is the name of those without a key"})
+            raise PydanticCustomError("subject", "{text}", {"text": f"{subject!r} means a client without a key"})
         return subject
 
     def principal(self, name: str) -> Principal:
@@ -159,21 +159,21 @@ class AuthSettings(Section):
     def _faults_of_signatures(self) -> Iterator[str]:
         places = [name for name in ("jwks_url", "jwks_file", "hmac_secret") if getattr(self, name) is not None]
         if len(places) > 1:
-            yield f"{' and '.join(places)} are two places for keys: keep one"
+            yield f"{' and '.join(places)} are two sources of keys: keep one"
         if places and not self.issuers:
-            yield f"{places[0]} needs issuers: say who signs"
+            yield f"{places[0]} needs issuers: set the issuer that signs the tokens"
         if places and len(self.issuers) > 1:
-            yield f"{places[0]} is for one issuer: with several, each is asked for its own keys"
+            yield f"{places[0]} needs a single issuer: the keys of several issuers are fetched from each of them"
         shared = [name for name in self.algorithms if name.startswith("HS")]
         if shared and self.hmac_secret is None:
-            yield f"{', '.join(shared)} needs hmac_secret, and goes with no public keys"
+            yield f"{', '.join(shared)} needs hmac_secret and cannot be used with public keys"
         if self.hmac_secret is not None:
             yield from self._faults_of_secret(self.hmac_secret.get_secret_value())
 
     def _faults_of_secret(self, secret: str) -> Iterator[str]:
         public = [name for name in self.algorithms if not name.startswith("HS")]
         if public:
-            yield f"{', '.join(public)} needs public keys, and goes with no hmac_secret"
+            yield f"{', '.join(public)} needs public keys and cannot be used with hmac_secret"
         longest = max(int(name[2:]) // 8 for name in ("HS256", *self.algorithms) if name.startswith("HS"))
         if len(secret.encode()) < longest:
             yield f"hmac_secret must have at least {longest} bytes"
@@ -186,12 +186,12 @@ class AuthSettings(Section):
         if self.jwks_url is not None or self.jwks_file is not None or self.hmac_secret is not None:
             yield "introspection_url and keys are two ways to verify a token: keep one"
         if (self.introspection_client_id is None) != (self.introspection_client_secret is None):
-            yield "introspection_client_id and introspection_client_secret go together"
+            yield "introspection_client_id and introspection_client_secret must be set together"
 
     def _faults_of_resource(self) -> Iterator[str]:
         if self.resource is not None and "?" in self.resource:
-            yield "resource has a query: leave out what begins with ?"
+            yield "resource has a query: remove the part that begins with ?"
         if self.resource is None and (self.issuers or self.introspection_url or self.servers):
-            yield "resource is missing: say the URL by which clients know this server"
+            yield "resource is missing: set it to the URL that clients use for this server"
         if self.introspection_url is not None and not self.servers:
-            yield "authorization_servers is missing: say where clients get a token"
+            yield "authorization_servers is missing: set where clients get a token"

@@ -49,7 +49,7 @@ class QuotaRuleSettings(Section):
         quota = self.limit is not None and self.window is not None
         mixed = self.limit is not None or self.window is not None if rate else self.burst is not None
         if rate == quota or mixed:
-            raise ValueError("a rule has either rate_per_second, with or without burst, or limit and window")
+            raise ValueError("a rule needs either rate_per_second, optionally with burst, or limit and window")
         return self
 
     def rule(self, name: str) -> QuotaRule:
@@ -125,7 +125,7 @@ def _one_of(*words: str) -> BeforeValidator:
         if not isinstance(value, str) or value in words:
             return value
         near = nearest(value, words)
-        hint = f"did you mean {near!r}?" if near else f"there are: {', '.join(words)}"
+        hint = f"did you mean {near!r}?" if near else f"choose one of: {', '.join(words)}"
         raise PydanticCustomError("unknown_word", "{text}", {"text": f"there is no {value!r}; {hint}"})
 
     return BeforeValidator(check)
@@ -153,7 +153,7 @@ class _Part(Section):
 
 def _unknown_key(key: str, known: Iterable[str]) -> str:
     near = nearest(key, known)
-    return f"{key!r} is unknown" + (f", did you mean {near!r}?" if near else f", there are: {', '.join(known)}")
+    return f"{key!r} is unknown" + (f", did you mean {near!r}?" if near else f", choose one of: {', '.join(known)}")
 
 
 class Who(_Part):

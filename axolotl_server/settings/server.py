@@ -148,5 +148,5 @@ class ServerSettings(Section):
         metrics = self.metrics.path if self.metrics.enabled else None
         for path in self.health.paths:
             if path in (self.http.path, self.http.sse_path, messages, metrics):
-                raise ValueError(f"health: {path} leads elsewhere already, see http and metrics; choose another path")
+                raise ValueError(f"health: {path} is already used by http or metrics; choose another path")
         return self

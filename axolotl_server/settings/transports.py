@@ -39,7 +39,7 @@ class HealthSettings(Section):
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
         if len(set(self.paths)) != len(self.paths):
-            raise ValueError("live_path, ready_path, startup_path and path must lead to different places")
+            raise ValueError("live_path, ready_path, startup_path and path must differ")
         return self
 
 
@@ -90,15 +90,15 @@ class HttpSettings(Section):
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
         if self.sse_path is not None and self.path in (self.sse_path, f"{self.sse_path.rstrip('/')}/messages"):
-            raise ValueError("sse_path must lead elsewhere than path")
+            raise ValueError("sse_path must differ from path")
         if self.sse_path is not None and self.workers > 1:
-            raise ValueError("sse_path needs workers = 1: both its endpoints must lead to the same process")
+            raise ValueError("sse_path needs workers = 1, because the same process must serve both of its endpoints")
         return self
 
     @model_validator(mode="after")
     def _check_hosts(self) -> Self:
         if "*" in self.allowed_hosts and not self.allow_any_host:
-            raise ValueError("allowed_hosts has *, which switches the check of Host off: say allow_any_host = true too")
+            raise ValueError("allowed_hosts contains *, which accepts every Host header: set allow_any_host = true too")
         return self
 
     @model_validator(mode="after")

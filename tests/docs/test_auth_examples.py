@@ -34,7 +34,7 @@ async def test_settings(name: str) -> None:
 
 async def test_settings_with_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     """The secret comes from the environment, and a missing one is an error."""
-    with pytest.raises(ConfigurationError, match="go together"):
+    with pytest.raises(ConfigurationError, match="must be set together"):
         settings_in("introspection.toml")
     monkeypatch.setenv("AXOLOTL_AUTH__INTROSPECTION_CLIENT_SECRET", "s3cret")
     made = make_gate(settings_in("introspection.toml").auth, None)

@@ -76,7 +76,7 @@ async def test_switched_on_without_a_policy() -> None:
     [
         ({"defualt": "deny"}, "Setting authorization.defualt is unknown; did you mean 'default'?"),
         ({"default": "denny"}, "Setting authorization.default: there is no 'denny'; did you mean 'deny'?"),
-        ({"denied_as": "hidden"}, "there is no 'hidden'; there are: forbidden, not_found"),
+        ({"denied_as": "hidden"}, "there is no 'hidden'; choose one of: forbidden, not_found"),
         ({"rules": [{**RULE, "whom": {}}]}, "Setting authorization.rules.0: 'whom' is unknown, did you mean 'who'?"),
         (
             {"rules": [RULE, {**RULE, "name": "b", "who": {"role": ["x"]}}]},
@@ -84,8 +84,8 @@ async def test_switched_on_without_a_policy() -> None:
         ),
         ({"rules": [{**RULE, "what": {"readonly": True}}]}, "'readonly' is unknown, did you mean 'read_only'?"),
         ({"rules": [{**RULE, "what": {"kinds": ["tol"]}}]}, "there is no 'tol'; did you mean 'tool'?"),
-        ({"rules": [{**RULE, "what": {"kinds": ["completion"]}}]}, "there are: tool, prompt, resource, extension"),
-        ({"rules": [{**RULE, "effect": "permit"}]}, "there is no 'permit'; there are: allow, deny"),
+        ({"rules": [{**RULE, "what": {"kinds": ["completion"]}}]}, "choose one of: tool, prompt, resource, extension"),
+        ({"rules": [{**RULE, "effect": "permit"}]}, "there is no 'permit'; choose one of: allow, deny"),
         ({"rules": [{"effect": "allow"}]}, "Setting authorization.rules.0.name: Field required"),
         ({"rules": [{**RULE, "who": {"subjects": []}}]}, "Setting authorization.rules.0.who.subjects"),
         ({"rules": [{**RULE, "who": {"subjects": "ada"}}]}, "Setting authorization.rules.0.who.subjects"),

@@ -83,7 +83,7 @@ WRONG = {
     "audit.jsonl_path: Input is not a valid path for <class 'pathlib.Path'>": 14,
     "audit.max_bytes: Input should be greater than 0": 15,
     "tools.getuser.timeout_second is unknown; did you mean 'timeout_seconds'?": 18,
-    "authorization.rules.0.effect: there is no 'permit'; there are: allow, deny": 22,
+    "authorization.rules.0.effect: there is no 'permit'; choose one of: allow, deny": 22,
     "authorization.rules.1.name: Field required": 24,
     "authorization.rules.1.who.roles: Frozenset should have at least 1 item after validation, not 0": 27,
 }
@@ -112,7 +112,7 @@ def test_a_problem_from_several_sources(monkeypatch: pytest.MonkeyPatch) -> None
     """If values contradict each other, each is named with its origin."""
     monkeypatch.setenv("AXOLOTL_HTTP__SSE_PATH", "/a")
     assert findings_in('[http]\npath = "/a"\n') == [
-        "Setting http: sse_path must lead elsewhere than path "
+        "Setting http: sse_path must differ from path "
         "(http.path: axolotl.toml:2; http.sse_path: environment AXOLOTL_HTTP__SSE_PATH)"
     ]
 
@@ -121,7 +121,7 @@ def test_a_problem_from_flags() -> None:
     """A problem in a table that flags set names these flags."""
     wrong = {"path": "/a", "sse_path": "/a"}
     assert findings_of(flags={"http": wrong}) == [
-        "Setting http: sse_path must lead elsewhere than path (http.path: flag --path; http.sse_path: argument)"
+        "Setting http: sse_path must differ from path (http.path: flag --path; http.sse_path: argument)"
     ]
     (finding,) = findings_of(flags={"http": {"path": "/sse/messages"}}, container={"http": {"sse_path": "/sse"}})
     assert finding.endswith("(http.sse_path: container; http.path: flag --path)")

@@ -299,11 +299,11 @@ async def test_paths() -> None:
 @pytest.mark.parametrize(
     ("settings", "finding"),
     [
-        ({"health": {"live_path": "/readyz"}}, "must lead to different places"),
+        ({"health": {"live_path": "/readyz"}}, "must differ"),
         ({"health": {"live_path": "livez"}}, "health.live_path"),
         ({"health": {"cache_seconds": -1}}, "health.cache_seconds"),
-        ({"http": {"path": "/health"}}, "health: /health leads elsewhere already, see http and metrics"),
-        ({"http": {"sse_path": "/x"}, "health": {"path": "/x/messages"}}, "health: /x/messages leads elsewhere"),
+        ({"http": {"path": "/health"}}, "health: /health is already used by http or metrics"),
+        ({"http": {"sse_path": "/x"}, "health": {"path": "/x/messages"}}, "health: /x/messages is already used"),
     ],
 )
 async def test_wrong_settings(settings: Any, finding: str) -> None:
