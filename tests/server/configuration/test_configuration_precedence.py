@@ -77,15 +77,15 @@ def test_the_highest_precedence_wins(speech: Mapping[Source, SourcedValue]) -> N
     with pytest.MonkeyPatch.context() as patch:
         for name, value in variables(speech[Source.ENVIRONMENT]).items():
             patch.setenv(name, value)
-        weighed = load_with_origins(
+        loaded = load_with_origins(
             flags=nested(speech[Source.FLAG]), file=file, container=nested(speech[Source.CONTAINER])
         )
     for name in VALUES:
         heard = next((layer for layer in reversed(LAYERS) if name in speech[layer]), Source.DEFAULT)
         value = attrgetter(name)(ServerSettings()) if heard is Source.DEFAULT else speech[heard][name]
-        held = attrgetter(name)(weighed.settings)
+        held = attrgetter(name)(loaded.settings)
         assert (held.get_secret_value() if name == "audit.key" and held else held) == value
-        assert weighed.origin_of(tuple(name.split("."))).source is heard
+        assert loaded.origin_of(tuple(name.split("."))).source is heard
 
 
 def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,7 +93,7 @@ def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AXOLOTL_HTTP__HOST", "a")
     monkeypatch.setenv("AXOLOTL_LIMITS", '{"threads": 3}')
     env_file = EnvFile(Path("/x/prod.env"), {"AXOLOTL_HTTP__PATH": "/b"}, {"AXOLOTL_HTTP__PATH": 7})
-    weighed = load_with_origins(
+    loaded = load_with_origins(
         flags={"http": {"port": 1}, "tasks": {"maximum": 2}},
         file=FileSettings(env_file=env_file),
         container={"server": {"name": "c"}},
@@ -107,7 +107,7 @@ def test_places(monkeypatch: pytest.MonkeyPatch) -> None:
         ("server", "name"): (Origin(Source.CONTAINER), "container"),
         ("server", "title"): (Origin(Source.DEFAULT), "default"),
     }
-    assert {keys: weighed.origin_of(keys) for keys in named} == {keys: origin for keys, (origin, _) in named.items()}
+    assert {keys: loaded.origin_of(keys) for keys in named} == {keys: origin for keys, (origin, _) in named.items()}
     assert [str(origin) for origin, _ in named.values()] == [text for _, text in named.values()]
 
 
@@ -115,10 +115,10 @@ def test_a_single_key_beats_a_section_as_json(monkeypatch: pytest.MonkeyPatch) -
     """In the environment, a more specific variable overrides a section in JSON."""
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "2")
     monkeypatch.setenv("AXOLOTL_HTTP", '{"port": 1, "host": "h"}')
-    weighed = load_with_origins()
-    assert (weighed.settings.http.port, weighed.settings.http.host) == (2, "h")
-    assert weighed.origin_of(("http", "port")).place == "AXOLOTL_HTTP__PORT"
-    assert weighed.origin_of(("http", "host")).place == "AXOLOTL_HTTP"
+    loaded = load_with_origins()
+    assert (loaded.settings.http.port, loaded.settings.http.host) == (2, "h")
+    assert loaded.origin_of(("http", "port")).place == "AXOLOTL_HTTP__PORT"
+    assert loaded.origin_of(("http", "host")).place == "AXOLOTL_HTTP"
 
 
 def test_an_empty_table_overrides_nothing() -> None:

@@ -254,18 +254,18 @@ SECRETS = dict(secrets_of(ServerSettings))
 def test_every_secret_of_the_settings(keys: tuple[str, ...], secret: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every secret can be read from a file, and is never shown, whether accepted or rejected."""
     monkeypatch.setenv(f"AXOLOTL_{'__'.join(keys).upper()}_FILE", secret)
-    weighed, findings = _weighed()
+    loaded, findings = _load()
     assert CANARY not in findings
     assert "unknown" not in findings
-    if weighed is None:  # it needs other settings too
+    if loaded is None:  # it needs other settings too
         return
-    shown = {value.keys: value for value in effective_values(weighed)}[keys]
+    shown = {value.keys: value for value in effective_values(loaded)}[keys]
     assert shown.value == (MASK if SECRETS[keys] == "one" else [MASK])
-    assert CANARY not in repr(list(effective_values(weighed)))
-    assert CANARY not in repr(weighed)
+    assert CANARY not in repr(list(effective_values(loaded)))
+    assert CANARY not in repr(loaded)
 
 
-def _weighed() -> tuple[LoadedSettings | None, str]:
+def _load() -> tuple[LoadedSettings | None, str]:
     try:
         return load_with_origins(), ""
     except ConfigurationError as error:

@@ -14,6 +14,7 @@ _PAGES: Final = {
     "http": "[transports](transports.md#http)",
     "stdio": "[transports](transports.md#stdio)",
     "sessions": "[resumption](transports.md#resumption)",
+    "redis": "[workers](workers.md#what-workers-share)",
     "limits": "[limits](limits.md)",
     "protocol": "[errors](../reference/errors.md#error-responses), [asking](../guide/asking.md), "
     "[notifications](../guide/notifications.md)",
