@@ -91,23 +91,25 @@ class DefaultHandler:
         if head.id is UNSET:
             self._handle_notification(head, data, exchange)
             return None
-        era, connection, meta = self._eras.default_handshake, None, head.params.meta
-        request = method = None
+        eras, connection, meta = self._eras, None, head.params.meta
+        era = eras.default_handshake
         try:
             if exchange.headers is not None and meta is not UNSET and meta.version is not UNSET:
-                era = self._eras.stateless  # a shortcut for the usual request over HTTP
+                era = eras.stateless  # a shortcut for the usual request over HTTP
             else:
-                era, connection = self._eras.select(head, exchange)
+                era, connection = eras.select(head, exchange)
             request = Request(head, data, era, exchange, connection)
-            era.admit(request)
-            method = era.methods.get(head.method)
-            if method is None:
-                raise MethodNotFound(f"Method not found: {head.method}")
+            try:
+                era.admit(request)
+                method = era.methods.get(head.method)
+                if method is None:
+                    raise MethodNotFound(f"Method not found: {head.method}")
+            except ProtocolError as error:
+                self._report_refusal(request, error)
+                raise
             result = await method(request)
             return None if result is None else RESULT % (encode(head.id), result)
         except ProtocolError as error:
-            if method is None and request is not None:
-                self._report_refusal(request, error)
             return error_reply(error, head.id, era, exchange)
         except Exception as error:
             return error_reply(hide_internal(error, head.method), head.id, era, exchange)

@@ -43,12 +43,10 @@ def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
                 return _encode_result(output, request, always_wraps=not is_object)
             output = check(output)
         body = write(output, by_alias=True)
-        era = request.era
-        revision = era.revision
-        text = encode(body.decode())
-        if not revision.structured_output:
+        text, era = encode(body.decode()), request.era
+        if not era.revision.structured_output:
             return b'{"content":[{"type":"text","text":%b}]%b' % (text, era.tail)
-        if not is_object and not revision.any_structured_root:
+        if not is_object and not era.revision.any_structured_root:
             body = b'{"result":%b}' % body
         return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b%b' % (text, body, era.tail)
 

@@ -155,7 +155,7 @@ class RequestTarget(msgspec.Struct, gc=False):
     """The feature that a request names."""
 
     binding: Binding[Any] | None
-    """None if there is no such feature."""
+    """None if there is no such feature; then the target needs a check."""
     raw: bytes = b"{}"
     """The raw arguments."""
     uri: str = ""
@@ -203,9 +203,7 @@ class FeatureMethod(ABC):
     async def call(self, request: Request) -> bytes | None:
         """Run the feature that a request names; the result is None if the caller expects no answer."""
         target = request.target or self.locate(request)
-        binding = target.binding
-        if binding is None or target.needs_check:
-            binding = await self.checked(target, request)
+        binding: Any = await self.checked(target, request) if target.needs_check else target.binding
         head, exchange = request.head, request.exchange
         task = asyncio.current_task(exchange.loop)
         assert task is not None
@@ -235,7 +233,7 @@ class FeatureMethod(ABC):
                 if request.rounds is not None and request.rounds.pending:
                     request.is_error = False
                     return request.era.input_required(request, call)  # even if the code handled the question itself
-                result = binding.encode(output, request)
+                result: bytes = binding.encode(output, request)
                 if len(result) > binding.max_result_bytes:
                     raise ResultTooLarge(len(result), binding.max_result_bytes)
                 return result

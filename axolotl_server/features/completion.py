@@ -37,7 +37,8 @@ class CompletionMethods(ErrorFeatureMethod):
             owner = self._templates.find_template(reference.uri)
         else:
             raise InvalidParams('Invalid params: "ref" must be a ref/prompt with a name or a ref/resource with a uri')
-        return RequestTarget(None if owner is None else owner.completion, bytes(read_raw_params(request.data)))
+        binding = None if owner is None else owner.completion
+        return RequestTarget(binding, bytes(read_raw_params(request.data)), needs_check=binding is None)
 
     async def not_found(self, request: Request) -> ProtocolError:
         reference = read_params(request.data, CompletionParams).ref

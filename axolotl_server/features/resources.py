@@ -143,7 +143,7 @@ class ResourceMethods(ErrorFeatureMethod):
         if fixed is not None:
             return RequestTarget(fixed, uri=uri)
         binding, variables = self._templates.find(uri) or (None, b"{}")
-        return RequestTarget(binding, variables, uri)
+        return RequestTarget(binding, variables, uri, needs_check=binding is None)
 
     async def not_found(self, request: Request) -> ProtocolError:
         return ResourceNotFound(read_params(request.data, ResourceParams).uri)
