@@ -30,7 +30,7 @@ test: $(DEV) ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder $(ARGS)
 
 quick: $(DEV) ## Run the tests that start no processes
-	$(BIN)/python -m pytest -n $$($(BIN)/python -c "import os; print(os.cpu_count())") --dist worksteal -m "not slow" --hypothesis-profile quick \
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile quick \
 	  tests/architecture tests/cli tests/core tests/server $(ARGS)
 
 check: $(DEV) ## Check formatting, lint, types, imports and architecture

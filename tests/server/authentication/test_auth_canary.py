@@ -17,6 +17,8 @@ from tests.support.peers.wire import call
 from tests.support.servers.authenticated_server import asked, bearer, called, discover, gated
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 SECRET = "s3cret-canary-of-the-introspection"
 _DEPTH = 12
 

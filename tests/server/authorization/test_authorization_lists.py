@@ -26,6 +26,8 @@ from tests.support.servers.restricted_servers import (
     speaking,
 )
 
+pytestmark = pytest.mark.slow
+
 ERAS = pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
 NUMBERED = [tool(name=f"tool_{number}", tags=frozenset({str(number % 3)}))(look.function) for number in range(20)]
 THIRD = {"rules": [{"name": "third", "effect": "allow", "what": {"tags": ["0"]}}]}

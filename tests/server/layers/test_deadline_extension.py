@@ -17,6 +17,8 @@ from tests.support.peers.wire import INITIALIZE, call, message
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
 
+pytestmark = pytest.mark.slow
+
 SHORT = 0.25
 
 

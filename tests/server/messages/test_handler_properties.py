@@ -15,6 +15,8 @@ from tests.support.peers.wire import INITIALIZE, META, message
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Echo, container_of
 
+pytestmark = pytest.mark.slow
+
 
 class Subject:
     """A server with its own event loop, for tests with many messages."""

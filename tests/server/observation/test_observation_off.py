@@ -13,6 +13,8 @@ from axolotl_server.features.tools import ToolMethods
 from tests.support.commands import ROOT
 from tests.support.tools import Echo, container_of
 
+pytestmark = pytest.mark.slow
+
 PLAIN = """
 import asyncio, json, sys
 from dependency_injector import containers, providers

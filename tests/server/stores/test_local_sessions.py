@@ -26,6 +26,8 @@ from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, message
 from tests.support.servers.serving import PATIENCE_SECONDS, serving
 
+pytestmark = pytest.mark.slow
+
 _names = count()
 
 RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"elicitation": {}})

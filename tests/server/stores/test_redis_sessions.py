@@ -17,6 +17,8 @@ from axolotl_server.stores.redis_sessions import RedisSessionStore
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.stores.redis_server import RedisServer, redis_client
 
+pytestmark = pytest.mark.slow
+
 RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"elicitation": {}})
 
 
