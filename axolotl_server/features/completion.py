@@ -71,7 +71,7 @@ class CompletionFeature(IFeature):
     def __init__(self, owner: ICompletable, spec: FeatureSpec) -> None:
         self.name = owner.name
         self.owner = spec
-        """The feature that is completed; whoever may not use it may not complete it either."""
+        """The feature that is completed; a caller who may not use it may not complete it either."""
         self._owner = owner
         self._arguments: Sequence[str] = tuple(owner.arguments_schema.get("properties", {}))
         self.timeout_seconds = owner.timeout_seconds

@@ -173,5 +173,5 @@ class IntentLayer(ILayer):
 def _may_destroy(spec: FeatureSpec) -> bool:
     if not isinstance(spec, ToolSpec):
         return False
-    said = spec.tool.annotations
-    return said.destructive is not False and not said.read_only
+    annotations = spec.tool.annotations
+    return annotations.destructive is not False and not annotations.read_only

@@ -86,8 +86,8 @@ def _ending_of_tool_error(error: ToolError) -> Ending:
 
 
 def _short_text(meta: Mapping[str, Any], key: str) -> str | None:
-    said = meta.get(key)
-    return said[:_MAX_LENGTH] if isinstance(said, str) else None
+    text = meta.get(key)
+    return text[:_MAX_LENGTH] if isinstance(text, str) else None
 
 
 CURRENT_CALL: Final[ContextVar[ToolCall | None]] = ContextVar("axolotl_call", default=None)

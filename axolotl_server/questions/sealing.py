@@ -36,7 +36,7 @@ _encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 class InvalidState(InvalidParams):
-    """The request state was not sealed here for this request; the reason is logged, but not told."""
+    """The request state was not sealed here for this request; the reason is logged, but not sent."""
 
     def __init__(self) -> None:
         super().__init__(
