@@ -18,7 +18,7 @@ from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, IEra
 from axolotl_server.messages.connection import Connection, IExchange, IObserver, IStoppable
 from axolotl_server.messages.params import CancelledParams, read_params
-from axolotl_server.messages.replies import RESULT, error_reply, hide_internal
+from axolotl_server.messages.replies import RESPONSE, RESULT, error_reply, hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.methods.subscriptions import Subscriptions
 
@@ -108,7 +108,7 @@ class DefaultHandler:
                 self._report_refusal(request, error)
                 raise
             result = await method(request)
-            return None if result is None else RESULT % (encode(head.id), result)
+            return None if result is None else b"".join((RESPONSE, encode(head.id), RESULT, result, b"}"))
         except ProtocolError as error:
             return error_reply(error, head.id, era, exchange)
         except Exception as error:

@@ -31,6 +31,11 @@ def result_encoder(spec: ToolSpec) -> _EncodeResult:
     return _structured_encoder(spec) if is_structured(spec.tool.output_model) else encode_output
 
 
+# Parts are joined, which is faster than formatting.
+_TEXT: Final = b'{"content":[{"type":"text","text":'
+_STRUCTURED: Final = b'}],"structuredContent":'
+
+
 def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
     adapter = spec.tool.output_adapter
     declared = spec.tool.output_model
@@ -45,10 +50,10 @@ def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
         body = write(output, by_alias=True)
         text, era = encode(body.decode()), request.era
         if not era.revision.structured_output:
-            return b'{"content":[{"type":"text","text":%b}]%b' % (text, era.tail)
+            return b"".join((_TEXT, text, b"}]", era.tail))
         if not is_object and not era.revision.any_structured_root:
             body = b'{"result":%b}' % body
-        return b'{"content":[{"type":"text","text":%b}],"structuredContent":%b%b' % (text, body, era.tail)
+        return b"".join((_TEXT, text, _STRUCTURED, body, era.tail))
 
     return encode_structured
 
@@ -57,7 +62,7 @@ def encode_output(output: Any, request: Request) -> bytes:
     """Encode an output by its type: text, nothing, content blocks, a whole result, or any JSON value."""
     era = request.era
     if isinstance(output, str):
-        return b'{"content":[{"type":"text","text":%b}]%b' % (_quoted(output), era.tail)
+        return b"".join((_TEXT, _quoted(output), b"}]", era.tail))
     if output is None:
         return b'{"content":[]%b' % era.tail
     if isinstance(output, ToolResult):

@@ -29,7 +29,7 @@ from axolotl_server.calls.binding import Binding
 from axolotl_server.execution.threads import Zombies
 from axolotl_server.lifecycle.closing import ScopeCloser
 from axolotl_server.messages.connection import Connection
-from axolotl_server.messages.replies import RESULT, describe_stop, error_reply, hide
+from axolotl_server.messages.replies import RESPONSE, RESULT, describe_stop, error_reply, hide
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import withdraw
 
@@ -287,7 +287,7 @@ class FeatureMethod(ABC):
         assert request.head.id is not UNSET
         try:
             result = self._reply_to_stop(call, request)
-            return None if result is None else RESULT % (encode(request.head.id), result)
+            return None if result is None else b"".join((RESPONSE, encode(request.head.id), RESULT, result, b"}"))
         except ProtocolError as error:
             return error_reply(error, request.head.id, request.era, request.exchange)
 

@@ -47,8 +47,9 @@ def _named(call: ToolCall) -> str:
     return f"{call.spec.kind.title()} {call.spec.name}"
 
 
-RESULT: Final = b'{"jsonrpc":"2.0","id":%b,"result":%b}'
-"""The frame of a result, for the encoded ID and the result."""
+RESPONSE: Final = b'{"jsonrpc":"2.0","id":'
+RESULT: Final = b',"result":'
+"""The parts of a result message: the encoded ID goes between them, the result after them."""
 
 
 def error_reply(error: ProtocolError, request_id: RequestId | None, era: "IEra", exchange: "IExchange") -> bytes:
