@@ -12,16 +12,8 @@ from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import EXTENSION, RELATED, Job, RequestingPeer
 from tests.support.peers.wire import INITIALIZE, message
-from tests.support.scenarios.requested_tasks import (
-    client,
-    greet,
-    herald,
-    host,
-    http,
-    job,
-    peer,
-    server,
-)
+from tests.support.scenarios.requested_tasks import client, herald, host, http, job, peer, server
+from tests.support.scenarios.task_tools import greet
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Echo, container_of
 

@@ -9,8 +9,7 @@ import pytest
 import pytest_asyncio
 from pydantic import BaseModel, Field
 
-from axolotl_core import ProtocolError, ToolContext, ToolError, tool
-from axolotl_core.errors import InvalidRequest
+from axolotl_core import ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import (
     CAPABILITIES_KEY,
@@ -20,6 +19,7 @@ from tests.support.peers.task_peers import (
     Job,
 )
 from tests.support.peers.wire import META, message, mirrored
+from tests.support.scenarios.task_tools import break_off, crash, greet, mumble, refuse
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.tools import Echo, container_of
 
@@ -30,36 +30,6 @@ class Decision(BaseModel):
     """Whether to go on."""
 
     confirm: bool
-
-
-@tool(task_support="optional")
-async def greet(name: str) -> str:
-    """Greet somebody."""
-    return f"Hello, {name}!"
-
-
-@tool(task_support="optional")
-async def refuse() -> str:
-    """Fail with a message for the model."""
-    raise ToolError("no such luck")
-
-
-@tool(task_support="optional")
-async def crash() -> str:
-    """Fail with a hidden error."""
-    raise RuntimeError("secret")
-
-
-@tool(task_support="optional")
-async def break_off() -> str:
-    """Fail with a protocol error."""
-    raise InvalidRequest("broken off", data={"piece": 3})
-
-
-@tool(task_support="optional")
-async def mumble() -> str:
-    """Fail with an error that cannot be encoded."""
-    raise ProtocolError("mumbled", data=object())
 
 
 @tool(task_support="optional")

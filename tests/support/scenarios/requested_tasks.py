@@ -9,50 +9,20 @@ import httpx2
 import pytest
 import pytest_asyncio
 
-from axolotl_core import ProtocolError, ToolError, ToolResult, tool
+from axolotl_core import ToolResult, tool
 from axolotl_core.content import TextContent
-from axolotl_core.errors import InvalidRequest
 from axolotl_server import ServerHost
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import RELATED, Herald, Job, RequestingPeer
+from tests.support.scenarios.task_tools import break_off, crash, greet, mumble, refuse
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.tools import Echo, container_of
-
-
-@tool(task_support="optional")
-async def greet(name: str) -> str:
-    """Greet somebody."""
-    return f"Hello, {name}!"
 
 
 @tool(task_support="optional")
 async def whole() -> ToolResult:
     """Return a result with every member, including very large numbers."""
     return ToolResult((TextContent("x"),), {"big": 2**80, "half": 0.5}, meta={"example.com/own": 1})
-
-
-@tool(task_support="optional")
-async def refuse() -> str:
-    """Fail with a message for the model."""
-    raise ToolError("no such luck")
-
-
-@tool(task_support="optional")
-async def crash() -> str:
-    """Fail with a hidden error."""
-    raise RuntimeError("secret")
-
-
-@tool(task_support="optional")
-async def break_off() -> str:
-    """Fail with a protocol error."""
-    raise InvalidRequest("broken off", data={"piece": 3})
-
-
-@tool(task_support="optional")
-async def mumble() -> str:
-    """Fail with an error that cannot be encoded."""
-    raise ProtocolError("mumbled", data=object())
 
 
 @tool(task_support="optional", timeout_seconds=0.01)
