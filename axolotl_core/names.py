@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +11,9 @@ from axolotl_core.errors import ConfigurationError
 if TYPE_CHECKING:
     from axolotl_core.tools.tool import ITool
 
-_MAX_LENGTH: Final = 256
+_MAX_LENGTH: Final = 128
 _MAX_NAMES: Final = 1000
+_MAX_COMPARED: Final = 20
 _MIN_SIMILARITY: Final = 0.7
 
 
@@ -46,11 +48,19 @@ def check_name(tool: "ITool[Any, Any]", rule: INameRule) -> None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Find the known name most similar to `name`, ignoring case; None if none is similar."""
+    """Find the known name most similar to `name`, ignoring case; None if none is similar.
+
+    A comparison takes up to a millisecond, so only the names that share most characters with `name` are compared.
+    """
     from difflib import get_close_matches  # only failing calls need it
 
     if len(name) > _MAX_LENGTH:
         return None
+    asked = name.casefold()
+    characters, length = set(asked), len(asked)
     folded = {one.casefold(): one for one in islice(known, _MAX_NAMES)}
-    near = get_close_matches(name.casefold(), folded, n=1, cutoff=_MIN_SIMILARITY)
+    candidates = nsmallest(
+        _MAX_COMPARED, folded, key=lambda one: (len(characters.symmetric_difference(one)), abs(len(one) - length))
+    )
+    near = get_close_matches(asked, candidates, n=1, cutoff=_MIN_SIMILARITY)
     return folded[near[0]] if near else None

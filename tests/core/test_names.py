@@ -1,5 +1,7 @@
 """The nearest known name for a misspelled one."""
 
+import difflib
+
 import pytest
 
 from axolotl_core.errors import ToolNotFound
@@ -41,6 +43,21 @@ def test_the_work_is_bounded() -> None:
     names = [f"tool_number_{number}" for number in range(2000)]
     assert nearest("tool_number_999x", names) == "tool_number_999"
     assert nearest("echoo", [*names, "echo"]) is None
+
+
+def test_few_names_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among a thousand similar names, at most twenty are compared with a misspelled one, and the right one is found."""
+    compared: list[str] = []
+    compare = difflib.SequenceMatcher.set_seq1
+
+    def note(matcher: difflib.SequenceMatcher[str], name: str) -> None:
+        compared.append(name)
+        compare(matcher, name)
+
+    monkeypatch.setattr(difflib.SequenceMatcher, "set_seq1", note)
+    names = [f"billing.invoice_{number}.create_report" for number in range(1000)]
+    assert nearest("billing.invocie_427.create_report", names) == "billing.invoice_427.create_report"
+    assert 0 < len([name for name in compared if name]) <= 20
 
 
 def test_nothing_is_near_to_nothing() -> None:
