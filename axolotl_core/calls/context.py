@@ -4,7 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
-from typing import Any, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 import msgspec
 from pydantic import BaseModel
@@ -25,6 +25,9 @@ from axolotl_core.questions.question import (
     url_question,
 )
 from axolotl_core.questions.sampling import Sample, SamplingMessage, SamplingOptions, read_sample, sampling_question
+
+if TYPE_CHECKING:
+    from axolotl_core.tools.tool import ITool
 
 AnswerT = TypeVar("AnswerT")
 
@@ -77,6 +80,10 @@ class ICaller(Protocol):
         """Close the caller's connection, if it can reconnect for the result."""
         ...
 
+    async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
+        """Return the tools that the caller may use."""
+        ...
+
 
 class _Nobody:
     """The caller in a context without a server, as in unit tests."""
@@ -106,6 +113,9 @@ class _Nobody:
 
     def hang_up(self) -> None:
         return
+
+    async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
+        return ()
 
 
 NOBODY: ICaller = _Nobody()
@@ -298,3 +308,14 @@ class ToolContext(msgspec.Struct, eq=False):
         Affects only clients over HTTP whose revision allows that.
         """
         self.caller.hang_up()
+
+    async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
+        """Return the tools that the caller may use, in the order of `tools/list`.
+
+        A tool that lists, describes or searches other tools uses this instead of a registry, which also contains tools
+        that are disabled or denied to the caller.
+
+        Raises:
+            InternalError: if the authorizer failed.
+        """
+        return await self.caller.visible_tools()

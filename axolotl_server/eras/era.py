@@ -1,12 +1,13 @@
 """One revision of the protocol per era, and the choice of the era for each message."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from msgspec import UNSET
 
 from axolotl_core.errors import ProtocolError
+from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.messages import Head
 from axolotl_core.protocol.versions import (
     HANDSHAKE_REVISIONS,
@@ -14,6 +15,7 @@ from axolotl_core.protocol.versions import (
     LATEST_STATELESS_REVISION,
     Revision,
 )
+from axolotl_core.registry import AnyTool
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.settings.calls import ProtocolSettings
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 Method: TypeAlias = Callable[["Request"], Awaitable[bytes | None]]
 """Answers a request with the bytes of its result, or None if there is none."""
 Methods: TypeAlias = Mapping[str, Method]
+VisibleTools: TypeAlias = Callable[[Principal], Coroutine[Any, Any, tuple[AnyTool, ...]]]
+"""Lists the tools that a principal may use."""
 
 
 class IEra(ABC):
@@ -35,6 +39,7 @@ class IEra(ABC):
     methods: Methods
     settings: ProtocolSettings
     asking: "IAsking"
+    visible_tools: VisibleTools
     tail: bytes
     """The end of an ordinary result: the members that every result of the revision has, and the closing brace."""
     list_tail: bytes

@@ -30,7 +30,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LEVELS, LOG_
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.resources.resource import CacheHint
-from axolotl_server.eras.era import IEra, Methods
+from axolotl_server.eras.era import IEra, Methods, VisibleTools
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import AskingInRounds
 from axolotl_server.settings.calls import ProtocolSettings
@@ -157,6 +157,7 @@ class StatelessEra(IEra):
         methods: Methods,
         settings: ProtocolSettings,
         asking: AskingInRounds,
+        visible_tools: VisibleTools,
         *,
         identity: Implementation,
         list_hint: CacheHint,
@@ -165,6 +166,7 @@ class StatelessEra(IEra):
         self.methods = methods
         self.settings = settings
         self.asking = asking
+        self.visible_tools = visible_tools
         self._version = revision.name.encode()
         self._identity = identity
         server_info = encode({_SERVER_INFO_KEY: identity})

@@ -25,6 +25,7 @@ from axolotl_core.features.feature import IFeature
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
 from axolotl_core.protocol.messages import LEVELS, LogLevel, TraceContext
 from axolotl_core.questions.question import Question
+from axolotl_core.tools.tool import ITool
 from axolotl_server.execution.threads import finish_at_once
 
 START_METHOD: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
@@ -273,6 +274,9 @@ class _PipeCaller:
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None
     ) -> AnswerT:
         raise MissingCapability("Code that runs in a tool process cannot ask its caller", question.requires)
+
+    async def visible_tools(self) -> tuple[ITool[Any, Any], ...]:
+        raise RuntimeError("Code that runs in a tool process cannot list the tools of its caller; run it in the server")
 
     def _send(self, what: str, *content: Any) -> None:
         with self._sending:

@@ -172,13 +172,16 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
 
     async def suggestion(self, name: str, principal: Principal) -> str | None:
         """Find the most similar name that the principal may know; None if that would need an authorizer of the user."""
+        if self.authorization is not None and self.authorization.is_async:
+            return None
+        return nearest(name, (binding.spec.name for binding in await self.visible_bindings(principal)))
+
+    async def visible_bindings(self, principal: Principal) -> Iterable[Binding[SpecT]]:
+        """Give the bindings that a principal may use, or raise InternalError if the authorizer failed."""
         listing, views = self._shown
-        shown: Iterable[Binding[SpecT]] = listing.bindings
-        if self.authorization is not None:
-            if self.authorization.is_async:
-                return None
-            shown = itertools.compress(shown, await views.mask(principal, self.authorization))
-        return nearest(name, (binding.spec.name for binding in shown))
+        if self.authorization is None:
+            return listing.bindings
+        return itertools.compress(listing.bindings, await views.mask(principal, self.authorization))
 
     def refresh(self) -> None:
         """Compile new features and forget removed ones.

@@ -73,6 +73,10 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
             return InvalidToolName(fault)
         return ToolNotFound(name, await self.suggestion(name, principal))
 
+    async def visible_to(self, principal: Principal) -> tuple[AnyTool, ...]:
+        """Give the tools that a principal may use, or raise InternalError if the authorizer failed."""
+        return tuple(binding.spec.tool for binding in await self.visible_bindings(principal))
+
     def items(self) -> Iterable[AnyTool]:
         # The operator may have disabled some of them.
         return (tool for tool in self._registry.get_all() if self._settings.tools.overrides_for(tool.name).enabled)

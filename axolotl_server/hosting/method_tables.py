@@ -49,6 +49,7 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
                     _protected({**stateful, **requested} if one.tasks else stateful, assembly),
                     settings.protocol,
                     by_request,
+                    assembly.tools.visible_to,
                 )
                 for one in HANDSHAKE_REVISIONS
             ),
@@ -58,6 +59,7 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
                     _protected(stateless, assembly),
                     settings.protocol,
                     in_rounds,
+                    assembly.tools.visible_to,
                     identity=identity,
                     list_hint=hint,
                 )

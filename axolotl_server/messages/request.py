@@ -1,7 +1,7 @@
 """A message that expects a response; the code that runs for it sees it as the caller."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +19,7 @@ from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.messages.flow_control import TokenBucket
 
 if TYPE_CHECKING:
+    from axolotl_core.tools.tool import ITool
     from axolotl_server.authorization.authorization import GuardVerdict
     from axolotl_server.calls.feature_method import RequestTarget
     from axolotl_server.eras.era import IEra
@@ -140,10 +141,7 @@ class Request(msgspec.Struct, eq=False, gc=False):
     ) -> AnswerT:
         """Ask in the way of the revision; the code may run in any thread."""
         self._raise_if_ended(context)
-        asking = self._ask_in_loop(context, question, read, key)
-        if asyncio.get_running_loop() is self.exchange.loop:
-            return await asking
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asking, self.exchange.loop))
+        return await self._run_in_loop(self._ask_in_loop(context, question, read, key))
 
     def url_completed(self, reference: str) -> None:
         """Notify the client that the user has finished on a page, if the revision has that notification."""
@@ -154,6 +152,10 @@ class Request(msgspec.Struct, eq=False, gc=False):
         """Close the connection of the caller if it can come back for the reply."""
         if not self.finished:
             self._on_loop(self.exchange.hang_up)
+
+    async def visible_tools(self) -> "tuple[ITool[Any, Any], ...]":
+        """List the tools that the principal may use; the code may run in any thread."""
+        return await self._run_in_loop(self.era.visible_tools(self.exchange.principal))
 
     @property
     def _wanted_level(self) -> str | None:
@@ -191,6 +193,11 @@ class Request(msgspec.Struct, eq=False, gc=False):
             act()
         else:
             self.exchange.loop.call_soon_threadsafe(self._unless_finished, act)
+
+    async def _run_in_loop(self, work: Coroutine[Any, Any, AnswerT]) -> AnswerT:
+        if asyncio.get_running_loop() is self.exchange.loop:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.exchange.loop))
 
     async def _ask_in_loop(
         self, context: ToolContext, question: Question, read: Callable[[Any], AnswerT], key: str | None

@@ -10,6 +10,7 @@ from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import LogLevel, TraceContext
 from axolotl_core.questions.question import Question
+from axolotl_core.tools.tool import ITool
 
 AnswerT = TypeVar("AnswerT")
 
@@ -80,6 +81,9 @@ class SharedCaller:
     def hang_up(self) -> None:
         for call in tuple(self.waiting):
             call.caller.hang_up()
+
+    async def visible_tools(self) -> tuple[ITool[Any, Any], ...]:
+        return await self._asked_call.caller.visible_tools()
 
     @property
     def _asked_call(self) -> ToolCall:

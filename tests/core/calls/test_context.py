@@ -277,3 +277,8 @@ def test_a_call_is_a_context_of_its_uri() -> None:
     """A resource can read the requested URI."""
     call = ToolCall(request_id=1, uri="a://b", spec=SPEC, raw=b"{}", task=Task())
     assert (call.uri, call.can_ask) == ("a://b", False)
+
+
+async def test_visible_tools_without_a_server() -> None:
+    """A context in a unit test has no tools."""
+    assert await ToolContext().visible_tools() == ()

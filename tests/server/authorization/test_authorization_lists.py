@@ -1,13 +1,13 @@
 """Lists show exactly what the caller may use."""
 
 import json
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from dependency_injector import providers
 from hypothesis import HealthCheck, given, settings
 
-from axolotl_core import CacheHint, FeatureSpec, Principal, ToolRegistry, resource, tool
+from axolotl_core import CacheHint, FeatureSpec, Principal, ToolContext, ToolRegistry, resource, tool
 from axolotl_core.policies.access import Decision
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.wire import encode_cursor
@@ -18,6 +18,7 @@ from tests.support.servers.restricted_servers import (
     ADA,
     GUESTS,
     ROOT,
+    TOOLS,
     Speaker,
     look,
     offering,
@@ -215,3 +216,24 @@ async def test_without_a_policy_nothing_changes() -> None:
         for place in range(1, 20):
             await host.catalogue.page(era, encode_cursor("tools", place), ADA)
         assert len(host.catalogue._shown[0].pages) == 1, "pages that nobody would ask for are not kept"
+
+
+@pytest.mark.parametrize("execution", ["loop", "thread"])
+@ERAS
+async def test_visible_tools(execution: Literal["loop", "thread"], handshake: bool) -> None:
+    """A tool that lists tools shows each caller what `tools/list` shows, without disabled tools."""
+
+    @tool(execution=execution)
+    async def visible(context: ToolContext) -> list[str]:
+        """List the tools of the caller."""
+        return [one.name for one in await context.visible_tools()]
+
+    rules = {"rules": [*GUESTS["rules"], {"name": "lists", "effect": "allow", "what": {"names": ["visible"]}}]}
+    flags = {"authorization": rules, "tools": {"note": {"enabled": False}}}
+    async with ServerHost(offering(tools=[*TOOLS, visible]), flags=flags) as host:
+        for principal, expected in ((ADA, ["look", "visible"]), (ROOT, ["look", "refund", "refurbish", "visible"])):
+            speaker = Speaker(host, principal, handshake=handshake)
+            await speaker.shake_hands()
+            reply = await speaker.ask("tools/call", {"name": "visible", "arguments": {}})
+            assert json.loads(reply["result"]["content"][0]["text"]) == expected == await speaker.listed("tools")
+            await speaker.close()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from axolotl_core import Implementation, MissingCapability, ToolContext, TraceContext
+from axolotl_core import Implementation, ITool, MissingCapability, ToolContext, TraceContext
 from axolotl_core.protocol.messages import LogLevel
 from axolotl_core.questions.question import Question
 
@@ -52,3 +52,6 @@ class Caller:
 
     def hang_up(self) -> None:
         self.hung_up += 1
+
+    async def visible_tools(self) -> tuple[ITool[Any, Any], ...]:
+        return ()
