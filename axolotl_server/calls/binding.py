@@ -50,10 +50,10 @@ def _structured_encoder(spec: ToolSpec) -> _EncodeResult:
         body = write(output, by_alias=True)
         text, era = encode(body.decode()), request.era
         if not era.revision.structured_output:
-            return b"".join((_TEXT, text, b"}]", era.tail))
+            return b"".join((_TEXT, text, b"}]", era.tool_tail))
         if not is_object and not era.revision.any_structured_root:
             body = b'{"result":%b}' % body
-        return b"".join((_TEXT, text, _STRUCTURED, body, era.tail))
+        return b"".join((_TEXT, text, _STRUCTURED, body, era.tool_tail))
 
     return encode_structured
 
@@ -62,9 +62,9 @@ def encode_output(output: Any, request: Request) -> bytes:
     """Encode an output by its type: text, nothing, content blocks, a whole result, or any JSON value."""
     era = request.era
     if isinstance(output, str):
-        return b"".join((_TEXT, _quoted(output), b"}]", era.tail))
+        return b"".join((_TEXT, _quoted(output), b"}]", era.tool_tail))
     if output is None:
-        return b'{"content":[]%b' % era.tail
+        return b'{"content":[]%b' % era.tool_tail
     if isinstance(output, ToolResult):
         return _encode_result(output, request)
     if isinstance(output, BLOCKS):
@@ -96,7 +96,7 @@ def _encode_result(result: ToolResult, request: Request, always_wraps: bool = Fa
             parts += (b',"structuredContent":{"result":', body, b"}")
     if result.is_error:
         request.is_error = True
-        parts.append(b',"isError":true')
+    parts.append(b',"isError":true' if result.is_error else era.success)
     parts.append(era.tail if result.meta is None else era.tail_with_meta(result.meta))
     return b"".join(parts)
 

@@ -42,6 +42,10 @@ class IEra(ABC):
     visible_tools: VisibleTools
     tail: bytes
     """The end of an ordinary result: the members that every result of the revision has, and the closing brace."""
+    success: bytes
+    """The member that says that a tool succeeded; empty unless the settings ask for it."""
+    tool_tail: bytes
+    """The end of the ordinary result of a tool that succeeded."""
     list_tail: bytes
     """The end of a list that a client may cache."""
     cancel_on_disconnect: ClassVar[bool]
@@ -73,6 +77,11 @@ class IEra(ABC):
     @abstractmethod
     def status_of(self, error: ProtocolError) -> int:
         """Give the HTTP status of an error."""
+
+
+def success_member(settings: ProtocolSettings) -> bytes:
+    """Give the member that says in a result that the tool succeeded."""
+    return b',"isError":false' if settings.is_error == "always" else b""
 
 
 HANDSHAKE_VERSIONS: Final = frozenset({b"", *(revision.name.encode() for revision in HANDSHAKE_REVISIONS)})

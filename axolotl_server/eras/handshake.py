@@ -18,7 +18,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VER
 from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.resources.resource import CacheHint
-from axolotl_server.eras.era import IEra, Methods, VisibleTools
+from axolotl_server.eras.era import IEra, Methods, VisibleTools, success_member
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import IAsking
 from axolotl_server.settings.calls import ProtocolSettings
@@ -46,6 +46,8 @@ class HandshakeEra(IEra):
         self.settings = settings
         self.asking = asking
         self.visible_tools = visible_tools
+        self.success = success_member(settings)
+        self.tool_tail = self.success + self.tail
 
     def admit(self, request: Request) -> None:
         """Refuse requests before the handshake, and before its confirmation if the settings require one."""

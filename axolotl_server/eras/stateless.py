@@ -30,7 +30,7 @@ from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LEVELS, LOG_
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.resources.resource import CacheHint
-from axolotl_server.eras.era import IEra, Methods, VisibleTools
+from axolotl_server.eras.era import IEra, Methods, VisibleTools, success_member
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import AskingInRounds
 from axolotl_server.settings.calls import ProtocolSettings
@@ -171,6 +171,8 @@ class StatelessEra(IEra):
         self._identity = identity
         server_info = encode({_SERVER_INFO_KEY: identity})
         self.tail = b',"resultType":"complete","_meta":%b}' % server_info
+        self.success = success_member(settings)
+        self.tool_tail = self.success + self.tail
         self.list_tail = self.cacheable_tail(list_hint)
         self._questions_tail = b',"resultType":"input_required","_meta":%b}' % server_info
 

@@ -138,6 +138,8 @@ class ProtocolSettings(Section):
     """The error code for an unknown tool."""
     invalid_arguments: Literal["by_revision", "error", "result"] = "by_revision"
     """Whether invalid arguments are an error, or a result that the model reads."""
+    is_error: Literal["on_error", "always"] = "on_error"
+    """Whether results of `tools/call` have `isError` only if the tool failed, or always."""
     require_initialized: bool = True
     """Whether a client must send `notifications/initialized` before it can use tools."""
     state_keys: tuple[SecretStr, ...] = ()

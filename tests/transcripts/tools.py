@@ -385,6 +385,12 @@ class OtherChoices(containers.DeclarativeContainer):
     tools = providers.List(providers.Singleton(Echo), providers.Singleton(Add), providers.Singleton(Nothing))
 
 
+class AlwaysIsError(Container):
+    """Every kind of tool; each result says whether the tool failed."""
+
+    settings = providers.Object({"server": {"name": "transcripts", "version": "1"}, "protocol": {"is_error": "always"}})
+
+
 class Strictest(containers.DeclarativeContainer):
     """The opposite settings, in every revision."""
 
