@@ -1,44 +1,12 @@
-"""Completion calls: threads, timeouts and cancellation."""
+"""Completion calls: methods of objects, conversion of values, and concurrent calls."""
 
 import asyncio
-import threading
 from collections.abc import Mapping
 from typing import Any
-
-import pytest
-from pydantic import BaseModel
 
 from axolotl_core import CancelReason, IPrompt, NoArguments, ToolContext, prompt, prompts_of, resource, resources_of
 from axolotl_core.prompts import PromptOutput
 from tests.support.peers.memory_peer import Peer, container_with, conversing
-from tests.support.servers.serving import until
-
-
-class Word(BaseModel):
-    word: str
-
-
-class Dictionary(IPrompt[Word]):
-    """Never ends."""
-
-    name = "dictionary"
-    timeout_seconds: float | None = 0.01
-
-    def __init__(self, timeout_seconds: float | None) -> None:
-        self.timeout_seconds = timeout_seconds
-        self.started = asyncio.Event()
-        self.stopped = asyncio.Event()
-
-    async def render(self, arguments: Word, context: ToolContext) -> PromptOutput:
-        return arguments.word
-
-    async def complete(self, argument: str, value: str, known: Mapping[str, str]) -> list[str]:
-        self.started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            self.stopped.set()
-        return []
 
 
 def wanted(name: str, argument: str, value: str = "", **known: str) -> Mapping[str, Any]:
@@ -52,58 +20,6 @@ def wanted(name: str, argument: str, value: str = "", **known: str) -> Mapping[s
 def values_of(reply: Any) -> list[str]:
     values: list[str] = reply["result"]["completion"]["values"]
     return values
-
-
-async def test_a_plain_completer_runs_in_a_thread() -> None:
-    """Synchronous completers run in a thread, asynchronous ones on the loop."""
-
-    @prompt
-    def one(word: str) -> str:
-        """Have a plain completer."""
-        return word
-
-    @one.completes("word")
-    def in_thread(value: str) -> list[str]:
-        return [threading.current_thread().name]
-
-    @prompt
-    def two(word: str) -> str:
-        """Have an async completer."""
-        return word
-
-    @two.completes("word")
-    async def on_loop(value: str) -> list[str]:
-        return [threading.current_thread().name]
-
-    async with conversing(container_with(prompts=(one, two))) as host:
-        peer = Peer(host)
-        assert values_of(await peer.ask("completion/complete", wanted("one", "word")))[0].startswith("axolotl-tool")
-        own = threading.current_thread().name
-        assert values_of(await peer.ask("completion/complete", wanted("two", "word"))) == [own]
-
-
-@pytest.mark.parametrize("handshake", [True, False])
-async def test_a_completion_has_a_deadline(handshake: bool) -> None:
-    """A completion has the timeout of its prompt."""
-    dictionary = Dictionary(0.01)
-    async with conversing(container_with(prompts=(dictionary,))) as host:
-        peer = await Peer(host).shake_hands() if handshake else Peer(host)
-        reply = await peer.ask("completion/complete", wanted("dictionary", "word"))
-        assert reply["error"]["code"] == -32603
-        assert dictionary.stopped.is_set()
-
-
-async def test_a_completion_can_be_cancelled() -> None:
-    """A completion can be canceled."""
-    dictionary = Dictionary(None)
-    async with conversing(container_with(prompts=(dictionary,))) as host:
-        peer = Peer(host)
-        peer.send("completion/complete", wanted("dictionary", "word"), id=7)
-        await dictionary.started.wait()
-        peer.notify("notifications/cancelled", {"requestId": 7})
-        await until(lambda: not host.handler.inflight)
-        assert dictionary.stopped.is_set()
-        assert await peer.close() == []
 
 
 class Library:

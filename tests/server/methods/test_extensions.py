@@ -1,6 +1,5 @@
-"""Extensions: validation, and limits of their methods."""
+"""Extensions: validation, and results of their methods."""
 
-import asyncio
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,6 @@ from pydantic import BaseModel
 from axolotl_core import ConfigurationError, Extension, ExtensionMethod, IExtension, ToolContext
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer, container_with, conversing
-from tests.support.servers.serving import until
 from tests.support.tools import Echo
 
 IDENTIFIER = "com.example/receipts"
@@ -48,9 +46,12 @@ async def test_only_extensions_are_extensions() -> None:
         await ServerHost(container_with((Echo(),), extensions=("com.example/x",))).start()
 
 
-@pytest.mark.parametrize("method", ["tools/call", "initialize", "ping", "server/discover", "subscriptions/listen"])
+@pytest.mark.parametrize(
+    "method",
+    ["tools/call", "tools/list", "initialize", "ping", "server/discover", "subscriptions/listen", "tasks/mine"],
+)
 async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> None:
-    """The server does not start if an extension replaces a method of the protocol."""
+    """The server does not start if an extension defines a present or reserved method of the protocol."""
 
     class Greedy(IExtension):
         identifier = IDENTIFIER
@@ -62,30 +63,8 @@ async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> No
     async def nothing(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         return {}
 
-    with pytest.raises(ConfigurationError, match=method):
+    with pytest.raises(ConfigurationError, match=f"adds the method '{method}', which already exists"):
         await ServerHost(container_with((Echo(),), extensions=(Greedy(),))).start()
-
-
-async def test_a_method_can_be_cancelled() -> None:
-    """A canceled method is stopped and gets no reply."""
-    started, stopped = asyncio.Event(), asyncio.Event()
-
-    async def wait(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
-        started.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stopped.set()
-        return {}
-
-    async with conversing(container(wait=wait)) as host:
-        peer = Peer(host, capabilities=ABLE)
-        peer.send("receipts/wait", id=7)
-        await started.wait()
-        peer.notify("notifications/cancelled", {"requestId": 7})
-        await until(stopped.is_set)
-        await until(lambda: not host.handler.inflight)
-        assert await peer.close() == []
 
 
 class Name(BaseModel):
@@ -130,21 +109,3 @@ async def test_a_number_out_of_range_is_a_wrong_parameter() -> None:
         await peer.shake_hands()
         peer.transport.send(json.dumps(request).replace('"huge"', "1e999").encode())
         assert (await peer.receive())["error"]["code"] == -32602
-
-
-@pytest.mark.parametrize("name", ["tools/list", "tasks/mine", "ping"])
-async def test_an_extension_takes_no_method_of_the_protocol(name: str) -> None:
-    """The server does not start if an extension defines a present or reserved method of the protocol."""
-
-    class Thief(IExtension):
-        identifier = IDENTIFIER
-
-        @property
-        def methods(self) -> Mapping[str, ExtensionMethod]:
-            return {name: nothing}
-
-    async def nothing(params: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
-        return {}
-
-    with pytest.raises(ConfigurationError, match=f"adds the method '{name}', which already exists"):
-        await ServerHost(container_with((Echo(),), extensions=(Thief(),))).start()
