@@ -133,6 +133,8 @@ class ToolRegistry(Registry[AnyTool]):
     def register_tool(self, name: str, schema: JsonSchema, handler: SchemaHandler, *, description: str = "") -> bool:
         """Add a tool with a raw JSON Schema and a handler. Return False if the name is taken.
 
+        Without a `description`, the tool has the description of its schema.
+
         Raises:
             ConfigurationError: if the schema is invalid.
         """

@@ -21,6 +21,7 @@ from axolotl_server.features.resources import ResourceCatalogue, TemplateCatalog
 from axolotl_server.features.tools import ToolCatalogue
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.hosting.assembly import ServerAssembly
+from axolotl_server.hosting.container_loading import start_resources
 from axolotl_server.hosting.roles import Roles, resolve_roles, resolve_settings
 from axolotl_server.lifecycle.closing import close_resources
 from axolotl_server.lifecycle.stop_signal import StopSignal
@@ -91,7 +92,7 @@ class ServerHost:
         If something cannot be used, everything is stopped again and a ConfigurationError lists all findings.
         """
         try:
-            await self._start_resources()
+            await start_resources(self._container)
             self.settings = await self._load_settings()
             self.roles = await resolve_roles(self._container, self._toolsets)
             self._compose()
@@ -176,13 +177,6 @@ class ServerHost:
     @property
     def _is_composed(self) -> bool:
         return hasattr(self, "assembly")
-
-    async def _start_resources(self) -> None:
-        try:
-            await _finish(self._container.init_resources())
-        except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            raise ConfigurationError(f"A resource of the container failed to start: {problem}") from error
 
     async def _load_settings(self) -> ServerSettings:
         overrides = await resolve_settings(self._container)

@@ -28,7 +28,7 @@ from axolotl_core.resources.resource import IResource, IResourceTemplate, check_
 from axolotl_core.tools.tool import ITool
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.hosting.assembly import ServerAssembly
-from axolotl_server.hosting.container_loading import load_container
+from axolotl_server.hosting.container_loading import load_container, start_resources
 from axolotl_server.hosting.roles import Roles, faults_of, make_roles, resolve_settings
 from axolotl_server.layers.quota import QuotaLayer
 from axolotl_server.methods.extensions import ExtensionMethods
@@ -64,7 +64,7 @@ class TrialStart:
         with self._collecting("The target failed to load"):
             container = load_container(self._target.name)
             with self._collecting("A resource of the container failed to start"):
-                await _finish(container.init_resources())
+                await start_resources(container)
             await self._examine(container)
             with self._collecting("A resource of the container failed to stop"):
                 await _finish(container.shutdown_resources())

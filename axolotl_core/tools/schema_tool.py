@@ -22,7 +22,10 @@ SchemaHandler: TypeAlias = Callable[[dict[str, Any]], Any | Awaitable[Any]]
 
 
 class SchemaTool(ITool[dict[str, Any], Any]):
-    """A tool with a hand-written schema, which receives its arguments as a dict."""
+    """A tool with a hand-written schema, which receives its arguments as a dict.
+
+    Without a `description`, it has the description of its schema.
+    """
 
     def __init__(
         self,
@@ -34,10 +37,10 @@ class SchemaTool(ITool[dict[str, Any], Any]):
         execution: Execution | None = None,
     ) -> None:
         self.name = name
-        self.description = description
         self._schema = {"type": "object", **schema}
         # Without `properties`, errors would not contain the name of an unknown argument.
         self._validator = compile_schema({"properties": {}, **self._schema}, f"Tool {name!r}")
+        self.description = description or self._schema.get("description", "")
         self._handler = handler
         self.suspends = inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(type(handler).__call__)
         self.execution = execution or ("loop" if self.suspends else "thread")

@@ -12,7 +12,7 @@ from axolotl_examples.hub.settings import HubSettings
 
 
 class Container(containers.DeclarativeContainer):
-    """Two activations in their namespaces, and the rule that every tool name has a namespace."""
+    """Activations in their namespaces, and the rule that every tool name has a namespace."""
 
     settings = providers.Object({"server": {"name": "axolotl-hub", "title": "Axolotl hub"}})
     hub_settings = providers.Singleton(HubSettings)
@@ -21,8 +21,10 @@ class Container(containers.DeclarativeContainer):
     responder = providers.Singleton(CourteousResponder)
     tool_registry = providers.Singleton(ToolRegistry)
 
+    conversation = providers.Singleton(Conversation, conversations, responder)
     name_rule = providers.Singleton(NamespacedNames)
     tools = providers.List(
-        providers.Callable(mount, "conversation", providers.Singleton(Conversation, conversations, responder)),
+        providers.Callable(mount, "conversation", conversation),
+        providers.Callable(mount, "claudecode", conversation),  # the same sessions under a second name
         providers.Callable(mount, "hub", providers.Singleton(Directory, tool_registry)),
     )

@@ -5,47 +5,50 @@ from typing import Annotated
 
 from pydantic import Field
 
-from axolotl_core import ToolAnnotations, ToolError, tool
+from axolotl_core import ToolAnnotations, ToolContext, ToolError, tool
 from axolotl_examples.hub.repository import IConversations
 from axolotl_examples.hub.responder import IResponder
-from axolotl_examples.hub.turn import Turn
+from axolotl_examples.hub.turn import Session, Turn
 
 SessionName = Annotated[
     str, Field(description="The name of the session.", min_length=1, max_length=64, examples=["my-session"])
 ]
-Query = Annotated[str, Field(description="The message to send.", min_length=1, examples=["Hello, world!"])]
+Query = Annotated[
+    str, Field(description="The message to send.", min_length=1, max_length=10_000, examples=["Hello, world!"])
+]
 
 
 class Conversation:
-    """Replies, and stores the history of each session."""
+    """Replies, and stores the history of each session. A session belongs to the principal that created it."""
 
     def __init__(self, conversations: IConversations, responder: IResponder) -> None:
         self._conversations = conversations
         self._responder = responder
 
     @tool(title="Chat")
-    async def chat(self, session_name: SessionName, query: Query) -> AsyncIterator[str]:
+    async def chat(self, session_name: SessionName, query: Query, context: ToolContext) -> AsyncIterator[str]:
         """Send a message to a session and get a reply. The first message creates the session."""
-        history = await self._conversations.turns(session_name)
+        session = Session(context.principal.identity, session_name)
+        history = await self._conversations.turns(session)
         words: list[str] = []
         async for word in self._responder.respond(history, query):
             words.append(word)
             yield word
         message, reply = Turn(speaker="user", text=query), Turn(speaker="assistant", text="".join(words))
-        await self._conversations.append(session_name, [message, reply])
+        await self._conversations.append(session, [message, reply])
 
     @tool(title="History", annotations=ToolAnnotations(read_only=True))
-    async def history(self, session_name: SessionName) -> list[Turn]:
+    async def history(self, session_name: SessionName, context: ToolContext) -> list[Turn]:
         """List the turns of a session, oldest first."""
-        turns = await self._conversations.turns(session_name)
+        turns = await self._conversations.turns(Session(context.principal.identity, session_name))
         if not turns:
             raise _not_found(session_name)
         return turns
 
     @tool(title="Forget", annotations=ToolAnnotations(destructive=True))
-    async def forget(self, session_name: SessionName) -> str:
+    async def forget(self, session_name: SessionName, context: ToolContext) -> str:
         """Delete a session and its history."""
-        count = await self._conversations.forget(session_name)
+        count = await self._conversations.forget(Session(context.principal.identity, session_name))
         if not count:
             raise _not_found(session_name)
         return f"Forgot {count} turns."

@@ -32,7 +32,8 @@ class Directory:
     @tool(title="Methods", annotations=ToolAnnotations(read_only=True))
     async def methods(self, namespace: Namespace) -> AsyncIterator[Method]:
         """Stream the methods of an activation."""
-        found = [mounted for mounted in self._registry.get_all() if mounted.name.startswith(f"{namespace}.")]
+        prefix = f"{namespace}.".casefold()
+        found = [mounted for mounted in self._registry.get_all() if mounted.name.casefold().startswith(prefix)]
         if not found:
             raise ToolError(f"Activation '{namespace}' not found")
         for mounted in found:

@@ -1,36 +1,42 @@
 """Conversation storage: the port, and its SQLite implementation."""
 
 import asyncio
+import json
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Concatenate, Final, ParamSpec, Protocol, TypeVar
 
-from axolotl_examples.hub.turn import Turn
+from axolotl_core import ConfigurationError
+from axolotl_examples.hub.turn import Session, Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS turn (
-        number INTEGER PRIMARY KEY, session TEXT NOT NULL, speaker TEXT NOT NULL, text TEXT NOT NULL
+        number INTEGER PRIMARY KEY,
+        owner TEXT NOT NULL,
+        session TEXT NOT NULL,
+        speaker TEXT NOT NULL,
+        text TEXT NOT NULL
     );
-    CREATE INDEX IF NOT EXISTS turn_by_session ON turn (session, number);
+    CREATE INDEX IF NOT EXISTS turn_by_owner_and_session ON turn (owner, session, number);
 """
 
 
 class IConversations(Protocol):
     """Stores the turns of each session."""
 
-    async def turns(self, session: str) -> list[Turn]:
+    async def turns(self, session: Session) -> list[Turn]:
         """Return the turns of a session, oldest first. An unknown session has no turns."""
         ...
 
-    async def append(self, session: str, turns: Sequence[Turn]) -> None:
+    async def append(self, session: Session, turns: Sequence[Turn]) -> None:
         """Add turns to a session: either all of them or, on failure, none."""
         ...
 
-    async def forget(self, session: str) -> int:
+    async def forget(self, session: Session) -> int:
         """Delete a session and return the number of its turns."""
         ...
 
@@ -42,13 +48,13 @@ class SqliteConversations(IConversations):
         self._connection = connection
         self._thread = thread
 
-    async def turns(self, session: str) -> list[Turn]:
+    async def turns(self, session: Session) -> list[Turn]:
         return await self._transact(_select, session)
 
-    async def append(self, session: str, turns: Sequence[Turn]) -> None:
+    async def append(self, session: Session, turns: Sequence[Turn]) -> None:
         await self._transact(_insert, session, turns)
 
-    async def forget(self, session: str) -> int:
+    async def forget(self, session: Session) -> int:
         return await self._transact(_delete, session)
 
     async def _transact(
@@ -64,26 +70,50 @@ class SqliteConversations(IConversations):
 
 
 async def open_conversations(path: str) -> AsyncIterator[SqliteConversations]:
-    """Open the database at startup and close it at shutdown."""
+    """Open the database at startup and close it at shutdown.
+
+    Raises `ConfigurationError` if the file cannot be used.
+    """
     loop = asyncio.get_running_loop()
     with ThreadPoolExecutor(1, thread_name_prefix="conversations") as thread:
-        connection = await loop.run_in_executor(thread, sqlite3.connect, path)
+        connection = await loop.run_in_executor(thread, _connect, path)
         try:
-            await loop.run_in_executor(thread, connection.executescript, _SCHEMA)
             yield SqliteConversations(connection, thread)
         finally:
             await loop.run_in_executor(thread, connection.close)
 
 
-def _select(connection: sqlite3.Connection, session: str) -> list[Turn]:
-    rows = connection.execute("SELECT speaker, text FROM turn WHERE session = ? ORDER BY number", (session,))
+def _connect(path: str) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(path)
+        try:
+            connection.executescript(_SCHEMA)
+        except sqlite3.Error:
+            connection.close()
+            raise
+    except sqlite3.Error as error:
+        raise ConfigurationError(
+            f"The database {path!r} cannot be used: {error}; set HUB_DATABASE to a file that the hub may create or that "
+            "it has created"
+        ) from error
+    return connection
+
+
+def _select(connection: sqlite3.Connection, session: Session) -> list[Turn]:
+    rows = connection.execute(
+        "SELECT speaker, text FROM turn WHERE owner = ? AND session = ? ORDER BY number", _key(session)
+    )
     return [Turn(speaker=speaker, text=text) for speaker, text in rows]
 
 
-def _insert(connection: sqlite3.Connection, session: str, turns: Sequence[Turn]) -> None:
-    rows = [(session, turn.speaker, turn.text) for turn in turns]
-    connection.executemany("INSERT INTO turn (session, speaker, text) VALUES (?, ?, ?)", rows)
+def _insert(connection: sqlite3.Connection, session: Session, turns: Sequence[Turn]) -> None:
+    rows = [(*_key(session), turn.speaker, turn.text) for turn in turns]
+    connection.executemany("INSERT INTO turn (owner, session, speaker, text) VALUES (?, ?, ?, ?)", rows)
 
 
-def _delete(connection: sqlite3.Connection, session: str) -> int:
-    return connection.execute("DELETE FROM turn WHERE session = ?", (session,)).rowcount
+def _delete(connection: sqlite3.Connection, session: Session) -> int:
+    return connection.execute("DELETE FROM turn WHERE owner = ? AND session = ?", _key(session)).rowcount
+
+
+def _key(session: Session) -> tuple[str, str]:
+    return json.dumps(session.owner), session.name

@@ -1,6 +1,6 @@
-"""A turn of a conversation."""
+"""A turn of a conversation, and the session that it belongs to."""
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,3 +12,11 @@ class Turn(BaseModel):
 
     speaker: Literal["user", "assistant"] = Field(description="The author of the message.")
     text: str = Field(description="The text of the message.")
+
+
+class Session(NamedTuple):
+    """The session of one owner. Sessions of different owners are separate, even if their names are equal."""
+
+    owner: tuple[str | None, str | None, str]
+    """The `identity` of the principal."""
+    name: str

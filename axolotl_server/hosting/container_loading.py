@@ -1,14 +1,15 @@
-"""Loading the container that a target names."""
+"""Loading the container that a target names, and starting its resources."""
 
 import importlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dependency_injector import containers
+from dependency_injector import containers, providers
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
@@ -25,6 +26,23 @@ def load_container(target: str) -> containers.Container:
     place, _, attribute = target.rpartition(":") if _has_attribute(target) else (target, "", "")
     module = _import_file(place) if place.endswith(".py") else _import_module(place)
     return _container_of(_attribute_of(module, attribute, target), target)
+
+
+async def start_resources(container: containers.Container) -> None:
+    """Start the resources of a container, or raise ConfigurationError, which names those that did not start."""
+    try:
+        outcome: Any = container.init_resources()
+        if inspect.isawaitable(outcome):
+            await outcome
+    except Exception as error:
+        names = ", ".join(name for name, provider in container.providers.items() if _is_idle(provider))
+        problem = str(error) if isinstance(error, ConfigurationError) else f"{type(error).__name__}: {error}"
+        which = f" ({names})" if names else ""
+        raise ConfigurationError(f"A resource of the container failed to start{which}: {problem}") from error
+
+
+def _is_idle(provider: Any) -> bool:
+    return isinstance(provider, providers.BaseResource) and not provider.initialized
 
 
 def _has_attribute(target: str) -> bool:

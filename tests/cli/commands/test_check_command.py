@@ -261,7 +261,7 @@ def test_text(cli: CommandLine) -> None:
         ),
         pytest.param(
             "pool = providers.Resource(lambda: 1 / 0)\n    tools = providers.List()",
-            "A resource of the container failed to start: ZeroDivisionError",
+            "A resource of the container failed to start (pool): ZeroDivisionError",
             id="resource",
         ),
         pytest.param(

@@ -61,6 +61,17 @@ async def test_registered_tool_is_listed(revision: Revision) -> None:
     assert tool == {"name": "add", "description": "Add two numbers.", "inputSchema": {"type": "object", **SCHEMA}}
 
 
+async def test_description_in_the_schema(revision: Revision) -> None:
+    """A tool that is registered as name, schema and handler is listed with the description of its schema."""
+    schema = {"description": "Add two numbers.", **SCHEMA}
+    container = Container()
+    async with in_memory(container, revision) as client:
+        container.tool_registry().register_tool("add", schema, add)
+        container.tool_registry().register_tool("sum", schema, add, description="Sum two numbers.")
+        tools = (await client.ask("tools/list"))["result"]["tools"]
+    assert [tool["description"] for tool in tools] == ["Add two numbers.", "Sum two numbers."]
+
+
 async def test_success(revision: Revision) -> None:
     """Success: the result of the handler is returned as text."""
     container = Container()

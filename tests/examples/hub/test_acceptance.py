@@ -52,6 +52,19 @@ def text_of(reply: Any) -> str:
 
 
 @every_revision
+async def test_document(revision: Revision) -> None:
+    """The request in the document gets the reply in the document; the newest revision adds members of its own."""
+    request = {"name": "claudecode.chat", "arguments": {"session_name": "my-session", "query": "Hello, world!"}}
+    async with in_memory(make_container(), revision) as client:
+        reply = await client.ask("tools/call", request, id=3)
+    result = {"content": [{"type": "text", "text": "Hello! How can I help?"}]}
+    if revision.stateless:
+        assert reply["result"].items() >= result.items()
+    else:
+        assert reply == {"jsonrpc": "2.0", "id": 3, "result": result}
+
+
+@every_revision
 @pytest.mark.parametrize("name", ["no-dot-here", "chat", "", ".chat", "conversation."])
 async def test_name_format(revision: Revision, name: str) -> None:
     """Parses `namespace.method` tool names: any other form is a protocol error."""
@@ -72,7 +85,7 @@ async def test_routing(revision: Revision) -> None:
         mounted = await client.call("hub.activations")
     assert "Hello, world!" in text_of(said)
     assert text_of(rained) == "It rained in Vienna"
-    assert text_of(mounted) == '["conversation","hub","weather"]'
+    assert text_of(mounted) == '["conversation","claudecode","hub","weather"]'
 
 
 @every_revision

@@ -9,15 +9,19 @@ from typing import Any
 import pytest
 from dependency_injector import providers
 
-from axolotl_core import ConfigurationError
+from axolotl_core import ConfigurationError, Principal
+from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION
 from axolotl_examples.hub import Container
 from axolotl_examples.hub.repository import IConversations
 from axolotl_examples.hub.responder import IResponder
 from axolotl_examples.hub.settings import HubSettings
-from axolotl_examples.hub.turn import Turn
+from axolotl_examples.hub.turn import Session, Turn
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.examples.registration.dialogue import in_memory
+
+
+SESSION = Session(ANONYMOUS.identity, "s")
 
 
 class PatientResponder(IResponder):
@@ -77,6 +81,27 @@ async def test_sessions_are_apart(client: InProcessClient) -> None:
     assert [(await history(client, name))[0] for name in names] == [("user", f"I am {name}") for name in names]
 
 
+async def test_owners(tmp_path: Path) -> None:
+    """A session belongs to its principal: nobody else can read, continue or delete it, whatever the issuer or tenant."""
+    owners = [
+        Principal("eve"),
+        Principal("adam"),
+        Principal("eve", tenant="other"),
+        Principal("eve", issuer="https://issuer.example"),
+    ]
+    async with ServerHost(make_container(str(tmp_path / "talk.sqlite3"))) as host:
+        clients = [InProcessClient(host.handler, principal=owner) for owner in owners]
+        assert await chat(clients[0], "My PIN is 1234") == "Hello! How can I help?"
+        for other in clients[1:]:
+            assert await history(other) == "Session 'my-session' not found"
+            forgotten = await other.call("conversation.forget", {"session_name": "my-session"})
+            assert forgotten.text == "Session 'my-session' not found"
+            assert await chat(other, "Hello") == "Hello! How can I help?"
+        assert await history(clients[0]) == [("user", "My PIN is 1234"), ("assistant", "Hello! How can I help?")]
+        for client in clients:
+            await client.close()
+
+
 async def test_forget(client: InProcessClient) -> None:
     """A forgotten session no longer exists and can be started again."""
     await chat(client, "Hello, world!")
@@ -127,10 +152,10 @@ async def test_resource() -> None:
     container = make_container()
     async with ServerHost(container):
         conversations: IConversations = await container.conversations()
-        await conversations.append("s", [Turn(speaker="user", text="hi")])
-        assert await conversations.turns("s") == [Turn(speaker="user", text="hi")]
+        await conversations.append(SESSION, [Turn(speaker="user", text="hi")])
+        assert await conversations.turns(SESSION) == [Turn(speaker="user", text="hi")]
     with pytest.raises(RuntimeError, match="shutdown"):
-        await conversations.turns("s")
+        await conversations.turns(SESSION)
 
 
 @pytest.mark.parametrize("content", [None, b"This is no database, it is a letter to a friend."])
@@ -140,8 +165,13 @@ async def test_unusable_file(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         file.parent.mkdir()
         file.write_bytes(content)
-    with pytest.raises(ConfigurationError, match="A resource of the container failed to start"):
+    with pytest.raises(ConfigurationError) as caught:
         await ServerHost(make_container(str(file))).start()
+    problem = "unable to open database file" if content is None else "file is not a database"
+    assert caught.value.findings == (
+        f"A resource of the container failed to start (conversations): The database {str(file)!r} cannot be used: "
+        f"{problem}; set HUB_DATABASE to a file that the hub may create or that it has created",
+    )
 
 
 async def test_transaction() -> None:
@@ -151,8 +181,8 @@ async def test_transaction() -> None:
         conversations: IConversations = await container.conversations()
         broken: Any = Turn.model_construct(speaker="assistant", text=None)  # type: ignore[arg-type]
         with pytest.raises(sqlite3.IntegrityError):
-            await conversations.append("s", [Turn(speaker="user", text="hi"), broken])
-        assert await conversations.turns("s") == []
+            await conversations.append(SESSION, [Turn(speaker="user", text="hi"), broken])
+        assert await conversations.turns(SESSION) == []
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,9 @@ async def test_served(revision: Revision, transport: str, servers: Servers) -> N
         "conversation.chat",
         "conversation.history",
         "conversation.forget",
+        "claudecode.chat",
+        "claudecode.history",
+        "claudecode.forget",
         "hub.activations",
         "hub.methods",
     ]
@@ -38,7 +41,7 @@ async def test_served(revision: Revision, transport: str, servers: Servers) -> N
     assert texts[1] == (
         '[{"speaker":"user","text":"Hello, world!"},{"speaker":"assistant","text":"Hello! How can I help?"}]'
     )
-    assert texts[2:] == ["Forgot 2 turns.", "Session 'my-session' not found", '["conversation","hub"]']
+    assert texts[2:] == ["Forgot 2 turns.", "Session 'my-session' not found", '["conversation","claudecode","hub"]']
     assert dotless["error"] == {"code": -32602, "message": "Invalid tool name format: 'no-dot-here'"}
 
 

@@ -39,10 +39,17 @@ async def test_mounted_later() -> None:
     container = Container()
     async with connect(container) as client:
         container.tool_registry().register_range(mount("greeter", Greeter()))
-        assert (await client.call("hub.activations")).structured == ["conversation", "hub", "greeter"]
+        assert (await client.call("hub.activations")).structured == ["conversation", "claudecode", "hub", "greeter"]
         methods = await client.call("hub.methods", {"namespace": "greeter"})
         assert [method["name"] for method in methods.structured] == ["greeter.greet", "greeter.wave"]
         assert (await client.call("greeter.greet", {"name": "Ada"})).text == "Hello, Ada!"
+
+
+async def test_namespace_in_any_case() -> None:
+    """The directory finds a namespace in any case, as tools are found, and returns the declared names."""
+    async with connect(Container()) as client:
+        methods = await client.call("HUB.Methods", {"namespace": "Hub"})
+    assert [method["name"] for method in methods.structured] == ["hub.activations", "hub.methods"]
 
 
 async def test_unknown_namespace() -> None:
