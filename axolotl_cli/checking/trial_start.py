@@ -129,16 +129,18 @@ class TrialStart:
         for tool in self.tools:
             if settings.tools.overrides_for(tool.name).enabled:
                 with self._collecting(f"Tool {tool.name!r} failed"):
-                    spec = assembly.binder.bind_tool(tool).spec
-                    self._findings += advice_about_tool(spec)
-                    yield spec
+                    binding = assembly.binder.bind_tool(tool)
+                    assembly.tools.check_listing(binding)
+                    self._findings += advice_about_tool(binding.spec)
+                    yield binding.spec
 
     def _compiled_prompts(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for prompt in self.prompts:
             with self._collecting(f"Prompt {prompt.name!r} failed"):
-                spec = assembly.prompts.compile(prompt).spec
-                self._findings += advice_about_prompt(prompt, spec)
-                yield spec
+                binding = assembly.prompts.compile(prompt)
+                assembly.prompts.check_listing(binding)
+                self._findings += advice_about_prompt(prompt, binding.spec)
+                yield binding.spec
 
     def _compiled_resources(self, assembly: ServerAssembly) -> Iterator[FeatureSpec]:
         for resource in self.resources:
@@ -177,8 +179,12 @@ def _passes(check: Callable[[FeatureT], None], item: FeatureT) -> bool:
 
 def _compiled(resource: AnyResource, assembly: ServerAssembly) -> FeatureSpec:
     if isinstance(resource, IResourceTemplate):
-        return assembly.templates.compile(resource).spec
-    return assembly.resources.compile(resource).spec
+        template = assembly.templates.compile(resource)
+        assembly.templates.check_listing(template)
+        return template.spec
+    binding = assembly.resources.compile(resource)
+    assembly.resources.check_listing(binding)
+    return binding.spec
 
 
 def _idle_rules(assembly: ServerAssembly, specs: Sequence[FeatureSpec]) -> Iterator[Finding]:

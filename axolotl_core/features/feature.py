@@ -3,7 +3,7 @@
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args, get_origin
+from typing import Any, ClassVar, Final, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 from axolotl_core.arguments import ParseArguments
 from axolotl_core.calls.context import ToolContext
@@ -65,12 +65,31 @@ class IFeature(ABC):
         """Run one call."""
 
 
-def check_name_of(feature: IFeature) -> None:
-    """Check the name of a feature before it is registered.
+_LISTED: Final[Mapping[str, tuple[Any, str]]] = {
+    "description": (str, "a string"),
+    "title": (str | None, "a string or None"),
+    "icons": (list | tuple, "a tuple of Icon"),
+    "meta": (Mapping, "a mapping"),
+}
+"""The types of the attributes that every list shows."""
+
+
+def check_listed(feature: IFeature) -> None:
+    """Check the name of a feature, and what clients see in lists, before it is registered.
 
     Raises:
-        ConfigurationError: if the name is missing or invalid.
+        ConfigurationError: if the name is missing or invalid, or another attribute has a wrong type.
     """
+    _check_name(feature)
+    for attribute, (expected, text) in _LISTED.items():
+        value = getattr(feature, attribute)
+        if not isinstance(value, expected):
+            raise ConfigurationError(
+                f"{type(feature).__name__} {feature.name!r}: {attribute} must be {text}, not {type(value).__name__}"
+            )
+
+
+def _check_name(feature: IFeature) -> None:
     kind = type(feature).__name__
     name = getattr(feature, "name", None)
     if not isinstance(name, str) or not name:

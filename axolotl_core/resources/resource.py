@@ -15,7 +15,7 @@ from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import APP_MIME_TYPE, APP_SCHEME, Annotations, BlobResource, TextResource
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.completion import CompletableFunction, ICompletable
-from axolotl_core.features.feature import IFeature, check_name_of, open_parameters, type_arguments
+from axolotl_core.features.feature import IFeature, check_listed, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 from axolotl_core.protocol.wire import json_text
 from axolotl_core.schema import JsonSchema
@@ -152,7 +152,7 @@ def check_resource(resource: Any) -> None:
             else "subclass IResource or IResourceTemplate, or use @resource"
         )
         raise ConfigurationError(f"{resource!r} is not a resource: {hint}")
-    check_name_of(resource)
+    check_listed(resource)
 
 
 def _check_fixed(resource: IResource) -> None:

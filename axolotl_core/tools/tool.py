@@ -23,7 +23,7 @@ from axolotl_core.arguments import ParseArguments, model_parser
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.content import AppLink, is_structured
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.features.feature import IFeature, check_name_of, open_parameters, type_arguments
+from axolotl_core.features.feature import IFeature, check_listed, open_parameters, type_arguments
 from axolotl_core.features.function_feature import (
     FeatureOptions,
     FunctionFeature,
@@ -131,7 +131,10 @@ def check_definition(tool: Any) -> None:
     if not isinstance(tool, ITool):
         hint = "register an instance, not the class" if inspect.isclass(tool) else "subclass ITool or use @tool"
         raise ConfigurationError(f"{tool!r} is not a tool: {hint}")
-    check_name_of(tool)
+    check_listed(tool)
+    if not isinstance(tool.annotations, ToolAnnotations):
+        given = type(tool.annotations).__name__
+        raise ConfigurationError(f"{kind} {tool.name!r}: annotations must be a ToolAnnotations, not {given}")
     if not hasattr(tool, "input_model"):
         raise ConfigurationError(f"{kind} has no input and output: write class {kind}(ITool[Input, Output])")
 

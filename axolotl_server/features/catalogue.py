@@ -12,7 +12,7 @@ from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.names import nearest
 from axolotl_core.protocol.identity import Principal
-from axolotl_core.protocol.versions import Revision
+from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION, Revision
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
 from axolotl_core.registry import Registry
 from axolotl_core.resources.resource import CacheHint
@@ -152,6 +152,18 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         """Give the bindings of everything that is served."""
         return tuple(self._shown[0].bindings)
 
+    def check_listing(self, binding: Binding[SpecT]) -> None:
+        """Make the description of a feature, or raise ConfigurationError, because otherwise the whole list would fail.
+
+        The newest revisions of both eras have every member that a description can have.
+        """
+        try:
+            for revision in (LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION):
+                encode(self.describe(binding, revision))
+        except Exception as error:
+            what = f"{binding.spec.kind.title()} {binding.spec.name!r} cannot be listed"
+            raise ConfigurationError(f"{what}: {type(error).__name__}: {error}") from error
+
     async def list(self, request: Request) -> bytes:
         """Answer a request for a page of the list."""
         cursor = read_params(request.data, ListParams).cursor
@@ -192,7 +204,7 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         findings: list[str] = []
         for item in self.items():
             try:
-                known[id(item)] = self._known.get(id(item)) or (next(self._next_ordinal), self.compile(item))
+                known[id(item)] = self._known.get(id(item)) or self._compiled(item)
             except ConfigurationError as error:
                 findings.extend(error.findings)
         if findings:
@@ -202,6 +214,11 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         self._known = known
         listing = _Listing(bindings, [ordinal for ordinal, _ in known.values()])
         self._shown = listing, Views([binding.spec for binding in bindings])
+
+    def _compiled(self, item: ItemT) -> tuple[int, Binding[SpecT]]:
+        binding = self.compile(item)
+        self.check_listing(binding)
+        return next(self._next_ordinal), binding
 
     def _page(self, listing: _Listing[SpecT], era: IEra, after: int, tail: bytes) -> bytes:
         """Give a page from the cache; pages with an unusual start are not kept, because there may be many."""

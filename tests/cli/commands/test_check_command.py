@@ -281,6 +281,29 @@ def test_wrong_container(cli: CommandLine, container: str, finding: str) -> None
     assert cli("list", "wrong").code == 2
 
 
+def test_unlistable_tool(cli: CommandLine) -> None:
+    """A tool that would make the list of tools fail is a finding."""
+    unlistable = """
+        from dependency_injector import containers, providers
+
+        from axolotl_core import tool
+
+
+        @tool(meta={"owner": object()})
+        async def greet() -> str:
+            \"\"\"Greet.\"\"\"
+            return "Hello"
+
+
+        class Container(containers.DeclarativeContainer):
+            tools = providers.List(providers.Object(greet))
+    """
+    cli.write("unlistable.py", dedent(unlistable))
+    code, report = check(cli, "unlistable")
+    assert code == 2
+    assert messages(report, "error")[0].startswith("Tool 'greet' cannot be listed: TypeError")
+
+
 def test_missing_target(cli: CommandLine) -> None:
     """A missing target is a finding like any other."""
     code, report = check(cli, "absent_module")
