@@ -14,7 +14,12 @@ from axolotl_examples.hub.settings import HubSettings
 class Container(containers.DeclarativeContainer):
     """Activations in their namespaces, and the rule that every tool name has a namespace."""
 
-    settings = providers.Object({"server": {"name": "axolotl-hub", "title": "Axolotl hub"}})
+    settings = providers.Object(
+        {
+            "server": {"name": "axolotl-hub", "title": "Axolotl hub"},
+            "protocol": {"is_error": "always"},  # also "isError": false
+        }
+    )
     hub_settings = providers.Singleton(HubSettings)
 
     conversations = providers.Resource(open_conversations, hub_settings.provided.database)
@@ -26,5 +31,5 @@ class Container(containers.DeclarativeContainer):
     tools = providers.List(
         providers.Callable(mount, "conversation", conversation),
         providers.Callable(mount, "claudecode", conversation),  # the same sessions under a second name
-        providers.Callable(mount, "hub", providers.Singleton(Directory, tool_registry)),
+        providers.Callable(mount, "hub", providers.Singleton(Directory)),
     )

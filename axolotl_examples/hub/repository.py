@@ -93,8 +93,8 @@ def _connect(path: str) -> sqlite3.Connection:
             raise
     except sqlite3.Error as error:
         raise ConfigurationError(
-            f"The database {path!r} cannot be used: {error}; set HUB_DATABASE to a file that the hub may create or that "
-            "it has created"
+            f"The database {path!r} cannot be used: {error}; "
+            "set HUB_DATABASE to a file that the hub may create or that it has created"
         ) from error
     return connection
 

@@ -22,7 +22,7 @@ def build_registry(echo: Echo, scanned: Iterable[ITool[Any, Any]]) -> ToolRegist
 
 
 class Container(containers.DeclarativeContainer):
-    """The tool registry, two tools that read it, and a layer around all tools."""
+    """The tool registry, two tools that list its content, and a layer around all tools."""
 
     settings = providers.Object({"server": {"name": "axolotl-registration", "title": "工具注册与调用"}})
 
@@ -36,7 +36,7 @@ class Container(containers.DeclarativeContainer):
         scanned=providers.Callable(scan, "axolotl_examples.registration.text", pause=pause),
     )
     tools = providers.List(
-        providers.Singleton(FindTool, tool_registry),
-        providers.Singleton(ToolNames, tool_registry),
+        providers.Singleton(FindTool),
+        providers.Singleton(ToolNames),
     )
     layers = providers.List(providers.Singleton(CallLogLayer, call_log))

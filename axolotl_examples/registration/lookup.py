@@ -1,8 +1,8 @@
-"""Tools that read the server's tool registry and see every change to it."""
+"""Tools that find and list the tools that their caller may use, also those registered later."""
 
 from pydantic import BaseModel, Field
 
-from axolotl_core import ITool, NoArguments, ToolContext, ToolError, ToolRegistry
+from axolotl_core import ITool, NoArguments, ToolContext, ToolError
 
 
 class ToolName(BaseModel):
@@ -21,11 +21,9 @@ class FindTool(ITool[ToolName, FoundTool]):
     name = "find_tool"
     description = "按名称查询工具"
 
-    def __init__(self, registry: ToolRegistry) -> None:
-        self._registry = registry
-
     async def execute(self, arguments: ToolName, context: ToolContext) -> FoundTool:
-        tool = self._registry.try_get(arguments.name)
+        name = arguments.name.casefold()
+        tool = next((one for one in await context.visible_tools() if one.name.casefold() == name), None)
         if tool is None:
             raise ToolError(f"没有名为 {arguments.name} 的工具")
         return FoundTool(
@@ -34,13 +32,10 @@ class FindTool(ITool[ToolName, FoundTool]):
 
 
 class ToolNames(ITool[NoArguments, list[str]]):
-    """Lists the names of all tools in the order of registration."""
+    """Lists the names of the tools in the order of registration."""
 
     name = "tool_names"
     description = "列出所有已注册工具的名称"
 
-    def __init__(self, registry: ToolRegistry) -> None:
-        self._registry = registry
-
     async def execute(self, arguments: NoArguments, context: ToolContext) -> list[str]:
-        return [tool.name for tool in self._registry.get_all()]
+        return [tool.name for tool in await context.visible_tools()]

@@ -17,7 +17,8 @@ class Container(containers.DeclarativeContainer):
                 "name": "three-good-sources",
                 "title": "Three good sources",
                 "instructions": "Call get_sources before a web search: it returns three vetted sources for a topic.",
-            }
+            },
+            "protocol": {"is_error": "always"},  # also "isError": false
         }
     )
 

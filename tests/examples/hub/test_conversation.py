@@ -20,7 +20,6 @@ from axolotl_examples.hub.turn import Session, Turn
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.examples.registration.dialogue import in_memory
 
-
 SESSION = Session(ANONYMOUS.identity, "s")
 
 
@@ -82,7 +81,7 @@ async def test_sessions_are_apart(client: InProcessClient) -> None:
 
 
 async def test_owners(tmp_path: Path) -> None:
-    """A session belongs to its principal: nobody else can read, continue or delete it, whatever the issuer or tenant."""
+    """A session belongs to its principal: nobody else, of any issuer or tenant, can read or delete it."""
     owners = [
         Principal("eve"),
         Principal("adam"),

@@ -59,6 +59,21 @@ async def test_unknown_namespace() -> None:
     assert (answer.is_error, answer.text) == (True, "Activation 'conv' not found")
 
 
+async def test_denied_methods() -> None:
+    """The directory does not show what the rules hide from the caller."""
+    rules = [
+        {"name": "no chats", "effect": "deny", "what": {"names": ["conversation.*", "claudecode.chat"]}},
+        {"name": "rest", "effect": "allow"},
+    ]
+    async with connect(Container(), settings={"authorization": {"rules": rules}}) as client:
+        activations = await client.call("hub.activations")
+        hidden = await client.call("hub.methods", {"namespace": "conversation"})
+        shown = await client.call("hub.methods", {"namespace": "claudecode"})
+    assert activations.structured == ["claudecode", "hub"]
+    assert (hidden.is_error, hidden.text) == (True, "Activation 'conversation' not found")
+    assert [method["name"] for method in shown.structured] == ["claudecode.history", "claudecode.forget"]
+
+
 async def test_tool_without_a_namespace() -> None:
     """A tool without a namespace is rejected, and the hub keeps working."""
     container = Container()

@@ -35,7 +35,7 @@ def test_stdio(processes: Processes, root: Path) -> None:
     assert lines_of(answer["structuredContent"]) == [("a/b.txt", 2, "key")]
     assert json.loads(answer["content"][0]["text"]) == answer["structuredContent"]
     outside = server.ask("tools/call", name="keyword_search", arguments={**ARGUMENTS, "root_paths": [".."]})
-    assert outside["isError"]
+    assert outside["isError"] is True
     assert psutil.Process(server.process.pid).children() == []
     assert server.end() == (0, "", "")
 

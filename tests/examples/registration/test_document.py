@@ -3,6 +3,7 @@
 import asyncio
 import importlib
 import inspect
+import json
 import re
 from typing import Any
 
@@ -100,6 +101,20 @@ class TestRoles:
         text = found["result"]["content"][0]["text"]
         assert text == '{"name":"echo","description":"回显输入文本","required":["text"]}'
         assert missing["result"] == {"content": [{"type": "text", "text": "没有名为 nobody 的工具"}], "isError": True}
+
+    async def test_hidden(self, revision: Revision) -> None:
+        """The two tools show only what the caller may use; a hidden tool looks like one that does not exist."""
+        rules = [
+            {"name": "no echo", "effect": "deny", "what": {"names": ["echo"]}},
+            {"name": "rest", "effect": "allow"},
+        ]
+        async with in_memory(Container(), revision, {"authorization": {"rules": rules}}) as client:
+            found = await client.call("find_tool", {"name": "echo"})
+            names = await client.call("tool_names")
+            listed = await client.names()
+        assert found["result"] == {"content": [{"type": "text", "text": "没有名为 echo 的工具"}], "isError": True}
+        assert json.loads(names["result"]["content"][0]["text"]) == listed
+        assert "echo" not in listed
 
     async def test_get_all(self, revision: Revision) -> None:
         """GetAll(): 列出所有已注册工具 — all tools are listed, in the order of registration."""

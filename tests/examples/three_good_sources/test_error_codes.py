@@ -41,7 +41,7 @@ async def test_latest_handshake() -> None:
     async with open_session(LATEST_HANDSHAKE_REVISION) as session:
         for tool, arguments, named in WRONG:
             result = await session.call(tool, arguments)
-            assert result["isError"]
+            assert result["isError"] is True
             assert named in result["content"][0]["text"]
 
 

@@ -32,10 +32,6 @@ def text_of(result: Any) -> str:
     return str(block["text"])
 
 
-def is_error(result: Any) -> bool:
-    return bool(result.get("isError", False))
-
-
 async def test_tools_list_returns_four_tools(session: Session) -> None:
     """There are four tools, each with a description."""
     tools = (await session.request("tools/list"))["result"]["tools"]
@@ -58,7 +54,7 @@ async def test_get_sources_success(session: Session) -> None:
     """A query returns its category and three sources."""
     result = await session.call("get_sources", {"query": "learn rust"})
     text = text_of(result)
-    assert not is_error(result)
+    assert result["isError"] is False
     assert "Rust Learning" in text
     assert text.count("URL: https://") == 3
     assert all(f"\n{rank}. " in text for rank in (1, 2, 3))
@@ -77,7 +73,7 @@ async def test_get_sources_no_match(session: Session, query: str) -> None:
     """An unrelated query is an error that lists the categories."""
     result = await session.call("get_sources", {"query": query})
     text = text_of(result)
-    assert is_error(result)
+    assert result["isError"] is True
     assert text.startswith(f"No matching category found for query '{query}'. Closest match: ")
     assert all(category.slug in text for category in Container().sources().categories)
 
@@ -86,7 +82,7 @@ async def test_get_sources_no_match(session: Session, query: str) -> None:
 async def test_get_sources_empty_query(session: Session, query: str) -> None:
     """An empty query is an error with an explanation."""
     result = await session.call("get_sources", {"query": query})
-    assert is_error(result)
+    assert result["isError"] is True
     assert text_of(result) == (
         "Query cannot be empty. Provide a natural language query describing what sources you need."
     )
@@ -95,7 +91,7 @@ async def test_get_sources_empty_query(session: Session, query: str) -> None:
 async def test_get_sources_custom_threshold(session: Session) -> None:
     """A call can set its own threshold."""
     result = await session.call("get_sources", {"query": "learn rust", "threshold": 0.9})
-    assert is_error(result)
+    assert result["isError"] is True
     assert "Closest match: rust-learning (score: 0.8" in text_of(result)
 
 
@@ -104,7 +100,7 @@ async def test_list_categories_returns_all(session: Session) -> None:
     result = await session.call("list_categories", {})
     text = text_of(result)
     categories = Container().sources().categories
-    assert not is_error(result)
+    assert result["isError"] is False
     assert text.startswith("Categories (10):\n")
     assert len(categories) == 10
     assert all(f"- {category.slug}: {category.name}\n" in text for category in categories)
@@ -113,7 +109,7 @@ async def test_list_categories_returns_all(session: Session) -> None:
 async def test_get_provenance_returns_curator(session: Session) -> None:
     """The provenance names the curator and the version."""
     result = await session.call("get_provenance")
-    assert not is_error(result)
+    assert result["isError"] is False
     assert text_of(result).startswith("Curator: John Turner\n")
     assert f"Registry Version: {Container().sources().version}\n" in text_of(result)
 
@@ -121,7 +117,7 @@ async def test_get_provenance_returns_curator(session: Session) -> None:
 async def test_get_endorsements_empty_v1(session: Session) -> None:
     """There are no endorsements yet, and the result says so."""
     result = await session.call("get_endorsements")
-    assert not is_error(result)
+    assert result["isError"] is False
     assert text_of(result).startswith("Endorsements: 0\n\nThis registry does not yet have any endorsements.")
 
 

@@ -30,7 +30,7 @@ def test_http(processes: Processes) -> None:
     found = re.search(r"http://\S+/mcp", server.read_until(READY))
     assert found is not None
     assert "Category: Email Self-Hosting" in text_of(call(found[0], query="self-host email"))
-    assert call(found[0], query="quantum physics")["isError"]
+    assert call(found[0], query="quantum physics")["isError"] is True
 
 
 def test_tampered_registry(processes: Processes, desk: Desk) -> None:
