@@ -1,17 +1,21 @@
-"""Event stores: the same behavior in memory and in Redis."""
+"""Event stores: the same behavior in memory, in a directory and in Redis."""
+
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from axolotl_core.sessions import IEventStore, StoredEvent
-from tests.support.stores.event_stores import opened
+from tests.support.stores.event_stores import Place, opened
 from tests.support.stores.redis_server import RedisServer
 
 
-@pytest.fixture(scope="module", params=["memory", "redis"])
-def place(request: pytest.FixtureRequest) -> RedisServer | None:
-    """Return a Redis, or None for the store in memory."""
+@pytest.fixture(params=["memory", "directory", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where the store is."""
+    if request.param == "directory":
+        return tmp_path
     redis: RedisServer | None = request.getfixturevalue("redis") if request.param == "redis" else None
     return redis
 
@@ -21,7 +25,7 @@ async def messages_after(store: IEventStore, stream: str, event_id: str) -> list
     return None if events is None else [event.message for event in events]
 
 
-async def test_events_are_replayed_in_order(place: RedisServer | None) -> None:
+async def test_events_are_replayed_in_order(place: Place) -> None:
     """Events appended after an ID are returned in order, with their IDs."""
     async with opened(place) as store:
         first = await store.append("session", "a", b"1")
@@ -31,7 +35,7 @@ async def test_events_are_replayed_in_order(place: RedisServer | None) -> None:
         assert await store.after("session", "a", third) == []
 
 
-async def test_streams_do_not_mix(place: RedisServer | None) -> None:
+async def test_streams_do_not_mix(place: Place) -> None:
     """Only later events of the same stream are returned, and an ID is valid only in its own stream."""
     async with opened(place) as store:
         mine = await store.append("session", "a", b"a1")
@@ -44,7 +48,7 @@ async def test_streams_do_not_mix(place: RedisServer | None) -> None:
         assert await messages_after(store, "b", mine) is None
 
 
-async def test_sessions_do_not_mix(place: RedisServer | None) -> None:
+async def test_sessions_do_not_mix(place: Place) -> None:
     """An event ID is valid only in its own session."""
     async with opened(place) as store:
         event_id = await store.append("session", "a", b"1")
@@ -54,7 +58,7 @@ async def test_sessions_do_not_mix(place: RedisServer | None) -> None:
         assert await store.after("another", "a", event_id) in ([], None)
 
 
-async def test_ids_are_visible_ascii_and_grow(place: RedisServer | None) -> None:
+async def test_ids_are_visible_ascii_and_grow(place: Place) -> None:
     """IDs fit into a header, are unique within a stream, and increase."""
     async with opened(place) as store:
         ids = [await store.append("session", "a", b"same") for _ in range(50)]
@@ -62,8 +66,10 @@ async def test_ids_are_visible_ascii_and_grow(place: RedisServer | None) -> None
         assert all(0 < len(event_id) <= 64 and event_id.isascii() and event_id.isalnum() for event_id in ids)
 
 
-@pytest.mark.parametrize("event_id", ["", "0", "-1", "2", "1.0", "+1", "1e3", "x", "9" * 15, "9" * 5000, "None", "1 "])
-async def test_an_unknown_id_returns_nothing(place: RedisServer | None, event_id: str) -> None:
+@pytest.mark.parametrize(
+    "event_id", ["", "0", "-1", "2", "1.0", "+1", "1e3", "x", "9" * 15, "9" * 5000, "None", "1 ", "²"]
+)
+async def test_an_unknown_id_returns_nothing(place: Place, event_id: str) -> None:
     """An invalid or unknown ID is distinguished from an ID without later events."""
     async with opened(place) as store:
         await store.append("session", "a", b"secret")
@@ -71,7 +77,7 @@ async def test_an_unknown_id_returns_nothing(place: RedisServer | None, event_id
         assert await store.after("session", "nowhere", event_id) is None
 
 
-async def test_the_oldest_are_dropped(place: RedisServer | None) -> None:
+async def test_the_oldest_are_dropped(place: Place) -> None:
     """A session keeps a maximum number of events over all its streams, and replays those that are left."""
     async with opened(place, max_events=3) as store:
         ids = [await store.append("session", "a", b"%d" % number) for number in range(5)]
@@ -82,7 +88,7 @@ async def test_the_oldest_are_dropped(place: RedisServer | None) -> None:
         assert await messages_after(store, "a", ids[4]) is None
 
 
-async def test_bytes_are_bounded(place: RedisServer | None) -> None:
+async def test_bytes_are_bounded(place: Place) -> None:
     """A session keeps a maximum number of bytes, independently of other sessions."""
     async with opened(place, max_bytes=10) as store:
         other = await store.append("another", "a", b"12345678")
@@ -93,7 +99,7 @@ async def test_bytes_are_bounded(place: RedisServer | None) -> None:
         assert await store.after("another", "a", other) == []
 
 
-async def test_a_message_that_is_too_large_is_not_stored(place: RedisServer | None) -> None:
+async def test_a_message_that_is_too_large_is_not_stored(place: Place) -> None:
     """A message beyond the limit gets an ID but is not stored, and displaces no other message."""
     async with opened(place, max_bytes=10) as store:
         first = await store.append("session", "a", b"1234")
@@ -103,7 +109,7 @@ async def test_a_message_that_is_too_large_is_not_stored(place: RedisServer | No
         assert await messages_after(store, "a", large) == [b"5678"]
 
 
-async def test_a_stream_is_deleted(place: RedisServer | None) -> None:
+async def test_a_stream_is_deleted(place: Place) -> None:
     """Deleting a stream frees its space."""
     async with opened(place, max_bytes=10) as store:
         forgotten = await store.append("session", "a", b"1234")
@@ -116,7 +122,7 @@ async def test_a_stream_is_deleted(place: RedisServer | None) -> None:
         assert await messages_after(store, "b", kept) == [b"90ab"]
 
 
-async def test_a_session_is_deleted(place: RedisServer | None) -> None:
+async def test_a_session_is_deleted(place: Place) -> None:
     """Deleting a session deletes all its events and nothing else."""
     async with opened(place) as store:
         mine = await store.append("session", "a", b"1")
@@ -134,7 +140,7 @@ async def test_a_session_is_deleted(place: RedisServer | None) -> None:
     st.integers(1, 40),
 )
 async def test_any_operations_replay_a_suffix(
-    place: RedisServer | None, said: list[tuple[str, bytes]], max_events: int, max_bytes: int
+    place: Place, said: list[tuple[str, bytes]], max_events: int, max_bytes: int
 ) -> None:
     """After any operations, a replay returns the end of the events that followed on the stream."""
     async with opened(place, max_events, max_bytes) as store:
@@ -147,3 +153,34 @@ async def test_any_operations_replay_a_suffix(
                 assert given == kept[len(kept) - len(given) :]
                 assert sum(map(len, given)) <= max_bytes
                 assert len(given) <= max_events
+
+
+_STEPS = st.tuples(
+    st.sampled_from(["append", "append", "append", "forget", "forget all", "after"]),
+    st.sampled_from("ab"),
+    st.integers(0, 9),
+)
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(_STEPS, max_size=30))
+async def test_any_operations_have_the_same_result(place: Place, steps: list[tuple[str, str, int]]) -> None:
+    """After every step, a store returns the same messages as the store in memory."""
+    async with opened(None, 6, 20) as memory, opened(place, 6, 20) as store:
+        ids: list[tuple[str, str]] = []
+        for step, stream, number in steps:
+            if step == "append":
+                message = b"x" * number
+                appended = [await one.append("session", stream, message) for one in (memory, store)]
+                ids.append((appended[0], appended[1]))
+            elif step == "after" and ids:
+                one, other = ids[number % len(ids)]
+                assert await messages_after(memory, stream, one) == await messages_after(store, stream, other)
+            elif step == "forget":
+                await memory.forget("session", stream)
+                await store.forget("session", stream)
+            elif step == "forget all":
+                await memory.forget("session")
+                await store.forget("session")
+                assert [await messages_after(store, stream, event_id) for _, event_id in ids] == [None] * len(ids)
+                ids.clear()  # a store may assign them again

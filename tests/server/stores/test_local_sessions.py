@@ -1,30 +1,24 @@
-"""Session and event stores in a directory: dead processes, and servers that share it."""
+"""Session stores in a directory: dead processes, and servers that share it."""
 
 import asyncio
-from itertools import count
 from pathlib import Path
 
 import httpx2
 import msgspec
 import pytest
 from dependency_injector import containers, providers
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from axolotl_core import ConfigurationError, ToolContext, tool
 from axolotl_server import ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.stores.memory_events import MemoryEventStore
-from axolotl_server.stores.sqlite_sessions import SqliteEventStore, SqliteSessionStore
+from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, message
 from tests.support.servers.serving import serving
 from tests.support.stores.session_stores import RECORD, Place, Process
 
 pytestmark = pytest.mark.slow
-
-_names = count()
 
 
 def _sockets(directory: Path) -> int:
@@ -44,32 +38,6 @@ async def test_sockets_of_dead_processes_are_removed(tmp_path: Path) -> None:
         assert not await one.store.send("s", b"hello?")
         assert _sockets(tmp_path) == 1
         dead._database.close()
-
-
-_STEPS = st.lists(
-    st.tuples(st.sampled_from(["append", "forget", "forget_all"]), st.sampled_from(["a", "b"]), st.binary(max_size=30)),
-    max_size=15,
-)
-
-
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(_STEPS)
-async def test_events_are_stored_as_in_memory(tmp_path: Path, steps: list[tuple[str, str, bytes]]) -> None:
-    """After any operations, the file store returns the same events as the store in memory."""
-    kept = SqliteEventStore(tmp_path / "events.sqlite", max_events=5, max_bytes=60)
-    model, session = MemoryEventStore(5, 60), f"session {next(_names)}"
-    try:
-        for step, stream, data in steps:
-            if step == "append":
-                assert await kept.append(session, stream, data) == await model.append(session, stream, data)
-            else:
-                for store in (kept, model):
-                    await store.forget(session, stream if step == "forget" else None)
-        for stream in ("a", "b"):
-            for event_id in ("0", "1", "3", "7", "x", "²"):
-                assert await kept.after(session, stream, event_id) == await model.after(session, stream, event_id)
-    finally:
-        await kept.close()
 
 
 class Name(BaseModel):

@@ -6,13 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from redis.asyncio import Redis
 
-from axolotl_core.sessions import IEventStore, SessionStoreError
+from axolotl_core.sessions import SessionStoreError
 from axolotl_server.stores.redis_events import RedisEventStore
-from tests.support.stores.event_stores import opened
 from tests.support.stores.redis_server import RedisServer, redis_client
 
 
@@ -81,36 +78,3 @@ async def test_an_outage() -> None:
             redis.start()
             event_id = await store.append("session", "a", b"3")
             assert await store.after("session", "a", event_id) == []
-
-
-_Step = tuple[str, str, int]
-
-
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    st.lists(
-        st.tuples(
-            st.sampled_from(["append", "append", "append", "forget", "after"]), st.sampled_from("ab"), st.integers(0, 9)
-        ),
-        max_size=30,
-    )
-)
-async def test_redis_matches_memory(redis: RedisServer, steps: list[_Step]) -> None:
-    """After every step, both stores return the same messages."""
-    async with opened(None, 6, 20) as memory, opened(redis, 6, 20) as shared:
-        ids: list[tuple[str, str]] = []
-        for step, stream, number in steps:
-            if step == "append":
-                message = b"x" * number
-                ids.append((await memory.append("s", stream, message), await shared.append("s", stream, message)))
-            elif step == "forget":
-                await memory.forget("s", stream)
-                await shared.forget("s", stream)
-            elif ids:
-                one, other = ids[number % len(ids)]
-                assert await _messages(memory, stream, one) == await _messages(shared, stream, other)
-
-
-async def _messages(store: IEventStore, stream: str, event_id: str) -> list[bytes] | None:
-    events = await store.after("s", stream, event_id)
-    return None if events is None else [event.message for event in events]

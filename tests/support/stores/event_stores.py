@@ -1,24 +1,33 @@
-"""Both event stores, created empty."""
+"""All event stores, created empty."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import TypeAlias
 
 from axolotl_core.sessions import IEventStore
 from axolotl_server.stores.memory_events import MemoryEventStore
 from axolotl_server.stores.redis_events import RedisEventStore
+from axolotl_server.stores.sqlite_sessions import SqliteEventStore
 from tests.support.stores.redis_server import RedisServer, redis_client
+
+Place: TypeAlias = RedisServer | Path | None
+_names = count()
 
 
 @asynccontextmanager
-async def opened(
-    redis: RedisServer | None, max_events: int = 100, max_bytes: int = 10_000
-) -> AsyncIterator[IEventStore]:
-    """Create a store in Redis or in memory."""
-    if redis is None:
+async def opened(place: Place, max_events: int = 100, max_bytes: int = 10_000) -> AsyncIterator[IEventStore]:
+    """Create a store in Redis, in a directory, or in memory if the place is None."""
+    if place is None:
         yield MemoryEventStore(max_events, max_bytes)
-        return
-    # A long timeout, for busy machines.
-    async with redis_client(redis.url, prefix=redis.new_prefix()) as client:
-        yield RedisEventStore(
-            client, max_events=max_events, max_bytes=max_bytes, idle_seconds=600.0, timeout_seconds=20.0
-        )
+    elif isinstance(place, Path):
+        store = SqliteEventStore(place / f"events-{next(_names)}", max_events=max_events, max_bytes=max_bytes)
+        yield store
+        await store.close()
+    else:
+        # A long timeout, for busy machines.
+        async with redis_client(place.url, prefix=place.new_prefix()) as client:
+            yield RedisEventStore(
+                client, max_events=max_events, max_bytes=max_bytes, idle_seconds=600.0, timeout_seconds=20.0
+            )
