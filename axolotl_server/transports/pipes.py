@@ -58,7 +58,7 @@ async def open_reader(descriptor: int, on_chunk: Callable[[bytes], object], on_e
     loop = asyncio.get_running_loop()
     if _is_pollable(descriptor):
         protocol = _Receiver(on_chunk, on_end)
-        transport, _ = await loop.connect_read_pipe(lambda: protocol, os.fdopen(descriptor, "rb", 0))
+        transport, _ = await loop.connect_read_pipe(lambda: protocol, _Pipe(descriptor, loop))
         return _Valve(transport)
     return _Valve(None, _BlockingReader(descriptor, on_chunk, on_end))
 
@@ -69,7 +69,7 @@ async def open_writer(descriptor: int, on_pause: Callable[[bool], object], on_lo
         return _BlockingWriter(descriptor)
     loop = asyncio.get_running_loop()
     protocol = _FlowControl(on_pause, on_lost)
-    transport, _ = await loop.connect_write_pipe(lambda: protocol, os.fdopen(descriptor, "wb", 0))
+    transport, _ = await loop.connect_write_pipe(lambda: protocol, _Pipe(descriptor, loop))
     return _PipeWriter(transport, protocol)
 
 
@@ -77,6 +77,26 @@ def _is_pollable(descriptor: int) -> bool:
     """Whether an event loop can wait for a descriptor: it can for pipes and sockets, not for files and terminals."""
     mode = os.fstat(descriptor).st_mode
     return sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode))
+
+
+class _Pipe:
+    """A descriptor that is closed once, whoever closes it.
+
+    The loops of the standard library close a pipe through its object. uvloop closes the descriptor itself and then the
+    object as well: a second `close` of that number would hit a file that another thread has opened in between.
+    """
+
+    def __init__(self, descriptor: int, loop: asyncio.AbstractEventLoop) -> None:
+        self._descriptor = descriptor
+        self._is_ours = isinstance(loop, asyncio.BaseEventLoop)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        if self._is_ours:
+            self._is_ours = False
+            os.close(self._descriptor)
 
 
 class _Valve:

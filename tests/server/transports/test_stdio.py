@@ -78,6 +78,15 @@ async def test_a_call_that_does_not_end_is_stopped() -> None:
         assert reply["result"]["_meta"]["reason"] == "shutdown"
 
 
+async def test_a_running_call_keeps_its_files_at_the_end() -> None:
+    """Files that tools open while the server closes its streams are not affected."""
+    async with serving() as server:
+        server.say(*(call("open_again", {"seconds": 0.3}, id=number) for number in range(8)))
+        code, replies, _ = await server.end()
+        assert code == 0
+        assert [reply["result"]["content"][0]["text"] for reply in replies] == ["0"] * 8
+
+
 async def test_a_last_line_needs_no_line_break() -> None:
     """A request without a final line break is answered."""
     async with serving() as server:

@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 import warnings
 
 from dependency_injector import containers, providers
@@ -98,6 +99,19 @@ def read_it() -> str:
 
 
 @tool
+def open_again(seconds: float) -> int:
+    """Open and read a file again and again, and count the times that something is wrong with it."""
+    size, wrong, end = os.path.getsize(__file__), 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with open(__file__, "rb") as file:
+                wrong += len(file.read()) != size
+        except OSError:
+            wrong += 1
+    return wrong
+
+
+@tool
 async def exit_it() -> str:
     sys.exit(3)
 
@@ -118,7 +132,7 @@ class Container(containers.DeclarativeContainer):
             providers.Object,
             [
                 *(echo, swell, wait_a_little, wait_for_ever, print_it, write_it, spawn_it, call_c, log_it, read_it),
-                *(exit_it, interrupt_it, exit_in_thread),
+                *(exit_it, interrupt_it, exit_in_thread, open_again),
             ],
         )
     )
