@@ -31,6 +31,7 @@ class ExitCode(IntEnum):
 
 _GRACE_SECONDS: Final = 1.0
 _HURRIED_GRACE_SECONDS: Final = 0.2
+_REPORT_SECONDS: Final = 0.5
 _STUCK: Final = 1
 """The exit code of a process whose server did not stop in time."""
 
@@ -93,15 +94,22 @@ def _exit_in_time(timeouts: SimpleQueue[float]) -> None:
             break
         candidates = (seconds, deadline), (timeout, time.monotonic() + timeout)
         seconds, deadline = min(candidates, key=lambda candidate: candidate[1])
-    _exit_with_stack(seconds)
+    exit_with_stack(seconds)
 
 
-def _exit_with_stack(seconds: float) -> None:
+def exit_with_stack(seconds: float) -> None:
+    """End the process, whose server did not stop within some seconds, and log where it is stuck."""
+    reporting = threading.Thread(target=_log_stack, args=(seconds,), daemon=True)
+    reporting.start()
+    reporting.join(_REPORT_SECONDS)  # nobody may read the log, or the main thread may be stuck in it
+    os._exit(_STUCK)
+
+
+def _log_stack(seconds: float) -> None:
     frame = sys._current_frames().get(threading.main_thread().ident or 0)
     stack = "".join(traceback.format_stack(frame)) if frame is not None else "(it has ended)"
     log = logging.getLogger("axolotl")
     log.critical("the server did not stop within %g seconds: exiting; its main thread is here:\n%s", seconds, stack)
-    os._exit(_STUCK)
 
 
 def _stuck_threads() -> list[threading.Thread]:

@@ -1,12 +1,20 @@
-"""Serving over stdio."""
+"""Serving over stdio, until the client or its process has ended."""
 
+import asyncio
+import logging
 import os
+import select
+import sys
+import threading
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import typer
 
+from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
 from axolotl_cli.runtime import run, serving
 from axolotl_cli.target import resolve_target
@@ -21,12 +29,13 @@ def serve_over_stdio(
     target: str | None, toolsets: Sequence[str] | None, flags: Mapping[str, Any], env_file: Path | None = None
 ) -> None:
     """Serve one client, the process at the other end of stdin and stdout."""
+    parent = os.getppid()
     _require_open_streams()
     streams = claim_standard_streams()
     chosen = resolve_target(target, toolsets, flags, env_file)
     early = chosen.settings
     start_logging(early.log_level, early.log)
-    run(_serve(chosen.load(), streams))
+    run(_serve(chosen.load(), streams, parent))
 
 
 def _require_open_streams() -> None:
@@ -39,9 +48,11 @@ def _require_open_streams() -> None:
             ) from error
 
 
-async def _serve(host: ServerHost, streams: StandardStreams) -> None:
+async def _serve(host: ServerHost, streams: StandardStreams, parent: int) -> None:
     async with serving(host, lambda settings: settings.stdio.drain_seconds):
         _print_hint(host, streams)
+        if sys.platform != "win32":
+            ClientWatch(host, streams, parent).start()
         await serve_stdio(host.handler, host.settings, streams, host.stop_signal)
 
 
@@ -51,3 +62,70 @@ def _print_hint(host: ServerHost, streams: StandardStreams) -> None:
         offer = enumeration(counted(counts_in(host)))
         typer.echo(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.", err=True)
         typer.echo("Use --transport http to serve over HTTP. Press Ctrl-C to stop.", err=True)
+
+
+_LOOK_SECONDS: Final = 0.5
+_ORPHAN_SECONDS: Final = 2.0
+"""How long calls may go on after the parent process has ended, if another process holds the input open."""
+
+_log: Final = logging.getLogger("axolotl")
+
+
+class ClientWatch:
+    """A thread that ends the process after its client, even if the event loop is blocked.
+
+    The loop itself notices the end of the input, but not while code blocks it, and not while another process, such as a
+    child of the client, holds the pipe open. Then the end of the parent process counts.
+    """
+
+    def __init__(self, host: ServerHost, streams: StandardStreams, parent: int) -> None:
+        """Watch the input and, if the settings say so, the parent process; one with the number 1 never ends."""
+        settings = host.settings
+        self._loop = asyncio.get_running_loop()
+        self._stop_signal = host.stop_signal
+        self._input = select.poll()
+        self._input.register(streams.incoming, 0)  # a hangup is reported although nothing is asked for
+        self._parent = parent if settings.stdio.end_with_parent else None
+        self._limit_seconds = settings.stdio.drain_seconds + settings.limits.close_seconds
+        """How long the loop may be blocked after the end of the client."""
+        self._last_turn = time.monotonic()
+        self._is_ending = False
+
+    def start(self) -> None:
+        """Watch until the loop is closed."""
+        threading.Thread(target=self._watch, name="axolotl-client", daemon=True).start()
+
+    def _watch(self) -> None:
+        with suppress(RuntimeError):  # the loop is closed
+            while True:
+                time.sleep(_LOOK_SECONDS)
+                self._look()
+
+    def _look(self) -> None:
+        if self._parent is not None and os.getppid() != self._parent:
+            self._parent = None
+            self._begin_end(_ORPHAN_SECONDS)
+            self._loop.call_soon_threadsafe(self._end_orphan)
+        elif not self._is_ending and (self._stop_signal.requested or self._input.poll(0)):
+            self._begin_end(self._limit_seconds)
+        if self._is_ending:
+            self._loop.call_soon_threadsafe(self._note_turn)
+            if time.monotonic() - self._last_turn > self._limit_seconds:
+                exit_with_stack(self._limit_seconds)
+
+    def _begin_end(self, seconds: float) -> None:
+        """Give the loop some seconds from now on to respond, if it is blocked."""
+        if not self._is_ending:
+            self._last_turn = time.monotonic()
+        self._is_ending = True
+        self._limit_seconds = min(self._limit_seconds, seconds)
+
+    def _note_turn(self) -> None:
+        self._last_turn = time.monotonic()
+
+    def _end_orphan(self) -> None:
+        """Stop; calls may take a moment longer, or the usual time if the input has ended too."""
+        if not self._stop_signal.requested:
+            _log.warning("the parent process has ended, so this server stops (stdio.end_with_parent)")
+            self._stop_signal.set()
+            self._loop.call_later(_ORPHAN_SECONDS, self._stop_signal.repeat)

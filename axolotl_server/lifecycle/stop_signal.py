@@ -25,6 +25,7 @@ class StopSignal:
         """The name of the first signal; None if there was none."""
         self.replaced = False
         """Whether another process takes over the socket."""
+        self._on_repeat: Callable[[int], object] | None = None
 
     @property
     def requested(self) -> bool:
@@ -42,9 +43,11 @@ class StopSignal:
         self._set_events()
 
     def repeat(self) -> None:
-        """Request a stop; the second request makes it urgent."""
+        """Request a stop like another signal; the second request makes it urgent."""
         self._count += 1
         self._set_events()
+        if self._on_repeat is not None:
+            self._on_repeat(self._count)
 
     async def wait(self) -> None:
         """Wait until a stop is requested."""
@@ -71,9 +74,11 @@ class StopSignal:
     def listening(self, on_signal: Callable[[int], object] | None = None) -> Iterator[None]:
         """Handle the termination signals of the process while the block runs; the third one exits.
 
-        `on_signal` gets the number of requests so far; it is called in the middle of other code.
+        `on_signal` gets the number of requests so far; it is called in the middle of other code. After a signal the
+        process is about to end, so the handlers stay: another one must not raise KeyboardInterrupt in the last steps.
         """
         loop = asyncio.get_running_loop()
+        self._on_repeat = on_signal
 
         def handle(number: int, frame: FrameType | None) -> None:
             self.source = self.source or signal.Signals(number).name
@@ -92,8 +97,9 @@ class StopSignal:
         try:
             yield
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            if self.source is None:
+                for number, handler in before.items():
+                    signal.signal(number, handler)
 
     def _set_events(self) -> None:
         if self.requested:

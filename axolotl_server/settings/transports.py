@@ -114,6 +114,8 @@ class StdioSettings(Section):
 
     drain_seconds: float = Field(5.0, ge=0)
     """How long running calls have to finish after the client has closed its input."""
+    end_with_parent: bool = True
+    """Whether the server stops when the process that started it has ended, even if its input is still open."""
     principal: PrincipalSettings | None = None
     """The principal of the client. Anonymous unless set."""
 

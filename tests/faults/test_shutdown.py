@@ -1,6 +1,7 @@
 """Shutdown while code hangs in every way: all calls are answered, and the process exits with 0 in time."""
 
 import asyncio
+import re
 import signal
 import sys
 import time
@@ -100,6 +101,21 @@ async def _stop_while_busy(server: Server, url: str, signals: int) -> _Stopped:
             server.signal(signal.SIGTERM)
             await asyncio.sleep(0.5)  # sleeps: two signals at once are one
         return began, children, await asyncio.gather(*calls)
+
+
+def test_three_signals(processes: Processes) -> None:
+    """The third Ctrl-C exits at once with the code of the signal, and only log lines are printed."""
+    for delay in (0.01, 0.03, 0.1, 0.3):
+        server = processes.start("serve", TARGET)
+        server.shake_hands()
+        _call(server, "block", "block")
+        _wait_until_running(server, 1)
+        for _ in range(3):
+            server.signal(signal.SIGINT)
+            time.sleep(delay)  # sleeps: two signals at once are one, and they meet the server in different steps
+        code, _, stderr = server.end()
+        assert code == 130, stderr
+        assert all(re.match(r"\d\d:\d\d:\d\d \w+ +axolotl: ", line) for line in stderr.splitlines()), stderr
 
 
 def _call(server: Server, name: str, number: str) -> None:
