@@ -210,7 +210,7 @@ async def test_a_feature_can_be_cancelled(kind: Kind, handshake: bool) -> None:
         peer = await connected(host, handshake=handshake)
         peer.send(kind.method, kind.params, id=7)
         await slow.started.wait()
-        peer.notify("notifications/cancelled", {"requestId": 7})
+        peer.cancel(7)
         await until(lambda: not host.handler.inflight)
         assert slow.was_stopped(CancelReason.CLIENT)
         assert not peer.connection.calls

@@ -196,7 +196,8 @@ async def test_a_listener_hears_nothing_of_calls() -> None:
     """Progress and log messages do not go to subscriptions."""
     async with conversing(container()) as host:
         listener, caller = Peer(host), Peer(host)
-        await listener.ask("subscriptions/listen", {"notifications": TOOLS}, id="news")
+        listener.send("subscriptions/listen", {"notifications": TOOLS}, id="news")
+        await listener.hear("notifications/subscriptions/acknowledged")
         caller.call("chatty", **SPOKEN)
         methods = [(await caller.receive()).get("method") for _ in range(3)]
         assert methods == ["notifications/progress", "notifications/message", None]
@@ -222,9 +223,10 @@ async def test_a_listener_that_is_told_while_it_leaves() -> None:
     async with conversing(container()) as host:
         for number in range(20):
             peer = Peer(host)
-            await peer.ask("subscriptions/listen", {"notifications": TOOLS}, id=number)
+            peer.send("subscriptions/listen", {"notifications": TOOLS}, id=number)
+            await peer.hear("notifications/subscriptions/acknowledged")
             churn(host.registry, 2)
-            peer.notify("notifications/cancelled", {"requestId": number})
+            peer.cancel(number)
             churn(host.registry, 2)
             await until(lambda: not host.handler.subscriptions._listeners)
             assert all("method" in said for said in await peer.close())
@@ -252,7 +254,7 @@ async def test_nothing_comes_before_the_acknowledgement() -> None:
             churn(host.registry, 2)
             first = await peer.receive()
             assert first["method"] == "notifications/subscriptions/acknowledged"
-            peer.notify("notifications/cancelled", {"requestId": number})
+            peer.cancel(number)
             await until(lambda: not host.handler.subscriptions._listeners)
             rest = [json.dumps(one) for one in await peer.close()]
             assert all("list_changed" in one for one in rest)

@@ -269,7 +269,7 @@ async def test_a_cancelled_call_is_told_apart() -> None:
         peer = await Peer(seen.server.host).shake_hands()
         peer.call("probe", id=7)
         await probe.started.wait()
-        peer.notify("notifications/cancelled", {"requestId": 7})
+        peer.cancel(7)
         await probe.cancelled.wait()
         await peer.close()
         page = await seen.scrape()
@@ -299,7 +299,8 @@ async def test_subscriptions_are_seen() -> None:
     container.tool_registry = providers.Object(ToolRegistry())
     async with watched(container) as seen:
         peer = Peer(seen.server.host)
-        await peer.ask("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        peer.send("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+        await peer.hear("notifications/subscriptions/acknowledged")
         assert (await seen.scrape()).value("axolotl_subscriptions") == 1
         await peer.close()
         page = await seen.scrape()

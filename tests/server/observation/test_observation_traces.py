@@ -271,7 +271,7 @@ async def test_a_cancelled_call(telemetry: Telemetry) -> None:
         peer = await Peer(host).shake_hands()
         peer.call("probe", id=7)
         await probe.started.wait()
-        peer.notify("notifications/cancelled", {"requestId": 7})
+        peer.cancel(7)
         await peer.close()
     assert said(telemetry.span("tools/call probe"))["error.type"] == "cancelled"
     assert said(telemetry.span("initialize"))["mcp.method.name"] == "initialize"

@@ -162,7 +162,7 @@ async def test_a_cancelled_call_takes_its_questions_back(name: str) -> None:
         peer = await Peer(host).shake_hands()
         peer.call(name, id=7)
         asked = {(await peer.receive())["id"] for _ in range(2 if "pair" in name else 1)}
-        peer.notify("notifications/cancelled", {"requestId": 7})
+        peer.cancel(7)
         await until(lambda: not host.handler.inflight)
         taken_back = [await peer.receive() for _ in asked]
         assert {one["method"] for one in taken_back} == {"notifications/cancelled"}
@@ -284,7 +284,7 @@ async def test_a_race_is_decided_once(seed: int) -> None:
             if chance.random() < 0.4:
                 victim = chance.randrange(number + 1)
                 cancelled.add(victim)
-                peer.notify("notifications/cancelled", {"requestId": victim})
+                peer.cancel(victim)
         while peer.connection.calls:
             await _react(peer, chance, messages, always=True)
             await asyncio.sleep(0)
@@ -335,7 +335,7 @@ async def test_a_race_with_threads_is_decided_once(seed: int) -> None:
             if chance.random() < 0.4:
                 victim = chance.randrange(number + 1)
                 cancelled.add(victim)
-                peer.notify("notifications/cancelled", {"requestId": victim})
+                peer.cancel(victim)
         async with asyncio.timeout(PATIENCE_SECONDS):
             while peer.connection.calls or peer.connection.pending_answers:
                 await _react(peer, chance, messages, always=True)

@@ -7,8 +7,7 @@ import pytest
 
 from axolotl_core import NoArguments, ToolContext, tool
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import DirectedPeer, Job, Peer, RequestingPeer
-from tests.support.peers.wire import message
+from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.scenarios.asking_tasks import (
     ASKED,
     Amount,
@@ -32,7 +31,7 @@ __all__ = ["client", "directed", "host", "http", "requesting", "server"]
 @pytest.mark.parametrize("name", ["order", "ask_from_thread"])
 async def test_a_directed_task_asks(directed: DirectedPeer, name: str) -> None:
     """The state of a task shows its question until it is answered."""
-    task = await directed.call(name)
+    task = await directed.start(name)
     state = await directed.until(task["taskId"], "input_required")
     (question,) = state["inputRequests"].values()
     assert list(state["inputRequests"]) == ["amount"]
@@ -48,7 +47,7 @@ async def test_a_directed_task_asks(directed: DirectedPeer, name: str) -> None:
 
 async def test_answers_may_come_one_by_one(directed: DirectedPeer) -> None:
     """Questions can be answered one by one, and unknown keys are ignored."""
-    task = await directed.call("order_both")
+    task = await directed.start("order_both")
     state = await directed.until(task["taskId"], "input_required")
     assert set(state["inputRequests"]) == {"apples", "pears"}
     assert "result" in await directed.update(task["taskId"], pears=accepted(2), plums=accepted(9))
@@ -62,7 +61,7 @@ async def test_answers_may_come_one_by_one(directed: DirectedPeer) -> None:
 
 async def test_the_last_answer_shows_at_once(directed: DirectedPeer) -> None:
     """After the acknowledgement, the state no longer shows an answered question."""
-    task = await directed.call("order")
+    task = await directed.start("order")
     await directed.until(task["taskId"], "input_required")
     params = {"taskId": task["taskId"], "inputResponses": {"amount": accepted()}}
     update, look = directed.send("tasks/update", params), directed.send("tasks/get", {"taskId": task["taskId"]})
@@ -73,7 +72,7 @@ async def test_the_last_answer_shows_at_once(directed: DirectedPeer) -> None:
 
 async def test_no_key_is_used_twice(directed: DirectedPeer) -> None:
     """Every question of a task has a unique key, whatever the code names it."""
-    task = await directed.call("order_again")
+    task = await directed.start("order_again")
     keys = []
     for _ in range(6):
         state = await directed.until(task["taskId"], "input_required")
@@ -93,7 +92,7 @@ async def test_no_key_is_used_twice(directed: DirectedPeer) -> None:
 )
 async def test_an_answer_that_does_not_fit_is_refused(directed: DirectedPeer, answer: Any) -> None:
     """An invalid answer is rejected with a reason, and the question stays open."""
-    task = await directed.call("order")
+    task = await directed.start("order")
     before = await directed.until(task["taskId"], "input_required")
     error = (await directed.update(task["taskId"], amount=answer))["error"]
     assert error["code"] == -32602
@@ -103,21 +102,22 @@ async def test_an_answer_that_does_not_fit_is_refused(directed: DirectedPeer, an
     assert text_of(await directed.until(task["taskId"], "completed")) == "ordered 3"
 
 
-async def test_a_number_beyond_all_is_refused(directed: DirectedPeer) -> None:
+async def test_a_number_beyond_all_is_refused(directed: DirectedPeer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A number that is too large is an invalid answer, not a server error."""
-    task = await directed.call("order")
+    task = await directed.start("order")
     await directed.until(task["taskId"], "input_required")
     params = {"taskId": task["taskId"], "inputResponses": {"amount": accepted(12345)}}
-    body = message("tasks/update", directed.complete(params), id=99).replace(b"12345", b"1e999")
-    directed.transport.send(body)
-    assert (await directed.reply(99))["error"]["code"] == -32602
+    send = directed.transport.send
+    with monkeypatch.context() as patch:
+        patch.setattr(directed.transport, "send", lambda body: send(body.replace(b"12345", b"1e999")))
+        assert (await directed.error("tasks/update", params))["code"] == -32602
     await directed.update(task["taskId"], amount=accepted())
     assert text_of(await directed.until(task["taskId"], "completed")) == "ordered 3"
 
 
 async def test_one_wrong_answer_takes_all_with_it(directed: DirectedPeer) -> None:
     """If one answer is invalid, all answers of the request are rejected."""
-    task = await directed.call("order_both")
+    task = await directed.start("order_both")
     before = await directed.until(task["taskId"], "input_required")
     assert "error" in await directed.update(task["taskId"], apples=accepted(1), pears=accepted(0))
     assert await directed.result("tasks/get", {"taskId": task["taskId"]}) == before
@@ -128,7 +128,7 @@ async def test_one_wrong_answer_takes_all_with_it(directed: DirectedPeer) -> Non
 @pytest.mark.parametrize("responses", [None, [], 1, "x"])
 async def test_answers_must_be_an_object(directed: DirectedPeer, responses: Any) -> None:
     """Answers that are not an object, or are missing, are an error for invalid params."""
-    task = await directed.call("order")
+    task = await directed.start("order")
     error = await directed.error("tasks/update", {"taskId": task["taskId"], "inputResponses": responses})
     assert error["code"] == -32602
     assert (await directed.error("tasks/update", {"taskId": task["taskId"]}))["code"] == -32602
@@ -137,7 +137,7 @@ async def test_answers_must_be_an_object(directed: DirectedPeer, responses: Any)
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 async def test_a_refusal_is_an_answer(directed: DirectedPeer, action: str) -> None:
     """A declined question is handled by the tool."""
-    task = await directed.call("order_or_not")
+    task = await directed.start("order_or_not")
     await directed.until(task["taskId"], "input_required")
     await directed.update(task["taskId"], amount={"action": action})
     assert text_of(await directed.until(task["taskId"], "completed")).startswith(f"{action}: ")
@@ -145,7 +145,7 @@ async def test_a_refusal_is_an_answer(directed: DirectedPeer, action: str) -> No
 
 async def test_a_form_that_breaks(directed: DirectedPeer, caplog: pytest.LogCaptureFixture) -> None:
     """An error in the tool's form is a failure of the tool, shown as a reference."""
-    task = await directed.call("break_form")
+    task = await directed.start("break_form")
     await directed.until(task["taskId"], "input_required")
     answer = {"action": "accept", "content": {"word": "x"}}
     assert "result" in await directed.update(task["taskId"], word=answer)
@@ -156,7 +156,7 @@ async def test_a_form_that_breaks(directed: DirectedPeer, caplog: pytest.LogCapt
 async def test_a_directed_client_that_cannot_be_asked(host: ServerHost) -> None:
     """Without the capability, the task fails with an error that names it."""
     peer = DirectedPeer(host, capabilities={"extensions": {"io.modelcontextprotocol/tasks": {}}})
-    task = await peer.call("order")
+    task = await peer.start("order")
     error = (await peer.until(task["taskId"], "failed"))["error"]
     assert error["code"] == -32021
     assert error["data"] == {"requiredCapabilities": {"elicitation": {"form": {}}}}
@@ -164,7 +164,7 @@ async def test_a_directed_client_that_cannot_be_asked(host: ServerHost) -> None:
 
 async def test_a_task_that_asks_can_be_cancelled(directed: DirectedPeer) -> None:
     """Canceling a task removes its questions, and simultaneous answers change nothing."""
-    task = await directed.call("order")
+    task = await directed.start("order")
     await directed.until(task["taskId"], "input_required")
     params = {"taskId": task["taskId"]}
     answers = {"inputResponses": {"amount": accepted()}}
@@ -191,7 +191,7 @@ async def test_code_may_lose_its_patience() -> None:
 
     async with ServerHost(container_of(order_impatiently)) as host:
         peer = DirectedPeer(host)
-        task = await peer.call("order_impatiently")
+        task = await peer.start("order_impatiently")
         await job.started.wait()
         state = await peer.result("tasks/get", {"taskId": task["taskId"]})
         assert (state["status"], "inputRequests" in state) == ("working", False)
@@ -213,7 +213,7 @@ async def test_listeners_see_questions() -> None:
 
     async with ServerHost(container_of(order_soon)) as host:
         peer = DirectedPeer(host)
-        task = await peer.call("order_soon")
+        task = await peer.start("order_soon")
         peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
         await peer.hear("notifications/subscriptions/acknowledged")
         gate.set()
@@ -229,8 +229,8 @@ async def test_a_thread_that_asks_is_let_go(design: str) -> None:
     """The question of a thread ends with its task, so the thread does not block forever."""
     asking = AskingFromThread()
     async with ServerHost(container_of(asking)) as host:
-        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
-        task = await peer.call("ask_from_thread")
+        peer: TaskPeer = await RequestingPeer.connect(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.start("ask_from_thread")
         await peer.until(task["taskId"], "input_required")
         await peer.result("tasks/cancel", {"taskId": task["taskId"]})
         assert await asyncio.to_thread(asking.over.wait, PATIENCE_SECONDS)
@@ -241,11 +241,11 @@ async def test_a_thread_that_asks_is_let_go(design: str) -> None:
 async def test_the_end_of_the_server_ends_questions(design: str) -> None:
     """A shutdown stops a task that waits for an answer."""
     async with ServerHost(container_of(order)) as host:
-        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
-        task = await peer.call("order")
+        peer: TaskPeer = await RequestingPeer.connect(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.start("order")
         await peer.until(task["taskId"], "input_required")
         await peer.settle()
-        peer.heard.clear()
+        peer.unread.clear()
     assert not host.handler.inflight
     assert await peer.close() == []
 
@@ -255,8 +255,8 @@ async def test_the_deadline_stands_still(
     requesting: RequestingPeer, directed: DirectedPeer, design: str, host: ServerHost
 ) -> None:
     """The timeout is paused while a tool waits for its user, but not for another tool with the same timeout."""
-    peer: Peer = requesting if design == "requested" else directed
-    task = await peer.call("hurry")
+    peer: TaskPeer = requesting if design == "requested" else directed
+    task = await peer.start("hurry")
     await peer.until(task["taskId"], "input_required")
     assert (await peer.result("tools/call", {"name": "oversleep"}))["isError"] is True
     assert await peer.status(task["taskId"]) == "input_required"

@@ -18,7 +18,6 @@ from tests.support.peers.task_peers import (
     Job,
     RequestingPeer,
 )
-from tests.support.peers.wire import META, message
 from tests.support.scenarios.directed_tasks import (
     REQUIRED,
     content_of,
@@ -107,7 +106,7 @@ async def test_a_tool_that_runs_as_no_task(peer: DirectedPeer) -> None:
 
 async def test_a_tool_that_must(peer: DirectedPeer) -> None:
     """A tool that requires a task becomes one for a client that supports tasks."""
-    assert (await peer.call("must"))["status"] == "working"
+    assert (await peer.start("must"))["status"] == "working"
 
 
 @pytest.mark.parametrize("params", [{"name": "greet", "arguments": []}, {"arguments": {}}, {"name": "nobody"}])
@@ -122,7 +121,7 @@ async def test_too_many_tasks_are_refused(job: Job) -> None:
     settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
     async with ServerHost(container_of(job), flags=settings) as host:
         peer = DirectedPeer(host)
-        await peer.call("job")
+        await peer.start("job")
         result = await peer.result("tools/call", {"name": "job"})
         assert (result["resultType"], result["isError"]) == ("complete", True)
         assert result["_meta"]["retryAfterMs"] == 500
@@ -142,7 +141,7 @@ async def test_a_request_in_rounds_stays_in_them(peer: DirectedPeer, plain: Dire
 
 async def test_a_task_completes(peer: DirectedPeer, job: Job) -> None:
     """The state of a completed task contains the result, every time it is queried."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     before = await peer.result("tasks/get", {"taskId": task["taskId"]})
     assert not {"result", "error", "inputRequests"} & set(before)
     assert await peer.result("tasks/get", {"taskId": task["taskId"]}) == before
@@ -157,20 +156,20 @@ async def test_a_task_completes(peer: DirectedPeer, job: Job) -> None:
 
 async def test_a_tool_that_fails_completes_the_task(peer: DirectedPeer) -> None:
     """A result with an error completes the task."""
-    task = await peer.call("refuse")
+    task = await peer.start("refuse")
     state = await peer.until(task["taskId"], "completed")
     assert (state["result"]["isError"], content_of(state["result"])) == (True, "no such luck")
 
 
 async def test_wrong_arguments_complete_the_task(peer: DirectedPeer) -> None:
     """Invalid arguments are a result for the model, as without a task."""
-    task = await peer.call("greet", {"name": 1})
+    task = await peer.start("greet", {"name": 1})
     assert (await peer.until(task["taskId"], "completed"))["result"]["isError"] is True
 
 
 async def test_an_error_fails_the_task(peer: DirectedPeer) -> None:
     """A JSON-RPC error fails the task and is shown with all of its data."""
-    task = await peer.call("break_off")
+    task = await peer.start("break_off")
     state = await peer.until(task["taskId"], "failed")
     assert state["error"] == {"code": -32600, "message": "broken off", "data": {"piece": 3}}
     assert (state["statusMessage"], "result" in state) == ("broken off", False)
@@ -181,7 +180,7 @@ async def test_what_broke_is_hidden(
     peer: DirectedPeer, caplog: pytest.LogCaptureFixture, name: str, status: str
 ) -> None:
     """An unexpected error is shown as a reference and logged with details."""
-    task = await peer.call(name)
+    task = await peer.start(name)
     state = await peer.until(task["taskId"], status)
     assert "secret" not in json.dumps(state)
     told = state["result"]["_meta"] if status == "completed" else state["error"]["data"]
@@ -191,7 +190,7 @@ async def test_what_broke_is_hidden(
 async def test_nothing_is_told_on_the_way(peer: DirectedPeer) -> None:
     """These tasks send neither progress nor log messages."""
     meta = {"progressToken": 1, LOG_LEVEL_KEY: "debug"}
-    task = await peer.call("herald", _meta=meta)
+    task = await peer.start("herald", _meta=meta)
     await peer.settle()
     await peer.result("tasks/cancel", {"taskId": task["taskId"]})
     await peer.until(task["taskId"], "cancelled")
@@ -200,7 +199,7 @@ async def test_nothing_is_told_on_the_way(peer: DirectedPeer) -> None:
 
 async def test_a_task_is_cancelled(peer: DirectedPeer, job: Job) -> None:
     """The request is acknowledged, and the tool is stopped."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     await job.started.wait()
     acknowledged = await peer.result("tasks/cancel", {"taskId": task["taskId"]})
     assert set(acknowledged) == {"resultType", "_meta"}
@@ -213,7 +212,7 @@ async def test_a_task_is_cancelled(peer: DirectedPeer, job: Job) -> None:
 @pytest.mark.parametrize(("name", "status"), [("refuse", "completed"), ("break_off", "failed"), ("job", "cancelled")])
 async def test_what_has_ended_stays(peer: DirectedPeer, name: str, status: str) -> None:
     """Canceling an ended task is acknowledged and changes nothing."""
-    task = await peer.call(name)
+    task = await peer.start(name)
     if status == "cancelled":
         await peer.result("tasks/cancel", {"taskId": task["taskId"]})
     before = await peer.until(task["taskId"], status)
@@ -228,7 +227,7 @@ async def test_the_notification_does_not_cancel_a_task(peer: DirectedPeer, job: 
     number = peer.send("tools/call", {"name": "job"})
     task = (await peer.reply(number))["result"]
     await job.started.wait()
-    peer.transport.send(message("notifications/cancelled", {"requestId": number, "_meta": META}, id=None))
+    peer.cancel(number)
     assert await peer.status(task["taskId"]) == "working"
     job.release.set()
     await peer.until(task["taskId"], "completed")
@@ -250,7 +249,7 @@ async def test_methods_of_the_other_design(peer: DirectedPeer, method: str) -> N
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
 async def test_tasks_need_the_extension(peer: DirectedPeer, plain: DirectedPeer, method: str) -> None:
     """A request that does not declare the extension gets an error about that, whatever else is wrong."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     for params in ({"taskId": task["taskId"], "inputResponses": {}}, {"taskId": "nothing"}, {}):
         error = await plain.error(method, params)
         assert (error["code"], error["data"]) == (-32021, REQUIRED)
@@ -262,7 +261,7 @@ async def test_tasks_need_the_extension(peer: DirectedPeer, plain: DirectedPeer,
 async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal, stranger: Principal) -> None:
     """Other principals cannot see a task."""
     mine, other = DirectedPeer(host, creator), DirectedPeer(host, stranger)
-    task = await mine.call("job")
+    task = await mine.start("job")
     params = {"taskId": task["taskId"], "inputResponses": {}}
     assert (await other.error(method, params))["code"] == -32602
     assert await mine.status(task["taskId"]) == "working"
@@ -271,8 +270,8 @@ async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal
 
 async def test_the_designs_keep_apart(host: ServerHost) -> None:
     """A task of one design cannot be accessed through the other, even by the same caller."""
-    directed, requesting = DirectedPeer(host, ADA), await RequestingPeer.begun(host, ADA)
-    ours, theirs = await directed.call("job"), await requesting.call("job")
+    directed, requesting = DirectedPeer(host, ADA), await RequestingPeer.connect(host, ADA)
+    ours, theirs = await directed.start("job"), await requesting.start("job")
     for method in ("tasks/get", "tasks/result", "tasks/cancel"):
         assert (await requesting.error(method, {"taskId": ours["taskId"]}))["code"] == -32602
     for method in ("tasks/get", "tasks/update", "tasks/cancel"):
@@ -283,7 +282,7 @@ async def test_the_designs_keep_apart(host: ServerHost) -> None:
 
 async def test_subscribers_are_notified(peer: DirectedPeer, job: Job) -> None:
     """A subscriber is notified of the tasks that it named, with their full state."""
-    task, other = await peer.call("job"), await peer.call("must")
+    task, other = await peer.start("job"), await peer.start("must")
     number = peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"], "nothing"]}})
     accepted = await peer.hear("notifications/subscriptions/acknowledged")
     assert accepted["params"]["notifications"] == {"taskIds": [task["taskId"]]}
@@ -308,7 +307,7 @@ async def test_an_error_that_cannot_be_encoded(caplog: pytest.LogCaptureFixture)
 
     async with ServerHost(container_of(mumble_later)) as host:
         peer = DirectedPeer(host)
-        task = await peer.call("mumble_later")
+        task = await peer.start("mumble_later")
         peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
         await peer.hear("notifications/subscriptions/acknowledged")
         gate.set()
@@ -318,7 +317,7 @@ async def test_an_error_that_cannot_be_encoded(caplog: pytest.LogCaptureFixture)
 
 async def test_listening_needs_the_extension(host: ServerHost, peer: DirectedPeer, plain: DirectedPeer) -> None:
     """Subscribing to tasks needs the extension, and other principals get no notifications."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     wanted = {"notifications": {"taskIds": [task["taskId"]]}}
     error = await plain.error("subscriptions/listen", wanted)
     assert (error["code"], error["data"]) == (-32021, REQUIRED)
@@ -333,7 +332,7 @@ async def test_a_task_expires() -> None:
     job = Job()
     async with ServerHost(container_of(job), flags={"tasks": {"ttl_seconds": 0.05}}) as host:
         peer = DirectedPeer(host)
-        task = await peer.call("job")
+        task = await peer.start("job")
         assert task["ttlMs"] == 50
         peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
         told = (await peer.hear("notifications/tasks"))["params"]
@@ -346,7 +345,7 @@ async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
     """A shutdown stops running tasks and notifies subscribers."""
     async with ServerHost(container_of(job)) as host:
         peer = DirectedPeer(host)
-        task = await peer.call("job")
+        task = await peer.start("job")
         peer.send("subscriptions/listen", {"notifications": {"taskIds": [task["taskId"]]}})
         await peer.hear("notifications/subscriptions/acknowledged")
         await job.started.wait()

@@ -26,7 +26,7 @@ __all__ = ["client", "herald", "host", "http", "job", "peer", "server"]
 
 async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
     """An expired task is stopped and no longer exists, and waiting clients are answered."""
-    task = await peer.call("job", task={"ttl": 30})
+    task = await peer.start("job", task={"ttl": 30})
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await job.cancelled.wait()
     error = (await peer.reply(waiting))["error"]
@@ -38,7 +38,7 @@ async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
 
 async def test_a_finished_task_expires_too(peer: RequestingPeer, host: ServerHost) -> None:
     """The result is kept for the granted lifetime and no longer."""
-    task = await peer.call("greet", {"name": "Ada"}, task={"ttl": 30})
+    task = await peer.start("greet", {"name": "Ada"}, task={"ttl": 30})
     store = host.assembly.tasks
     (kept,) = store._tasks.values()
     await until(lambda: not store._tasks)
@@ -48,26 +48,26 @@ async def test_a_finished_task_expires_too(peer: RequestingPeer, host: ServerHos
 
 async def test_a_task_is_cancelled(peer: RequestingPeer, job: Job) -> None:
     """The reply shows the task as canceled, the tool is stopped, and waiting clients are answered."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     await job.started.wait()
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     cancelled = await peer.result("tasks/cancel", {"taskId": task["taskId"]})
     assert (cancelled["taskId"], cancelled["status"]) == (task["taskId"], "cancelled")
     await job.cancelled.wait()
     assert (await peer.reply(waiting))["error"]["code"] == -32602
-    assert (await peer.fetch(task["taskId"]))["error"]["code"] == -32602
+    assert (await peer.outcome(task["taskId"]))["error"]["code"] == -32602
     assert await peer.status(task["taskId"]) == "cancelled"
 
 
 @pytest.mark.parametrize("name", ["whole", "refuse", "break_off"])
 async def test_what_has_ended_cannot_be_cancelled(peer: RequestingPeer, name: str) -> None:
     """A task that has ended or was canceled cannot be canceled."""
-    task = await peer.call(name)
-    await peer.fetch(task["taskId"])
+    task = await peer.start(name)
+    await peer.outcome(task["taskId"])
     before = await peer.result("tasks/get", {"taskId": task["taskId"]})
     assert (await peer.error("tasks/cancel", {"taskId": task["taskId"]}))["code"] == -32602
     assert await peer.result("tasks/get", {"taskId": task["taskId"]}) == before
-    stopped = await peer.call("job")
+    stopped = await peer.start("job")
     await peer.result("tasks/cancel", {"taskId": stopped["taskId"]})
     assert (await peer.error("tasks/cancel", {"taskId": stopped["taskId"]}))["code"] == -32602
 
@@ -88,8 +88,8 @@ async def test_a_cancelled_task_stays_cancelled() -> None:
     """A tool that ignores cancellation changes nothing, and its messages are dropped."""
     stubborn = Stubborn("stubborn")
     async with ServerHost(container_of(stubborn)) as host:
-        peer = await RequestingPeer.begun(host)
-        task = await peer.call("stubborn", _meta={"progressToken": 1})
+        peer = await RequestingPeer.connect(host)
+        task = await peer.start("stubborn", _meta={"progressToken": 1})
         await stubborn.started.wait()
         await peer.result("tasks/cancel", {"taskId": task["taskId"]})
         await until(lambda: not host.handler.inflight)
@@ -103,30 +103,30 @@ async def test_the_notification_does_not_cancel_a_task(peer: RequestingPeer, job
     number = peer.send("tools/call", {"name": "job", "task": {}})
     task = (await peer.reply(number))["result"]["task"]
     await job.started.wait()
-    peer.transport.send(message("notifications/cancelled", {"requestId": number}, id=None))
+    peer.cancel(number)
     assert await peer.status(task["taskId"]) == "working"
     assert not job.cancelled.is_set()
     job.release.set()
-    assert "result" in await peer.fetch(task["taskId"])
+    assert "result" in await peer.outcome(task["taskId"])
 
 
 async def test_waiting_can_be_cancelled(peer: RequestingPeer, job: Job) -> None:
     """Canceling a request for a result gets no reply, and the task continues."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     another = peer.send("tasks/result", {"taskId": task["taskId"]})
     await peer.settle()
-    peer.transport.send(message("notifications/cancelled", {"requestId": waiting}, id=None))
+    peer.cancel(waiting)
     await peer.settle()
     job.release.set()
     assert "result" in await peer.reply(another)
     await peer.settle()
-    assert waiting not in peer.replies
+    assert waiting not in [said.get("id") for said in peer.unread]
 
 
 async def test_an_id_cannot_wait_twice(peer: RequestingPeer, job: Job) -> None:
     """A second request with the id of a waiting one is rejected."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     body = message("tasks/result", {"taskId": task["taskId"]}, id=77)
     peer.transport.send(body)
     peer.transport.send(body)
@@ -137,7 +137,7 @@ async def test_an_id_cannot_wait_twice(peer: RequestingPeer, job: Job) -> None:
 
 async def test_what_a_task_says_names_it(peer: RequestingPeer) -> None:
     """Progress and log messages name their task, and end with it."""
-    task = await peer.call("herald", _meta={"progressToken": "t"})
+    task = await peer.start("herald", _meta={"progressToken": "t"})
     mark = {RELATED: {"taskId": task["taskId"]}}
     progress, log = await peer.hear("notifications/progress"), await peer.hear("notifications/message")
     assert progress["params"] == {"progressToken": "t", "progress": 1, "total": 2, "_meta": mark}
@@ -149,11 +149,11 @@ async def test_what_a_task_says_names_it(peer: RequestingPeer) -> None:
 
 async def test_only_what_belongs_to_a_task_is_marked(peer: RequestingPeer) -> None:
     """Task methods and status notifications are not marked with a task in `_meta`."""
-    task = await peer.call("greet", {"name": "Ada"})
-    await peer.fetch(task["taskId"])
+    task = await peer.start("greet", {"name": "Ada"})
+    await peer.outcome(task["taskId"])
     about = [await peer.result(method, {"taskId": task["taskId"]}) for method in ("tasks/get", "tasks/list")]
     about.append(await peer.hear(STATUS))
-    stopped = await peer.call("job")
+    stopped = await peer.start("job")
     about.append(await peer.result("tasks/cancel", {"taskId": stopped["taskId"]}))
     assert not has_related(about)
 
@@ -162,18 +162,18 @@ async def test_a_changed_level_holds_at_once(job: Job) -> None:
     """A changed log level applies to running tasks."""
     herald = Herald("herald")
     async with ServerHost(container_of(herald)) as host:
-        peer = await RequestingPeer.begun(host)
-        task = await peer.call("herald")
+        peer = await RequestingPeer.connect(host)
+        task = await peer.start("herald")
         await peer.hear("notifications/message")
         await peer.result("logging/setLevel", {"level": "error"})
         herald.release.set()
-        await peer.fetch(task["taskId"])
+        await peer.outcome(task["taskId"])
         assert [said["method"] for said in peer.heard] == [STATUS]
 
 
 async def test_changes_are_told(peer: RequestingPeer, job: Job) -> None:
     """The client is notified of the end of a task, with its full state."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     job.release.set()
     told = await peer.hear(STATUS)
     assert told["params"] == await peer.result("tasks/get", {"taskId": task["taskId"]})
@@ -183,8 +183,8 @@ async def test_changes_are_told(peer: RequestingPeer, job: Job) -> None:
 
 async def test_a_task_outlives_its_connection(host: ServerHost, peer: RequestingPeer, job: Job) -> None:
     """A task survives its connection until its lifetime ends, and its messages are dropped."""
-    await peer.call("herald", _meta={"progressToken": 1})
-    await peer.call("job")
+    await peer.start("herald", _meta={"progressToken": 1})
+    await peer.start("job")
     await job.started.wait()
     assert not [said for said in await peer.close() if "error" in said]
     (herald,) = [one for one in host.roles.tools if isinstance(one, Herald)]
@@ -197,7 +197,7 @@ async def test_a_task_outlives_its_connection(host: ServerHost, peer: Requesting
 
 async def test_the_end_of_a_connection_ends_waiting(peer: RequestingPeer, job: Job) -> None:
     """Waiting requests are answered when the server closes the connection."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await peer.settle()
     (reply,) = [said for said in await peer.close() if said.get("id") == waiting]
@@ -208,8 +208,8 @@ async def test_the_end_of_a_connection_ends_waiting(peer: RequestingPeer, job: J
 async def test_the_end_of_the_server_ends_tasks(job: Job) -> None:
     """A shutdown stops running tools and answers waiting requests."""
     async with ServerHost(container_of(job)) as host:
-        peer = await RequestingPeer.begun(host)
-        task = await peer.call("job")
+        peer = await RequestingPeer.connect(host)
+        task = await peer.start("job")
         waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
         await peer.settle()
     assert job.cancelled.is_set()

@@ -11,7 +11,6 @@ from axolotl_core import ITool, NoArguments, Principal, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import EXTENSION, RELATED, Job, RequestingPeer
-from tests.support.peers.wire import INITIALIZE, message
 from tests.support.scenarios.requested_tasks import client, herald, host, http, job, peer, server
 from tests.support.scenarios.task_tools import greet
 from tests.support.servers.serving import PATIENCE_SECONDS
@@ -48,10 +47,9 @@ async def test_the_handshake_tells_of_tasks(host: ServerHost) -> None:
     """Only the revision with tasks declares the capability, and not the extension."""
     told = {}
     for version in ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"):
-        peer = RequestingPeer(host)
-        result = await peer.result("initialize", {**INITIALIZE, "protocolVersion": version})
-        told[version] = result["capabilities"].get("tasks")
-        assert EXTENSION not in json.dumps(result)
+        peer = await RequestingPeer(host).shake_hands(version)
+        told[version] = peer.handshake["capabilities"].get("tasks")
+        assert EXTENSION not in json.dumps(peer.handshake)
     tasks: Any = {"list": {}, "cancel": {}, "requests": {"tools": {"call": {}}}}
     assert told == {"2024-11-05": None, "2025-03-26": None, "2025-06-18": None, "2025-11-25": tasks}
 
@@ -59,9 +57,8 @@ async def test_the_handshake_tells_of_tasks(host: ServerHost) -> None:
 async def test_a_server_without_such_tools_has_no_tasks() -> None:
     """Without tools that support tasks, a request for one is ignored, and the methods are unknown."""
     async with ServerHost(container_of(Echo())) as host:
-        peer = RequestingPeer(host)
-        assert "tasks" not in (await peer.result("initialize", INITIALIZE))["capabilities"]
-        peer.transport.send(message("notifications/initialized", id=None))
+        peer = await RequestingPeer.connect(host)
+        assert "tasks" not in peer.handshake["capabilities"]
         call = {"name": "echo", "arguments": {"text": "x"}, "task": {"ttl": 1}}
         assert (await peer.result("tools/call", call))["content"][0]["text"] == "x"
         for method in ("tasks/get", "tasks/result", "tasks/list", "tasks/cancel"):
@@ -74,7 +71,7 @@ async def test_tools_say_whether_they_run_as_tasks(host: ServerHost, peer: Reque
     assert support["job"] == {"taskSupport": "optional"}
     assert support["must"] == {"taskSupport": "required"}
     assert support["echo"] is None
-    older = await RequestingPeer.begun(host, version="2025-06-18")
+    older = await RequestingPeer(host).shake_hands("2025-06-18")
     assert not any("execution" in one for one in (await older.result("tools/list"))["tools"])
 
 
@@ -104,7 +101,7 @@ async def test_who_runs_as_a_task(peer: RequestingPeer, name: str, wish: Any, ou
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18"])
 async def test_older_revisions_know_no_tasks(host: ServerHost, version: str) -> None:
     """Older revisions ignore the request for a task, run every tool directly, and have no task methods."""
-    older = await RequestingPeer.begun(host, version=version)
+    older = await RequestingPeer(host).shake_hands(version)
     call = {"name": "greet", "arguments": {"name": "Ada"}, "task": {}}
     assert (await older.result("tools/call", call))["content"][0]["text"] == "Hello, Ada!"
     assert (await older.error("tasks/list"))["code"] == -32601
@@ -112,7 +109,7 @@ async def test_older_revisions_know_no_tasks(host: ServerHost, version: str) -> 
 
 async def test_the_extension_is_ignored(host: ServerHost) -> None:
     """A client that declares the extension in its handshake still has to request tasks."""
-    peer = await RequestingPeer.begun(host, capabilities={"extensions": {EXTENSION: {}}})
+    peer = await RequestingPeer.connect(host, capabilities={"extensions": {EXTENSION: {}}})
     result = await peer.result("tools/call", {"name": "greet", "arguments": {"name": "Ada"}})
     assert result["content"][0]["text"] == "Hello, Ada!"
     assert (await peer.error("tasks/update", {"taskId": "x", "inputResponses": {}}))["code"] == -32601
@@ -134,7 +131,7 @@ async def test_a_task_is_created(peer: RequestingPeer) -> None:
 )
 async def test_the_lifetime_is_what_was_granted(peer: RequestingPeer, wish: Any, granted: int) -> None:
     """The task has the granted lifetime, in whole milliseconds."""
-    assert (await peer.call("job", task=wish))["ttl"] == granted
+    assert (await peer.start("job", task=wish))["ttl"] == granted
 
 
 @pytest.mark.parametrize("wish", [None, 1, "soon", [], {"ttl": -1}, {"ttl": "long"}])
@@ -156,8 +153,8 @@ async def test_too_many_tasks_are_refused(job: Job) -> None:
     """Beyond the limit, the error tells when to retry."""
     settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
     async with ServerHost(container_of(job, greet), flags=settings) as host:
-        peer = await RequestingPeer.begun(host)
-        await peer.call("job")
+        peer = await RequestingPeer.connect(host)
+        await peer.start("job")
         error = await peer.error("tools/call", {"name": "greet", "arguments": {"name": "x"}, "task": {}})
         assert (error["code"], error["data"]) == (-32603, {"reason": "overloaded", "retryAfterMs": 500})
         assert (await peer.result("tools/call", {"name": "greet", "arguments": {"name": "x"}}))["content"]
@@ -165,11 +162,11 @@ async def test_too_many_tasks_are_refused(job: Job) -> None:
 
 async def test_the_result_is_waited_for(peer: RequestingPeer, job: Job) -> None:
     """A request for the result is answered when the task has ended; other requests are answered meanwhile."""
-    task = await peer.call("job")
+    task = await peer.start("job")
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await job.started.wait()
     assert await peer.status(task["taskId"]) == "working"
-    assert waiting not in peer.replies
+    assert peer.unread == []
     job.release.set()
     result = (await peer.reply(waiting))["result"]
     assert result == {"content": [{"type": "text", "text": "done"}], "_meta": {RELATED: {"taskId": task["taskId"]}}}
@@ -179,9 +176,9 @@ async def test_the_result_is_waited_for(peer: RequestingPeer, job: Job) -> None:
 async def test_the_result_is_the_original_one(peer: RequestingPeer) -> None:
     """The result is that of the call, with the task added to `_meta`."""
     plain = await peer.result("tools/call", {"name": "whole", "arguments": {}})
-    task = await peer.call("whole")
+    task = await peer.start("whole")
     for _ in range(2):
-        fetched = (await peer.fetch(task["taskId"]))["result"]
+        fetched = (await peer.outcome(task["taskId"]))["result"]
         assert fetched["_meta"].pop(RELATED) == {"taskId": task["taskId"]}
         assert fetched == plain
     assert fetched["structuredContent"] == {"big": 2**80, "half": 0.5}
@@ -190,8 +187,8 @@ async def test_the_result_is_the_original_one(peer: RequestingPeer) -> None:
 @pytest.mark.parametrize("name", ["refuse", "overrun"])
 async def test_a_tool_that_fails_fails_the_task(peer: RequestingPeer, name: str) -> None:
     """A result with an error fails the task, and is available."""
-    task = await peer.call(name)
-    result = (await peer.fetch(task["taskId"]))["result"]
+    task = await peer.start(name)
+    result = (await peer.outcome(task["taskId"]))["result"]
     assert result["isError"] is True
     assert RELATED in result["_meta"]
     state = await peer.result("tasks/get", {"taskId": task["taskId"]})
@@ -200,16 +197,16 @@ async def test_a_tool_that_fails_fails_the_task(peer: RequestingPeer, name: str)
 
 async def test_wrong_arguments_fail_the_task(peer: RequestingPeer) -> None:
     """Invalid arguments are reported as without a task."""
-    task = await peer.call("greet", {"name": 1})
-    assert (await peer.fetch(task["taskId"]))["result"]["isError"] is True
+    task = await peer.start("greet", {"name": 1})
+    assert (await peer.outcome(task["taskId"]))["result"]["isError"] is True
     assert await peer.status(task["taskId"]) == "failed"
 
 
 async def test_the_original_error_is_an_error(peer: RequestingPeer) -> None:
     """A JSON-RPC error is returned for every request for the result."""
-    task = await peer.call("break_off")
+    task = await peer.start("break_off")
     for _ in range(2):
-        error = (await peer.fetch(task["taskId"]))["error"]
+        error = (await peer.outcome(task["taskId"]))["error"]
         assert error == {"code": -32600, "message": "broken off", "data": {"piece": 3}}
     state = await peer.result("tasks/get", {"taskId": task["taskId"]})
     assert (state["status"], state["statusMessage"]) == ("failed", "broken off")
@@ -217,8 +214,8 @@ async def test_the_original_error_is_an_error(peer: RequestingPeer) -> None:
 
 async def test_what_broke_is_hidden(peer: RequestingPeer, caplog: pytest.LogCaptureFixture) -> None:
     """An unexpected error is shown as a reference and logged with details."""
-    task = await peer.call("crash")
-    result = (await peer.fetch(task["taskId"]))["result"]
+    task = await peer.start("crash")
+    result = (await peer.outcome(task["taskId"]))["result"]
     assert "secret" not in json.dumps([result, await peer.result("tasks/get", {"taskId": task["taskId"]})])
     assert result["_meta"]["reference"] in caplog.text
 
@@ -227,8 +224,8 @@ async def test_an_error_that_cannot_be_written_is_hidden(
     peer: RequestingPeer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An error that cannot be encoded affects neither its task nor the waiting client."""
-    task = await peer.call("mumble")
-    error = (await peer.fetch(task["taskId"]))["error"]
+    task = await peer.start("mumble")
+    error = (await peer.outcome(task["taskId"]))["error"]
     assert error["code"] == -32603
     assert error["data"]["reference"] in caplog.text
     assert await peer.status(task["taskId"]) == "failed"
@@ -238,15 +235,15 @@ async def test_a_tool_in_a_thread() -> None:
     """A task can run in a thread and be stopped there."""
     grinder = Grinder()
     async with ServerHost(container_of(grinder)) as host:
-        peer = await RequestingPeer.begun(host)
-        task = await peer.call("grind", _meta={"progressToken": 1})
+        peer = await RequestingPeer.connect(host)
+        task = await peer.start("grind", _meta={"progressToken": 1})
         progress = await peer.hear("notifications/progress")
         assert progress["params"]["_meta"] == {RELATED: {"taskId": task["taskId"]}}
         grinder.release.set()
-        assert (await peer.fetch(task["taskId"]))["result"]["content"][0]["text"] == "ground"
+        assert (await peer.outcome(task["taskId"]))["result"]["content"][0]["text"] == "ground"
         grinder.release.clear()
         grinder.started.clear()
-        second = await peer.call("grind")
+        second = await peer.start("grind")
         await asyncio.to_thread(grinder.started.wait)
         await peer.result("tasks/cancel", {"taskId": second["taskId"]})
         assert await asyncio.to_thread(grinder.stopped.wait, PATIENCE_SECONDS)
@@ -266,8 +263,8 @@ async def test_unknown_tasks(peer: RequestingPeer, method: str) -> None:
 )
 async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal, stranger: Principal) -> None:
     """A task is hidden from other principals, and from other connections of an anonymous caller."""
-    mine, other = await RequestingPeer.begun(host, creator), await RequestingPeer.begun(host, stranger)
-    task = await mine.call("job")
+    mine, other = await RequestingPeer.connect(host, creator), await RequestingPeer.connect(host, stranger)
+    task = await mine.start("job")
     assert (await other.error(method, {"taskId": task["taskId"]}))["code"] == -32602
     assert (await other.result("tasks/list"))["tasks"] == []
     assert [one["taskId"] for one in (await mine.result("tasks/list"))["tasks"]] == [task["taskId"]]
@@ -276,20 +273,20 @@ async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal
 
 async def test_a_known_caller_finds_its_tasks_anywhere(host: ServerHost, job: Job) -> None:
     """An authenticated caller can access its tasks from any connection."""
-    first, second = [await RequestingPeer.begun(host, ADA) for _ in range(2)]
-    task = await first.call("job")
+    first, second = [await RequestingPeer.connect(host, ADA) for _ in range(2)]
+    task = await first.start("job")
     await first.close()
     job.release.set()
-    assert (await second.fetch(task["taskId"]))["result"]["content"][0]["text"] == "done"
+    assert (await second.outcome(task["taskId"]))["result"]["content"][0]["text"] == "done"
     assert len((await second.result("tasks/list"))["tasks"]) == 1
 
 
 async def test_the_list_has_pages(job: Job) -> None:
     """Every accessible task is listed once, even if others expire between two pages."""
     async with ServerHost(container_of(job, greet), flags={"protocol": {"page_size": 2}}) as host:
-        peer = await RequestingPeer.begun(host)
-        short = await peer.call("job", task={"ttl": 50})
-        ids = [(await peer.call("greet", {"name": str(number)}))["taskId"] for number in range(5)]
+        peer = await RequestingPeer.connect(host)
+        short = await peer.start("job", task={"ttl": 50})
+        ids = [(await peer.start("greet", {"name": str(number)}))["taskId"] for number in range(5)]
         first = await peer.result("tasks/list")
         assert [task["taskId"] for task in first["tasks"]] == [short["taskId"], ids[0]]
         await job.cancelled.wait()

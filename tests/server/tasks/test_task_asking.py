@@ -11,7 +11,7 @@ import pytest
 from axolotl_core import Declined, NoArguments, ToolCancelled, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.peers.session_client import Client
-from tests.support.peers.task_peers import RELATED, STATUS, DirectedPeer, Job, Peer, RequestingPeer
+from tests.support.peers.task_peers import RELATED, STATUS, DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.peers.task_results import Waiting, begin, is_lost, requests_of
 from tests.support.peers.wire import message
 from tests.support.scenarios.asking_tasks import (
@@ -41,27 +41,27 @@ async def turns(number: int) -> None:
 @pytest.mark.parametrize("name", ["order", "ask_from_thread"])
 async def test_a_requested_task_asks(requesting: RequestingPeer, name: str) -> None:
     """A task sends a request that names it, waits for input, and continues with the answer."""
-    task = await requesting.call(name)
+    task = await requesting.start(name)
     question = await requesting.hear(ASKED)
     assert question["params"]["_meta"] == {RELATED: {"taskId": task["taskId"]}}
     assert question["params"]["message"] == "How many?"
     assert await requesting.status(task["taskId"]) == "input_required"
     requesting.answer(question, accepted())
-    assert text_of(await requesting.fetch(task["taskId"])) == "ordered 3"
+    assert text_of(await requesting.outcome(task["taskId"])) == "ordered 3"
     states = [(await requesting.hear(STATUS))["params"]["status"] for _ in range(3)]
     assert states == ["input_required", "working", "completed"]
 
 
 async def test_several_questions_at_once(requesting: RequestingPeer) -> None:
     """A task waits for input until all of its questions are answered."""
-    task = await requesting.call("order_both")
+    task = await requesting.start("order_both")
     first, second = await requesting.hear(ASKED), await requesting.hear(ASKED)
     assert first["id"] != second["id"]
     requesting.answer(second, accepted(2))
     await requesting.settle()
     assert await requesting.status(task["taskId"]) == "input_required"
     requesting.answer(first, accepted(1))
-    assert text_of(await requesting.fetch(task["taskId"])) == "1 and 2"
+    assert text_of(await requesting.outcome(task["taskId"])) == "1 and 2"
 
 
 @pytest.mark.parametrize(
@@ -73,23 +73,23 @@ async def test_several_questions_at_once(requesting: RequestingPeer) -> None:
 )
 async def test_answers_of_no_use(requesting: RequestingPeer, answer: Any, text: str) -> None:
     """A declined question is handled by the tool; an invalid answer ends the call."""
-    task = await requesting.call("order_or_not")
+    task = await requesting.start("order_or_not")
     requesting.answer(await requesting.hear(ASKED), answer)
-    assert text_of(await requesting.fetch(task["taskId"])).startswith(text)
+    assert text_of(await requesting.outcome(task["taskId"])).startswith(text)
 
 
 async def test_a_requesting_client_that_cannot_be_asked(host: ServerHost) -> None:
     """Without the capability, the task fails like the call, and never waits for input."""
-    peer = await RequestingPeer.begun(host, capabilities={})
-    task = await peer.call("order")
-    assert (await peer.fetch(task["taskId"]))["result"]["isError"] is True
+    peer = await RequestingPeer.connect(host, capabilities={})
+    task = await peer.start("order")
+    assert (await peer.outcome(task["taskId"]))["result"]["isError"] is True
     assert (await peer.hear(STATUS))["params"]["status"] == "failed"
     assert peer.heard == []
 
 
 async def test_a_cancelled_task_takes_its_question_back(requesting: RequestingPeer) -> None:
     """Canceling a task withdraws its question, and a late answer is ignored."""
-    task = await requesting.call("order")
+    task = await requesting.start("order")
     question = await requesting.hear(ASKED)
     await requesting.result("tasks/cancel", {"taskId": task["taskId"]})
     withdrawn = await requesting.hear("notifications/cancelled")
@@ -102,9 +102,9 @@ async def test_nobody_answers() -> None:
     """A question that times out is withdrawn, and the tool gets an error."""
     settings = {"limits": {"ask_timeout_seconds": 0.01}}
     async with ServerHost(container_of(*TOOLS), flags=settings) as host:
-        peer = await RequestingPeer.begun(host)
-        task = await peer.call("order_or_not")
-        assert text_of(await peer.fetch(task["taskId"])).startswith("cancel: There was no answer")
+        peer = await RequestingPeer.connect(host)
+        task = await peer.start("order_or_not")
+        assert text_of(await peer.outcome(task["taskId"])).startswith("cancel: There was no answer")
         assert await peer.hear("notifications/cancelled")
 
 
@@ -264,8 +264,8 @@ async def test_questions_end_with_their_task(design: str) -> None:
         return await context.ask(Amount, "How many, after all?")
 
     async with ServerHost(container_of(leave_question)) as host:
-        peer: Peer = await RequestingPeer.begun(host) if design == "requested" else DirectedPeer(host)
-        task = await peer.call("leave_question")
+        peer: TaskPeer = await RequestingPeer.connect(host) if design == "requested" else DirectedPeer(host)
+        task = await peer.start("leave_question")
         await peer.until(task["taskId"], "completed")
         await asyncio.wait(left)
         assert left[0].cancelled()

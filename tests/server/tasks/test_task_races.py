@@ -100,7 +100,7 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
     chance = random.Random(seed)
     before = asyncio.all_tasks()
     async with ServerHost(container_of(Runner()), flags={"tasks": {"maximum": TASKS}}) as host:
-        peer = await RequestingPeer.begun(host)
+        peer = await RequestingPeer.connect(host)
         open_ids: list[str] = []
         for number in range(TASKS):
             params = {"name": "run", "arguments": course(chance, "done", "error", "ask"), "task": {}}
@@ -114,8 +114,9 @@ async def test_requested_tasks_leave_nothing_behind(seed: int) -> None:
                 case 2:
                     waiting = peer.send("tasks/result", {"taskId": victim})
                     if chance.random() < 0.5:
-                        peer.transport.send(message("notifications/cancelled", {"requestId": waiting}, id=None))
-            heard, peer.heard = peer.heard, []
+                        peer.cancel(waiting)
+            heard = peer.heard
+            peer.unread.clear()
             for said in heard:
                 if "id" in said and chance.random() < 0.6:
                     peer.answer(said, {"action": "accept", "content": {"word": "x"}})
@@ -141,7 +142,7 @@ async def test_directed_tasks_leave_nothing_behind(seed: int) -> None:
         peer = DirectedPeer(host)
         ids: list[str] = []
         for _ in range(TASKS):
-            ids.append((await peer.call("run", course(chance, "done", "error", "ask")))["taskId"])
+            ids.append((await peer.start("run", course(chance, "done", "error", "ask")))["taskId"])
             await turns(chance.randrange(3))
             victim = chance.choice(ids)
             match chance.randrange(4):
@@ -154,7 +155,7 @@ async def test_directed_tasks_leave_nothing_behind(seed: int) -> None:
             peer.send("tasks/cancel", {"taskId": task_id})
         await until(lambda: not host.handler.inflight)
         await peer.settle()
-        assert all("result" in reply for reply in peer.replies.values())
+        assert all("result" in reply for reply in peer.unread)
         assert_nothing_runs(host)
         await peer.close()
     assert asyncio.all_tasks() == before
@@ -165,7 +166,7 @@ async def test_tasks_that_expire_leave_nothing_behind(seed: int) -> None:
     """A task that expires at any point leaves nothing behind."""
     chance = random.Random(seed)
     async with ServerHost(container_of(Runner(), Job())) as host:
-        peer = await RequestingPeer.begun(host)
+        peer = await RequestingPeer.connect(host)
         waiting = []
         for number in range(200):
             name, arguments = chance.choice([("run", course(chance, "done", "ask")), ("job", {})])
@@ -186,7 +187,7 @@ async def test_ids_of_requests_do_not_matter() -> None:
     """Tasks with the same request id are separate, and the id can be reused."""
     job = Job()
     async with ServerHost(container_of(job)) as host:
-        peer = await RequestingPeer.begun(host)
+        peer = await RequestingPeer.connect(host)
         ids = set()
         for _ in range(3):
             peer.transport.send(message("tools/call", {"name": "job", "task": {}}, id=500))
@@ -206,7 +207,7 @@ async def test_a_task_that_was_cancelled_before_it_began_never_runs() -> None:
 
     async with ServerHost(container_of(Job())) as host:
         store = host.assembly.tasks
-        await DirectedPeer(host).call("job")
+        await DirectedPeer(host).start("job")
         (known,) = store._tasks.values()
         task: Task = store.create(known.owner, None, print)
         request: Any = object()
@@ -290,13 +291,13 @@ async def test_a_requested_task_holds_on_to_nothing(way: Callable[[Traveller], A
     traveller = Traveller()
     journey = way(traveller)
     async with ServerHost(container_of(journey)) as host:
-        peer = await RequestingPeer.begun(host)
-        task = await peer.call(journey.name)
+        peer = await RequestingPeer.connect(host)
+        task = await peer.start(journey.name)
         if journey.name == "wait":
             await peer.hear("elicitation/create")
             await peer.result("tasks/cancel", {"taskId": task["taskId"]})
         for _ in range(3):
-            await peer.fetch(task["taskId"])
+            await peer.outcome(task["taskId"])
         await until(lambda: not host.handler.inflight)
         await peer.settle()
         assert_garbage(traveller)
@@ -311,7 +312,7 @@ async def test_a_directed_task_holds_on_to_nothing(way: Callable[[Traveller], An
     journey = way(traveller)
     async with ServerHost(container_of(journey)) as host:
         peer = DirectedPeer(host, Principal("ada"))
-        task = await peer.call(journey.name)
+        task = await peer.start(journey.name)
         if journey.name == "wait":
             await peer.until(task["taskId"], "input_required")
             await peer.result("tasks/cancel", {"taskId": task["taskId"]})
@@ -344,16 +345,16 @@ async def test_who_waits_no_longer_is_forgotten() -> None:
     """A task does not keep requests that stopped waiting."""
     job = Job()
     async with ServerHost(container_of(job)) as host:
-        peer = await RequestingPeer.begun(host)
-        task = await peer.call("job")
+        peer = await RequestingPeer.connect(host)
+        task = await peer.start("job")
         for _ in range(50):
             waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
-            peer.transport.send(message("notifications/cancelled", {"requestId": waiting}, id=None))
+            peer.cancel(waiting)
         await peer.settle()
         (exchange,) = requested_of(host)._exchanges.values()
         await until(lambda: not peer.transport._exchange._tasks)
         assert (exchange._waiters, peer.transport._exchange.connection().calls) == ([], {})
-        assert peer.replies == {}
+        assert peer.unread == []
 
 
 async def test_what_a_slow_client_is_not_told_is_not_kept() -> None:

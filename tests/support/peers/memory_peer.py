@@ -1,10 +1,11 @@
 """A client of the memory transport, and containers with every kind of feature."""
 
 import asyncio
+import itertools
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self
 
 from dependency_injector import containers, providers
 
@@ -40,9 +41,16 @@ def container_with(
 class Peer:
     """A client in this process, with a handshake or with an envelope in every request."""
 
-    def __init__(self, host: ServerHost, *, capabilities: Mapping[str, Any] = ABLE, principal: Principal = ANONYMOUS):
+    def __init__(
+        self, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ABLE
+    ) -> None:
         self.transport = MemoryTransport(host.handler, principal)
-        self._capabilities = capabilities
+        self.capabilities = capabilities
+        self.unread: list[Any] = []
+        """Messages that arrived while the client waited for another one, in their order."""
+        self.handshake: Any = None
+        """The result of the handshake."""
+        self._ids = itertools.count(1)
         self._stateless = True
 
     @property
@@ -50,24 +58,43 @@ class Peer:
         """The server's state of this client."""
         return self.transport._exchange.connection()
 
-    async def shake_hands(self, version: str = "2025-11-25") -> "Peer":
+    @property
+    def heard(self) -> list[Any]:
+        """The unread notifications and requests of the server."""
+        return [said for said in self.unread if "method" in said]
+
+    async def shake_hands(self, version: str = "2025-11-25") -> Self:
         """Perform the handshake."""
         self._stateless = False
-        hello = {**INITIALIZE, "protocolVersion": version, "capabilities": self._capabilities}
+        hello = {**INITIALIZE, "protocolVersion": version, "capabilities": self.capabilities}
         self.transport.send(message("initialize", hello, id="hello"))
-        assert (await self.receive())["result"]["protocolVersion"] == version
+        self.handshake = (await self.reply("hello"))["result"]
+        assert self.handshake["protocolVersion"] == version
         self.notify("notifications/initialized")
         return self
 
-    def send(self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str = 1, **meta: Any) -> None:
-        said = {**META, CLIENT_CAPABILITIES_KEY: self._capabilities, **meta} if self._stateless else meta
-        self.transport.send(message(method, {**(params or {}), "_meta": said}, id=id))
+    def send(
+        self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None = None, **meta: Any
+    ) -> int | str:
+        """Send a request and return its id, which is the next number unless it is given."""
+        own = {**META, CLIENT_CAPABILITIES_KEY: self.capabilities} if self._stateless else {}
+        number = next(self._ids) if id is None else id
+        given = params or {}
+        self.transport.send(message(method, {**given, "_meta": {**own, **given.get("_meta", {}), **meta}}, id=number))
+        return number
 
-    def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: int | str = 1, **meta: Any) -> None:
-        self.send("tools/call", {"name": name, "arguments": arguments or {}}, id=id, **meta)
+    def call(
+        self, name: str, arguments: Mapping[str, Any] | None = None, *, id: int | str | None = None, **meta: Any
+    ) -> int | str:
+        """Call a tool and return the id of the request."""
+        return self.send("tools/call", {"name": name, "arguments": arguments or {}}, id=id, **meta)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self.transport.send(message(method, params, id=None))
+
+    def cancel(self, number: int | str) -> None:
+        """Cancel a request."""
+        self.notify("notifications/cancelled", {"requestId": number})
 
     def answer(self, question: Any, result: Any) -> None:
         """Answer a request of the server."""
@@ -75,17 +102,53 @@ class Peer:
 
     async def receive(self) -> Any:
         """Wait for the next message."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return json.loads(await self.transport.receive())
+        return self.unread.pop(0) if self.unread else await self._read()
 
-    async def ask(self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str = 1, **meta: Any) -> Any:
-        """Send a request and wait for the next message."""
-        self.send(method, params, id=id, **meta)
-        return await self.receive()
+    async def reply(self, number: int | str) -> Any:
+        """Wait for the reply to a request."""
+        return await self._find(lambda said: "method" not in said and said["id"] == number)
+
+    async def hear(self, method: str) -> Any:
+        """Wait for a notification or request of the server."""
+        return await self._find(lambda said: said.get("method") == method)
+
+    async def ask(
+        self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None = None, **meta: Any
+    ) -> Any:
+        """Send a request and wait for its reply."""
+        return await self.reply(self.send(method, params, id=id, **meta))
+
+    async def result(self, method: str, params: Mapping[str, Any] | None = None, **meta: Any) -> Any:
+        """Send a request and wait for its result."""
+        reply = await self.ask(method, params, **meta)
+        assert "result" in reply, reply
+        return reply["result"]
+
+    async def error(self, method: str, params: Mapping[str, Any] | None = None, **meta: Any) -> Any:
+        """Send a request and wait for its error."""
+        reply = await self.ask(method, params, **meta)
+        assert "error" in reply, reply
+        return reply["error"]
+
+    async def settle(self) -> None:
+        """Read everything that the server has sent so far."""
+        await self.ask("tools/list" if self._stateless else "ping")
 
     async def close(self) -> list[Any]:
         """End the connection and return the remaining messages."""
-        return [json.loads(one) for one in await self.transport.close(PATIENCE_SECONDS)]
+        return self.unread + [json.loads(said) for said in await self.transport.close(PATIENCE_SECONDS)]
+
+    async def _find(self, matches: Callable[[Any], bool]) -> Any:
+        for place, said in enumerate(self.unread):
+            if matches(said):
+                return self.unread.pop(place)
+        while not matches(said := await self._read()):
+            self.unread.append(said)
+        return said
+
+    async def _read(self) -> Any:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            return json.loads(await self.transport.receive())
 
 
 @asynccontextmanager

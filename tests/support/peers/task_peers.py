@@ -1,17 +1,14 @@
 """In-memory clients that use tasks, and tools that run as tasks."""
 
 import asyncio
-import itertools
-import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from axolotl_core import NoArguments, Principal, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.support.peers.wire import INITIALIZE, META, message
+from tests.support.peers.memory_peer import Peer
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Probe
 
@@ -46,62 +43,26 @@ class Herald(Job):
             context.log("info", "over")
 
 
-class Peer:
-    """An in-memory connection: replies are found by their id, other messages by their method."""
+class TaskPeer(Peer):
+    """A client that uses one of the two designs of tasks."""
 
-    def __init__(self, host: ServerHost, principal: Principal = ANONYMOUS) -> None:
-        self.transport = MemoryTransport(host.handler, principal)
-        self.replies: dict[int, Any] = {}
-        self.heard: list[Any] = []
-        """Messages of the server that are not replies and were not awaited yet, in their order."""
-        self._ids = itertools.count(1)
+    @classmethod
+    async def connect(
+        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ELICITATION
+    ) -> Self:
+        """Connect a client that supports tasks."""
+        raise NotImplementedError
 
-    def send(self, method: str, params: Mapping[str, Any] | None = None) -> int:
-        """Send a request and return its id."""
-        number = next(self._ids)
-        self.transport.send(message(method, self.complete(params or {}), id=number))
-        return number
-
-    def complete(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Add the members that every request of the revision has."""
-        return params
-
-    async def reply(self, number: int) -> Any:
-        """Wait for the reply to a request."""
-        while number not in self.replies:
-            await self._hear()
-        return self.replies.pop(number)
-
-    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and wait for its reply."""
-        return await self.reply(self.send(method, params))
-
-    async def result(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and wait for its result."""
-        reply = await self.ask(method, params)
-        assert "result" in reply, reply
-        return reply["result"]
-
-    async def error(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and wait for its error."""
-        reply = await self.ask(method, params)
-        assert "error" in reply, reply
-        return reply["error"]
-
-    async def hear(self, method: str) -> Any:
-        """Wait for a notification or request of the server with this method."""
-        while True:
-            for place, said in enumerate(self.heard):
-                if said["method"] == method:
-                    return self.heard.pop(place)
-            await self._hear()
-
-    async def settle(self) -> None:
-        """Read everything that the server has sent so far."""
-        await self.reply(self.send("ping"))
-
-    async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
+    async def start(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
         """Call a tool as a task and return the task."""
+        raise NotImplementedError
+
+    async def outcome(self, task_id: str) -> Any:
+        """Wait for the end of a task and return the reply of its call, with a result or an error."""
+        raise NotImplementedError
+
+    async def respond(self, task_id: str, answer: Mapping[str, Any], *, key: str) -> None:
+        """Wait for a question of a task and answer it."""
         raise NotImplementedError
 
     async def status(self, task_id: str) -> str:
@@ -117,73 +78,56 @@ class Peer:
                     return task
                 assert task["status"] in ("working", "input_required"), task
 
-    async def close(self) -> list[Any]:
-        """End the connection and return the remaining messages."""
-        return [json.loads(said) for said in await self.transport.close()]
 
-    async def _hear(self) -> None:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            said = json.loads(await self.transport.receive())
-        if "method" in said:
-            self.heard.append(said)
-        else:
-            self.replies[said["id"]] = said
-
-
-class RequestingPeer(Peer):
+class RequestingPeer(TaskPeer):
     """A client of the revision in which clients request tasks."""
 
     @classmethod
-    async def begun(
-        cls,
-        host: ServerHost,
-        principal: Principal = ANONYMOUS,
-        version: str = "2025-11-25",
-        capabilities: Mapping[str, Any] = ELICITATION,
-    ) -> "RequestingPeer":
-        """Perform the handshake."""
-        peer = cls(host, principal)
-        await peer.result("initialize", {**INITIALIZE, "protocolVersion": version, "capabilities": capabilities})
-        peer.transport.send(message("notifications/initialized", id=None))
-        return peer
+    async def connect(
+        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ELICITATION
+    ) -> Self:
+        return await cls(host, principal, capabilities=capabilities).shake_hands()
 
-    async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
-        """Request a task and return it."""
+    async def start(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
         asked = {"name": name, "arguments": arguments or {}, "task": {}, **params}
         return (await self.result("tools/call", asked))["task"]
 
-    async def fetch(self, task_id: str) -> Any:
-        """Wait for the result of a task and return the reply."""
+    async def outcome(self, task_id: str) -> Any:
         return await self.ask("tasks/result", {"taskId": task_id})
 
-    def answer(self, question: Mapping[str, Any], result: Mapping[str, Any]) -> None:
-        """Answer a request of the server."""
-        self.transport.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode())
+    async def respond(self, task_id: str, answer: Mapping[str, Any], *, key: str) -> None:
+        self.answer(await self.hear("elicitation/create"), answer)
 
 
-class DirectedPeer(Peer):
+class DirectedPeer(TaskPeer):
     """A client of the stateless revision that supports tasks."""
 
     def __init__(
-        self, host: ServerHost, principal: Principal = ANONYMOUS, capabilities: Mapping[str, Any] | None = None
+        self, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] | None = None
     ) -> None:
-        super().__init__(host, principal)
         known = {**ELICITATION, "extensions": {EXTENSION: {}}}
-        self.capabilities = known if capabilities is None else capabilities
+        super().__init__(host, principal, capabilities=known if capabilities is None else capabilities)
 
-    def complete(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Add the envelope."""
-        meta = {**META, CAPABILITIES_KEY: self.capabilities, **params.get("_meta", {})}
-        return {**params, "_meta": meta}
+    @classmethod
+    async def connect(
+        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ELICITATION
+    ) -> Self:
+        return cls(host, principal, capabilities={**capabilities, "extensions": {EXTENSION: {}}})
 
-    async def settle(self) -> None:
-        await self.result("tools/list")
-
-    async def call(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
-        """Call a tool that becomes a task, and return the task."""
+    async def start(self, name: str, arguments: Mapping[str, Any] | None = None, **params: Any) -> Any:
         result = await self.result("tools/call", {"name": name, "arguments": arguments or {}, **params})
         assert result["resultType"] == "task", result
         return result
+
+    async def outcome(self, task_id: str) -> Any:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not {"result", "error"} & (state := await self.result("tasks/get", {"taskId": task_id})).keys():
+                assert state["status"] in ("working", "input_required"), state
+        return {member: state[member] for member in ("result", "error") if member in state}
+
+    async def respond(self, task_id: str, answer: Mapping[str, Any], *, key: str) -> None:
+        await self.until(task_id, "input_required")
+        assert "result" in await self.update(task_id, **{key: answer})
 
     async def update(self, task_id: str, **responses: Any) -> Any:
         """Answer the questions of a task and return the reply."""

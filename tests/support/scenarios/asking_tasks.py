@@ -135,7 +135,7 @@ async def host() -> AsyncIterator[ServerHost]:
 @pytest_asyncio.fixture
 async def requesting(host: ServerHost) -> RequestingPeer:
     """A client that requests tasks."""
-    return await RequestingPeer.begun(host, capabilities={"elicitation": {}, "roots": {}})
+    return await RequestingPeer.connect(host, capabilities={"elicitation": {}, "roots": {}})
 
 
 @pytest_asyncio.fixture

@@ -51,7 +51,7 @@ async def host(job: Job) -> AsyncIterator[ServerHost]:
 @pytest_asyncio.fixture
 async def peer(host: ServerHost) -> RequestingPeer:
     """A client after the handshake."""
-    return await RequestingPeer.begun(host)
+    return await RequestingPeer.connect(host)
 
 
 def has_related(message: Any) -> bool:
