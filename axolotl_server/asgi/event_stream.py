@@ -7,8 +7,11 @@ from typing import Final
 from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Receive, Send
 from axolotl_server.messages.flow_control import Backlog, is_droppable
 
-KEEP_ALIVE: Final = b": keep-alive\n\n"
-"""A comment, which clients ignore and which keeps proxies from closing the connection."""
+KEEP_ALIVE: Final = b": keep-alive\n"
+"""A comment, which clients ignore and which keeps proxies from closing the connection.
+
+A blank line would end an event: httpx-sse then reports an empty one if the stream has event IDs.
+"""
 
 
 def event(message: bytes, event_id: str | None = None) -> bytes:

@@ -34,6 +34,7 @@ from axolotl_server.messages.connection import Connection, IStoppable
 from axolotl_server.sessions.session import Session, SessionStream
 from axolotl_server.sessions.sessions import Sessions, choose_sessions
 from axolotl_server.settings.server import ServerSettings
+from axolotl_server.settings.transports import HttpSettings
 
 if TYPE_CHECKING:
     from axolotl_server.http.sse_transport import SseTransport
@@ -227,6 +228,7 @@ class HttpApp:
         self._checks = HeaderChecks(settings.http)
         self._max_bytes = settings.limits.max_message_bytes
         self._path = settings.http.path
+        self._equal_path = _equal_path(settings.http)
         self.refused: dict[int, int] = {}
         """The number of requests refused before a method saw them, by status."""
         self.sessions = choose_sessions(handler, settings, event_store, redis)
@@ -293,6 +295,9 @@ class HttpApp:
     async def _serve_other(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         """Serve everything except posted messages."""
         route = self._routes.get(scope["path"])
+        if route is None and scope["path"] == self._equal_path:
+            await self({**scope, "path": self._path}, receive, send)
+            return
         if route is None or not route.is_open:
             self._checks.check_host_and_origin(headers)
         if route is not None:
@@ -308,7 +313,7 @@ class HttpApp:
             await self._get(headers, principal, receive, send)
         elif scope["method"] == "DELETE":
             await self.sessions.delete(await self._session(headers, principal))
-            await send_empty(send, 204)
+            await send_empty(send, 200)
         else:
             raise HttpRefusal(405, "Method not allowed: use POST", headers=[(b"allow", b"POST, GET, DELETE")])
 
@@ -338,6 +343,12 @@ class HttpApp:
         session_id = headers.get(b"mcp-session-id")
         if session_id is not None and headers.get(b"mcp-protocol-version", b"") in HANDSHAKE_VERSIONS:
             await self.sessions.restore(session_id, principal)
+
+
+def _equal_path(http: HttpSettings) -> str | None:
+    """Give the path of the endpoint with a slash more or less at its end, unless something else is served there."""
+    path = http.path.rstrip("/") if http.path.endswith("/") else f"{http.path}/"
+    return None if path in ("", http.sse_path) else path
 
 
 def _mark_duplicates(headers: dict[bytes, bytes], pairs: Iterable[tuple[bytes, bytes]]) -> None:

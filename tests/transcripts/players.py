@@ -181,7 +181,7 @@ class HttpPlayer(Player):
     async def finish(self) -> list[Received]:
         await asyncio.gather(*(post for _, post in self._posts))
         if self._session:
-            assert (await self._client.delete(self._url, headers=self._session)).status_code == 204
+            assert (await self._client.delete(self._url, headers=self._session)).status_code == 200
         if self._news is not None:
             await self._news
         await self._client.aclose()

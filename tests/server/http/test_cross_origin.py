@@ -38,7 +38,7 @@ async def preflight(
     return await raw_exchange(server.port, raw_request(b"", headers, method="OPTIONS", path=path, host=host))
 
 
-@pytest.mark.parametrize("path", ["/mcp", "/sse", "/sse/messages"])
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "/sse", "/sse/messages"])
 async def test_preflight(server: HttpServer, path: str) -> None:
     """The preflight response lists what the page may send."""
     reply = await preflight(server, PAGE, path)

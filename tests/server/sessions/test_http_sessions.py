@@ -92,7 +92,7 @@ async def test_a_session_that_was_named_twice_is_not_found(client: Client) -> No
 async def test_a_session_can_be_ended(client: Client) -> None:
     """After DELETE the session no longer exists."""
     await client.begin()
-    assert (await client.end()).status_code == 204
+    assert (await client.end()).status_code == 200
     assert (await client.post(message("ping"))).status_code == 404
     assert (await client.end()).status_code == 404
 
@@ -121,7 +121,7 @@ async def test_only_handshake_versions_have_sessions(client: Client, method: str
     await client.begin()
     headers = {**client.headers, "Accept": "text/event-stream", "MCP-Protocol-Version": "1999-01-01"}
     assert (await client.http.request(method, client.url, headers=headers)).status_code == 400
-    assert (await client.end()).status_code == 204
+    assert (await client.end()).status_code == 200
 
 
 async def test_a_handshake_may_name_any_version_in_its_header(client: Client) -> None:
@@ -162,7 +162,7 @@ async def test_there_are_only_so_many_sessions(http: httpx2.AsyncClient) -> None
     async with serving(container_of(Echo()), {"sessions": {"maximum": 2}}) as server:
         clients = [Client(http, server.url) for _ in range(3)]
         assert [(await client.begin()).status_code for client in clients] == [200, 200, 503]
-        assert (await clients[0].end()).status_code == 204
+        assert (await clients[0].end()).status_code == 200
         assert (await clients[2].begin()).status_code == 200
 
 
@@ -303,14 +303,27 @@ async def test_a_stream_needs_a_session_and_a_taste_for_events(client: Client) -
         assert stream.status_code == 404
 
 
+@pytest.mark.parametrize(("path", "used"), [("/mcp", "/mcp/"), ("/tools/", "/tools")])
+async def test_a_slash_at_the_end_does_not_matter(http: httpx2.AsyncClient, path: str, used: str) -> None:
+    """Requests are served with and without a slash at the end of the path."""
+    async with serving(container_of(Echo()), {"http": {"path": path}}) as server:
+        client = Client(http, f"http://127.0.0.1:{server.port}{used}")
+        await client.begin()
+        assert (await client.post(message("tools/list"))).status_code == 200
+        async with client.listen() as stream:
+            assert stream.status_code == 200
+        ended = await client.end()
+        assert (ended.status_code, ended.content) == (200, b"")
+
+
 async def test_an_idle_stream_is_kept_alive(http: httpx2.AsyncClient) -> None:
     """An idle stream gets comments."""
     async with serving(container_of(Echo()), {"http": {"keep_alive_seconds": 0.02}}) as server:
         client = Client(http, server.url)
         await client.begin("2025-06-18")
         async with client.listen() as stream, asyncio.timeout(PATIENCE_SECONDS):
-            comments = [line async for line in _first(stream.aiter_lines(), 4)]
-    assert comments == [": keep-alive", "", ": keep-alive", ""]
+            lines = [line async for line in _first(stream.aiter_lines(), 3)]
+    assert lines == [": keep-alive"] * 3  # without blank lines, which some clients take for empty events
 
 
 async def _first(lines: AsyncIterator[str], count: int) -> AsyncIterator[str]:

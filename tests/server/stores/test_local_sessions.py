@@ -67,7 +67,7 @@ async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
             await client.begin()
         client.url = later.url
         assert (await client.post(message("tools/list"))).json()["result"]["tools"][0]["name"] == "ask"
-        assert (await client.end()).status_code == 204
+        assert (await client.end()).status_code == 200
         assert (await client.post(message("tools/list"))).status_code == 404
 
 

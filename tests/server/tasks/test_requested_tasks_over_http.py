@@ -136,7 +136,7 @@ async def test_the_end_of_a_session(server: HttpServer, client: Client, job: Job
         assert (await stream.take()).is_priming
         waiting = Waiting(client, task_id)
         await until(lambda: 7 in requests_of(server))
-        assert (await client.end()).status_code == 204
+        assert (await client.end()).status_code == 200
         assert [said["error"]["code"] for said in await waiting.rest()] == [-32800]
         assert await stream.next() is None
     assert not job.cancelled.is_set()
