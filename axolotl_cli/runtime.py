@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import gc
+import logging
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +22,8 @@ from axolotl_server.hosting.roles import resolve_settings
 from axolotl_server.settings.server import ServerSettings
 
 T = TypeVar("T")
+
+_log: Final = logging.getLogger("axolotl")
 
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 20_000
 _HURRIED_SECONDS: Final = 2.0
@@ -52,7 +56,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     loop = runner.get_loop()
     loop.set_default_executor(threads)
     try:
-        return runner.run(work)
+        return _run_to_end(loop, loop.create_task(work))
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
         # The runner waits for the threads of the default executor: give it one without threads.
@@ -61,6 +65,23 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             runner.close()
         else:
             note_stuck_tasks()
+
+
+def _run_to_end(loop: asyncio.AbstractEventLoop, task: asyncio.Task[T]) -> T:
+    """Run a task to its end, although other tasks and callbacks may raise SystemExit or stop the loop."""
+    while True:
+        try:
+            return loop.run_until_complete(task)
+        except BaseException as error:
+            # A signal raises KeyboardInterrupt only as long as Python itself handles it.
+            interrupted = isinstance(error, KeyboardInterrupt) and _python_handles_interrupts()
+            if task.done() or loop.is_closed() or interrupted:
+                raise
+            _log.error("a task or callback in the background tried to end the server, which goes on", exc_info=error)
+
+
+def _python_handles_interrupts() -> bool:
+    return signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 async def _cancel_tasks() -> bool:

@@ -24,6 +24,7 @@ from axolotl_server.hosting.assembly import ServerAssembly
 from axolotl_server.hosting.container_loading import start_resources
 from axolotl_server.hosting.roles import Roles, resolve_roles, resolve_settings
 from axolotl_server.lifecycle.closing import close_resources
+from axolotl_server.lifecycle.log import contain_log_failures
 from axolotl_server.lifecycle.stop_signal import StopSignal
 from axolotl_server.lifecycle.watchdog import Watchdog
 from axolotl_server.methods.subscriptions import Listable, Subscriptions
@@ -91,6 +92,7 @@ class ServerHost:
 
         If something cannot be used, everything is stopped again and a ConfigurationError lists all findings.
         """
+        contain_log_failures()
         try:
             await start_resources(self._container)
             self.settings = await self._load_settings()

@@ -1,6 +1,7 @@
 """Methods that run a feature, and the table of running calls."""
 
 import asyncio
+import contextlib
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -227,8 +228,11 @@ class FeatureMethod(ABC):
         inflight[call] = None
         if not inflight.ticking:
             inflight.tick_later(exchange.loop)
+        cancelling = task.cancelling()
         try:
             output = await binding.invoke(call)
+            if task.cancelling() > cancelling:
+                await _withdraw_cancellation(call, task, cancelling)
             if call.token is None or call.token.reason is None:
                 if request.rounds is not None and request.rounds.pending:
                     request.is_error = False
@@ -239,7 +243,7 @@ class FeatureMethod(ABC):
                 return result
             return self._reply_to_stopped(call, task, request)
         except BaseException as error:
-            return self._reply_to_error(error, call, task, request)
+            return await self._reply_to_error(error, call, task, cancelling)
         finally:
             if call.scope is not None or request.held_progress is not None or request.questions is not None:
                 self._clean_up(call, request)
@@ -291,17 +295,18 @@ class FeatureMethod(ABC):
         except ProtocolError as error:
             return error_reply(error, request.head.id, request.era, request.exchange)
 
-    def _reply_to_error(
-        self, error: BaseException, call: ToolCall, task: asyncio.Task[object], request: Request
+    async def _reply_to_error(
+        self, error: BaseException, call: ToolCall, task: asyncio.Task[object], cancelling: int
     ) -> bytes | None:
+        request = _request_of(call)
+        if task.cancelling() > cancelling:
+            await _withdraw_cancellation(call, task, cancelling)
         if call.scope is not None:
             call.failure = error
         if call.cancelled:
             return self._reply_to_stopped(call, task, request)
         if isinstance(error, ProtocolError):
             return self.reply_to_protocol_error(error, request)
-        if isinstance(error, asyncio.CancelledError) and task.cancelling():
-            raise error
         if needs_input(error):
             try:
                 return request.era.input_required(request, call)
@@ -319,6 +324,16 @@ class FeatureMethod(ABC):
                 raise RequestCancelled  # over HTTP, a client that gets no response asks again and again
             return None
         return self.reply_to_failure(describe_stop(call), request)
+
+
+async def _withdraw_cancellation(call: ToolCall, task: asyncio.Task[object], before: int) -> None:
+    """Withdraw a cancellation by the code of the call itself, so that the caller still gets its reply."""
+    if call.cancelled:
+        return  # the server has stopped the call
+    while task.cancelling() > before:
+        task.uncancel()
+    with contextlib.suppress(asyncio.CancelledError):  # before Python 3.13, a withdrawn cancellation is still delivered
+        await asyncio.sleep(0)
 
 
 def _request_of(call: ToolCall) -> Request:

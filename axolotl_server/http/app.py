@@ -65,7 +65,7 @@ class ExchangeContext(msgspec.Struct, frozen=True, eq=False):
     gate: IAuthenticator | None = None
 
 
-class HttpExchange(msgspec.Struct, eq=False, gc=False):
+class HttpExchange(msgspec.Struct, eq=False):
     """The exchange of one POST. The reply is plain JSON, unless messages have to be sent before it."""
 
     loop: asyncio.AbstractEventLoop
@@ -143,6 +143,7 @@ class HttpExchange(msgspec.Struct, eq=False, gc=False):
     async def _finish(self, reply: bytes | None) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
+            self._watcher = None  # a cancelled task keeps its traceback, and with it this exchange
         if self._session is not None and self._context.sessions.shared:
             await self._share(self._session)
         if reply is not None and self._streams_reply:

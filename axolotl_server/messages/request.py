@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 AnswerT = TypeVar("AnswerT")
 
 
-class Request(msgspec.Struct, eq=False, gc=False):
-    """A decoded message with everything that its method needs.
-
-    The garbage collector does not track it, so it must not be part of a reference cycle.
-    """
+class Request(msgspec.Struct, eq=False):
+    """A decoded message with everything that its method needs."""
 
     head: Head
     data: bytes
