@@ -7,25 +7,14 @@ import pytest
 
 from axolotl_core import NoArguments, ToolContext, tool
 from axolotl_server import ServerHost
-from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer
+from tests.support.peers.task_peers import DirectedPeer, Job
 from tests.support.scenarios.asking_tasks import (
     ASKED,
     Amount,
-    AskingFromThread,
     accepted,
-    client,
-    directed,
-    host,
-    http,
-    order,
-    requesting,
-    server,
     text_of,
 )
-from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
-
-__all__ = ["client", "directed", "host", "http", "requesting", "server"]
 
 
 @pytest.mark.parametrize("name", ["order", "ask_from_thread"])
@@ -134,15 +123,6 @@ async def test_answers_must_be_an_object(directed: DirectedPeer, responses: Any)
     assert (await directed.error("tasks/update", {"taskId": task["taskId"]}))["code"] == -32602
 
 
-@pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_a_refusal_is_an_answer(directed: DirectedPeer, action: str) -> None:
-    """A declined question is handled by the tool."""
-    task = await directed.start("order_or_not")
-    await directed.until(task["taskId"], "input_required")
-    await directed.update(task["taskId"], amount={"action": action})
-    assert text_of(await directed.until(task["taskId"], "completed")).startswith(f"{action}: ")
-
-
 async def test_a_form_that_breaks(directed: DirectedPeer, caplog: pytest.LogCaptureFixture) -> None:
     """An error in the tool's form is a failure of the tool, shown as a reference."""
     task = await directed.start("break_form")
@@ -222,46 +202,3 @@ async def test_listeners_see_questions() -> None:
         await peer.update(task["taskId"], **{"ask-1": accepted()})
         states = [(await peer.hear("notifications/tasks"))["params"]["status"] for _ in range(2)]
         assert states == ["working", "completed"]
-
-
-@pytest.mark.parametrize("design", ["requested", "directed"])
-async def test_a_thread_that_asks_is_let_go(design: str) -> None:
-    """The question of a thread ends with its task, so the thread does not block forever."""
-    asking = AskingFromThread()
-    async with ServerHost(container_of(asking)) as host:
-        peer: TaskPeer = await RequestingPeer.connect(host) if design == "requested" else DirectedPeer(host)
-        task = await peer.start("ask_from_thread")
-        await peer.until(task["taskId"], "input_required")
-        await peer.result("tasks/cancel", {"taskId": task["taskId"]})
-        assert await asyncio.to_thread(asking.over.wait, PATIENCE_SECONDS)
-        await until(lambda: not host.assembly.deadlines._pauses)
-
-
-@pytest.mark.parametrize("design", ["requested", "directed"])
-async def test_the_end_of_the_server_ends_questions(design: str) -> None:
-    """A shutdown stops a task that waits for an answer."""
-    async with ServerHost(container_of(order)) as host:
-        peer: TaskPeer = await RequestingPeer.connect(host) if design == "requested" else DirectedPeer(host)
-        task = await peer.start("order")
-        await peer.until(task["taskId"], "input_required")
-        await peer.settle()
-        peer.unread.clear()
-    assert not host.handler.inflight
-    assert await peer.close() == []
-
-
-@pytest.mark.parametrize("design", ["requested", "directed"])
-async def test_the_deadline_stands_still(
-    requesting: RequestingPeer, directed: DirectedPeer, design: str, host: ServerHost
-) -> None:
-    """The timeout is paused while a tool waits for its user, but not for another tool with the same timeout."""
-    peer: TaskPeer = requesting if design == "requested" else directed
-    task = await peer.start("hurry")
-    await peer.until(task["taskId"], "input_required")
-    assert (await peer.result("tools/call", {"name": "oversleep"}))["isError"] is True
-    assert await peer.status(task["taskId"]) == "input_required"
-    if isinstance(peer, RequestingPeer):
-        peer.answer(await peer.hear(ASKED), accepted())
-    else:
-        await directed.update(task["taskId"], amount=accepted())
-    await peer.until(task["taskId"], "completed")

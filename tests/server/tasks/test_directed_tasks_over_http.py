@@ -1,30 +1,76 @@
 """Tasks that the server decides on, over HTTP."""
 
-from typing import Any
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Annotated, Any
 
 import httpx2
 import pytest
+import pytest_asyncio
+from pydantic import Field
 
+from axolotl_core import ToolContext, tool
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
 from tests.support.peers.session_client import EventReader
-from tests.support.peers.task_peers import (
-    Job,
-)
-from tests.support.peers.wire import mirrored
-from tests.support.scenarios.directed_tasks import (
-    REQUIRED,
-    Poster,
-    content_of,
-    ended,
-    host,
-    http,
-    job,
-    plain,
-    poster,
-    server,
-)
-from tests.support.servers.serving import HttpServer, until
+from tests.support.peers.task_peers import EXTENSION, REQUIRED, Job
+from tests.support.peers.wire import META, message, mirrored
+from tests.support.scenarios.task_tools import content_of, greet
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.tools import container_of
 
-__all__ = ["host", "http", "job", "plain", "poster", "server"]
+
+@tool(task_support="optional")
+async def routed(tenant: Annotated[str, Field(json_schema_extra={"x-mcp-header": "Tenant"})]) -> str:
+    """Take an argument that is repeated in a header."""
+    return f"for {tenant}"
+
+
+@tool(task_support="optional")
+async def traced(context: ToolContext) -> str:
+    """Say which trace the call belongs to."""
+    return "none" if context.trace is None else context.trace.traceparent
+
+
+@pytest_asyncio.fixture
+async def server(job: Job) -> AsyncIterator[HttpServer]:
+    """An HTTP server."""
+    settings = {"http": {"watch_after_seconds": 0.001}}
+    async with serving(container_of(job, greet, routed, traced, Job("must", "required")), settings) as running:
+        yield running
+
+
+class Poster:
+    """A client that supports tasks, over HTTP."""
+
+    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+        self._http = http
+        self._url = url
+
+    def written(self, method: str, params: Mapping[str, Any], **capabilities: Any) -> bytes:
+        """Encode a request."""
+        known = capabilities or {"extensions": {EXTENSION: {}}}
+        meta = {**META, CLIENT_CAPABILITIES_KEY: known, **params.get("_meta", {})}
+        return message(method, {**params, "_meta": meta})
+
+    async def post(self, method: str, params: Mapping[str, Any], name: str | None = None, **headers: str) -> Any:
+        """Send a request with its headers; the name in the header can differ."""
+        named = name or params.get("taskId") or params.get("name")
+        sent = {**mirrored(method, named), **headers}
+        return await self._http.post(self._url, content=self.written(method, params), headers=sent)
+
+
+@pytest_asyncio.fixture
+async def poster(server: HttpServer, http: httpx2.AsyncClient) -> Poster:
+    """A client."""
+    return Poster(http, server.url)
+
+
+async def ended(poster: Poster, task_id: str) -> Any:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            state = (await poster.post("tasks/get", {"taskId": task_id})).json()["result"]
+            if state["status"] != "working":
+                return state
 
 
 async def begin(poster: Poster, name: str, **params: Any) -> str:

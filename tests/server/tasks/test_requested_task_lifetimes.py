@@ -1,27 +1,23 @@
 """Expiry, cancellation and messages of tasks that the client requests."""
 
 import asyncio
+import json
 
 import pytest
+import pytest_asyncio
 
 from axolotl_core import NoArguments, ToolContext
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import RELATED, STATUS, Herald, Job, RequestingPeer
 from tests.support.peers.wire import message
-from tests.support.scenarios.requested_tasks import (
-    client,
-    has_related,
-    herald,
-    host,
-    http,
-    job,
-    peer,
-    server,
-)
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
 
-__all__ = ["client", "herald", "host", "http", "job", "peer", "server"]
+
+@pytest_asyncio.fixture
+async def peer(requesting: RequestingPeer) -> RequestingPeer:
+    """A client after the handshake."""
+    return requesting
 
 
 async def test_an_expired_task_is_gone(peer: RequestingPeer, job: Job) -> None:
@@ -98,18 +94,6 @@ async def test_a_cancelled_task_stays_cancelled() -> None:
         assert [said["method"] for said in peer.heard] == [STATUS]
 
 
-async def test_the_notification_does_not_cancel_a_task(peer: RequestingPeer, job: Job) -> None:
-    """A cancellation of the request that created a task does not cancel the task."""
-    number = peer.send("tools/call", {"name": "job", "task": {}})
-    task = (await peer.reply(number))["result"]["task"]
-    await job.started.wait()
-    peer.cancel(number)
-    assert await peer.status(task["taskId"]) == "working"
-    assert not job.cancelled.is_set()
-    job.release.set()
-    assert "result" in await peer.outcome(task["taskId"])
-
-
 async def test_waiting_can_be_cancelled(peer: RequestingPeer, job: Job) -> None:
     """Canceling a request for a result gets no reply, and the task continues."""
     task = await peer.start("job")
@@ -155,7 +139,7 @@ async def test_only_what_belongs_to_a_task_is_marked(peer: RequestingPeer) -> No
     about.append(await peer.hear(STATUS))
     stopped = await peer.start("job")
     about.append(await peer.result("tasks/cancel", {"taskId": stopped["taskId"]}))
-    assert not has_related(about)
+    assert RELATED not in json.dumps(about)
 
 
 async def test_a_changed_level_holds_at_once(job: Job) -> None:

@@ -6,19 +6,23 @@ import threading
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from axolotl_core import ITool, NoArguments, Principal, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from tests.support.peers.task_peers import EXTENSION, RELATED, Job, RequestingPeer
-from tests.support.scenarios.requested_tasks import client, herald, host, http, job, peer, server
 from tests.support.scenarios.task_tools import greet
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Echo, container_of
 
-__all__ = ["client", "herald", "host", "http", "job", "peer", "server"]
-
 ADA, BOB = Principal("ada"), Principal("bob")
+
+
+@pytest_asyncio.fixture
+async def peer(requesting: RequestingPeer) -> RequestingPeer:
+    """A client after the handshake."""
+    return requesting
 
 
 class Grinder(ITool[NoArguments, str]):
@@ -142,13 +146,6 @@ async def test_a_wish_must_have_the_right_form(peer: RequestingPeer, job: Job, w
     assert (await peer.result("tasks/list"))["tasks"] == []
 
 
-async def test_a_malformed_call_creates_no_task(peer: RequestingPeer) -> None:
-    """An invalid request is rejected immediately."""
-    assert (await peer.error("tools/call", {"name": "greet", "arguments": [], "task": {}}))["code"] == -32602
-    assert (await peer.error("tools/call", {"arguments": {}, "task": {}}))["code"] == -32602
-    assert (await peer.result("tasks/list"))["tasks"] == []
-
-
 async def test_too_many_tasks_are_refused(job: Job) -> None:
     """Beyond the limit, the error tells when to retry."""
     settings = {"tasks": {"maximum": 1, "poll_interval_seconds": 0.5}}
@@ -184,53 +181,6 @@ async def test_the_result_is_the_original_one(peer: RequestingPeer) -> None:
     assert fetched["structuredContent"] == {"big": 2**80, "half": 0.5}
 
 
-@pytest.mark.parametrize("name", ["refuse", "overrun"])
-async def test_a_tool_that_fails_fails_the_task(peer: RequestingPeer, name: str) -> None:
-    """A result with an error fails the task, and is available."""
-    task = await peer.start(name)
-    result = (await peer.outcome(task["taskId"]))["result"]
-    assert result["isError"] is True
-    assert RELATED in result["_meta"]
-    state = await peer.result("tasks/get", {"taskId": task["taskId"]})
-    assert (state["status"], bool(state["statusMessage"])) == ("failed", True)
-
-
-async def test_wrong_arguments_fail_the_task(peer: RequestingPeer) -> None:
-    """Invalid arguments are reported as without a task."""
-    task = await peer.start("greet", {"name": 1})
-    assert (await peer.outcome(task["taskId"]))["result"]["isError"] is True
-    assert await peer.status(task["taskId"]) == "failed"
-
-
-async def test_the_original_error_is_an_error(peer: RequestingPeer) -> None:
-    """A JSON-RPC error is returned for every request for the result."""
-    task = await peer.start("break_off")
-    for _ in range(2):
-        error = (await peer.outcome(task["taskId"]))["error"]
-        assert error == {"code": -32600, "message": "broken off", "data": {"piece": 3}}
-    state = await peer.result("tasks/get", {"taskId": task["taskId"]})
-    assert (state["status"], state["statusMessage"]) == ("failed", "broken off")
-
-
-async def test_what_broke_is_hidden(peer: RequestingPeer, caplog: pytest.LogCaptureFixture) -> None:
-    """An unexpected error is shown as a reference and logged with details."""
-    task = await peer.start("crash")
-    result = (await peer.outcome(task["taskId"]))["result"]
-    assert "secret" not in json.dumps([result, await peer.result("tasks/get", {"taskId": task["taskId"]})])
-    assert result["_meta"]["reference"] in caplog.text
-
-
-async def test_an_error_that_cannot_be_written_is_hidden(
-    peer: RequestingPeer, caplog: pytest.LogCaptureFixture
-) -> None:
-    """An error that cannot be encoded affects neither its task nor the waiting client."""
-    task = await peer.start("mumble")
-    error = (await peer.outcome(task["taskId"]))["error"]
-    assert error["code"] == -32603
-    assert error["data"]["reference"] in caplog.text
-    assert await peer.status(task["taskId"]) == "failed"
-
-
 async def test_a_tool_in_a_thread() -> None:
     """A task can run in a thread and be stopped there."""
     grinder = Grinder()
@@ -250,35 +200,24 @@ async def test_a_tool_in_a_thread() -> None:
         assert await peer.status(second["taskId"]) == "cancelled"
 
 
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
-async def test_unknown_tasks(peer: RequestingPeer, method: str) -> None:
-    """An unknown or invalid task id is an error for invalid params."""
-    for params in ({"taskId": "nothing"}, {"taskId": 1}, {"taskId": None}, {}):
-        assert (await peer.error(method, params))["code"] == -32602
-
-
-@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
 @pytest.mark.parametrize(
     ("creator", "stranger"), [(ANONYMOUS, ANONYMOUS), (ADA, BOB), (ADA, ANONYMOUS), (ANONYMOUS, ADA)]
 )
-async def test_tasks_of_others(host: ServerHost, method: str, creator: Principal, stranger: Principal) -> None:
-    """A task is hidden from other principals, and from other connections of an anonymous caller."""
+async def test_lists_of_others(host: ServerHost, creator: Principal, stranger: Principal) -> None:
+    """Lists do not show tasks of other principals, or of other connections of an anonymous caller."""
     mine, other = await RequestingPeer.connect(host, creator), await RequestingPeer.connect(host, stranger)
     task = await mine.start("job")
-    assert (await other.error(method, {"taskId": task["taskId"]}))["code"] == -32602
     assert (await other.result("tasks/list"))["tasks"] == []
     assert [one["taskId"] for one in (await mine.result("tasks/list"))["tasks"]] == [task["taskId"]]
+
+
+@pytest.mark.parametrize("method", ["tasks/get", "tasks/result", "tasks/cancel"])
+async def test_anonymous_tasks_belong_to_a_connection(host: ServerHost, method: str) -> None:
+    """A task of an anonymous caller is hidden from other connections."""
+    mine, other = await RequestingPeer.connect(host), await RequestingPeer.connect(host)
+    task = await mine.start("job")
+    assert (await other.error(method, {"taskId": task["taskId"]}))["code"] == -32602
     assert await mine.status(task["taskId"]) == "working"
-
-
-async def test_a_known_caller_finds_its_tasks_anywhere(host: ServerHost, job: Job) -> None:
-    """An authenticated caller can access its tasks from any connection."""
-    first, second = [await RequestingPeer.connect(host, ADA) for _ in range(2)]
-    task = await first.start("job")
-    await first.close()
-    job.release.set()
-    assert (await second.outcome(task["taskId"]))["result"]["content"][0]["text"] == "done"
-    assert len((await second.result("tasks/list"))["tasks"]) == 1
 
 
 async def test_the_list_has_pages(job: Job) -> None:

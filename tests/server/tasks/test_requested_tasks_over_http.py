@@ -1,23 +1,51 @@
 """Tasks that the client requests, over HTTP and stdio."""
 
 import asyncio
+import json
 import signal
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
+import pytest
+import pytest_asyncio
 
 from tests.support.peers.session_client import Client
 from tests.support.peers.task_peers import RELATED, STATUS, Herald, Job
 from tests.support.peers.task_results import Waiting, begin, fetching, is_lost, requests_of
 from tests.support.peers.wire import INITIALIZE, message
-from tests.support.scenarios.requested_tasks import client, has_related, herald, http, job, server
+from tests.support.scenarios.task_tools import greet
 from tests.support.servers.server_process import over_http, starting
 from tests.support.servers.serving import HttpServer, serving, until
 from tests.support.tools import container_of
 
-__all__ = ["client", "herald", "http", "job", "server"]
-
 TARGET = "tests/support/containers/stdio_task_tools.py:Container"
+
+
+@pytest.fixture
+def herald() -> Herald:
+    """A tool that sends progress and log messages."""
+    return Herald("herald")
+
+
+@pytest_asyncio.fixture
+async def server(herald: Herald, job: Job) -> AsyncIterator[HttpServer]:
+    """An HTTP server."""
+    async with serving(container_of(herald, job, greet)) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
+    """A client with a session."""
+    client = Client(http, server.url)
+    await client.begin()
+    return client
+
+
+def has_related(message: Any) -> bool:
+    return RELATED in json.dumps(message)
 
 
 async def test_a_result_over_http_is_plain(client: Client, job: Job) -> None:

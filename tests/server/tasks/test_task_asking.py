@@ -1,41 +1,44 @@
-"""Questions of tasks, in both designs."""
+"""Questions of tasks that the client requests."""
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 
-from axolotl_core import Declined, NoArguments, ToolCancelled, ToolContext, tool
+from axolotl_core import Declined, NoArguments, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.peers.session_client import Client
-from tests.support.peers.task_peers import RELATED, STATUS, DirectedPeer, Job, RequestingPeer, TaskPeer
+from tests.support.peers.task_peers import RELATED, STATUS, Job, RequestingPeer
 from tests.support.peers.task_results import Waiting, begin, is_lost, requests_of
 from tests.support.peers.wire import message
 from tests.support.scenarios.asking_tasks import (
     ASKED,
-    TOOLS,
+    ASKING_TOOLS,
     Amount,
     accepted,
-    client,
-    directed,
-    host,
-    http,
-    requesting,
-    server,
     text_of,
 )
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.tools import container_of
 
-__all__ = ["client", "directed", "host", "http", "requesting", "server"]
+
+@pytest_asyncio.fixture
+async def server() -> AsyncIterator[HttpServer]:
+    """An HTTP server."""
+    async with serving(container_of(*ASKING_TOOLS)) as running:
+        yield running
 
 
-async def turns(number: int) -> None:
-    for _ in range(number):
-        await asyncio.sleep(0)
+@pytest_asyncio.fixture
+async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
+    """A client with a session that supports questions."""
+    client = Client(http, server.url)
+    await client.begin(elicitation={})
+    return client
 
 
 @pytest.mark.parametrize("name", ["order", "ask_from_thread"])
@@ -64,18 +67,12 @@ async def test_several_questions_at_once(requesting: RequestingPeer) -> None:
     assert text_of(await requesting.outcome(task["taskId"])) == "1 and 2"
 
 
-@pytest.mark.parametrize(
-    ("answer", "text"),
-    [
-        ({"action": "decline"}, "decline: The user declined to answer"),
-        ({"action": "accept", "content": {"amount": 0}}, "The client's answer cannot be used"),
-    ],
-)
-async def test_answers_of_no_use(requesting: RequestingPeer, answer: Any, text: str) -> None:
-    """A declined question is handled by the tool; an invalid answer ends the call."""
+async def test_an_answer_that_does_not_fit_ends_the_call(requesting: RequestingPeer) -> None:
+    """An invalid answer ends the call."""
     task = await requesting.start("order_or_not")
-    requesting.answer(await requesting.hear(ASKED), answer)
-    assert text_of(await requesting.outcome(task["taskId"])).startswith(text)
+    await requesting.respond(task["taskId"], accepted(0), key="amount")
+    text = text_of(await requesting.outcome(task["taskId"]))
+    assert text.startswith("The client's answer cannot be used")
 
 
 async def test_a_requesting_client_that_cannot_be_asked(host: ServerHost) -> None:
@@ -101,7 +98,7 @@ async def test_a_cancelled_task_takes_its_question_back(requesting: RequestingPe
 async def test_nobody_answers() -> None:
     """A question that times out is withdrawn, and the tool gets an error."""
     settings = {"limits": {"ask_timeout_seconds": 0.01}}
-    async with ServerHost(container_of(*TOOLS), flags=settings) as host:
+    async with ServerHost(container_of(*ASKING_TOOLS), flags=settings) as host:
         peer = await RequestingPeer.connect(host)
         task = await peer.start("order_or_not")
         assert text_of(await peer.outcome(task["taskId"])).startswith("cancel: There was no answer")
@@ -245,31 +242,3 @@ async def test_a_question_that_outlives_its_task(http: httpx2.AsyncClient) -> No
         assert left[0].cancelled()
     assert [said["method"] for said in heard] == [STATUS, STATUS, "notifications/cancelled"]
     assert heard[-1]["params"]["requestId"] == question["id"]
-
-
-@pytest.mark.parametrize("design", ["requested", "directed"])
-async def test_questions_end_with_their_task(design: str) -> None:
-    """Questions of code that outlives its tool are canceled, and new ones are not sent."""
-    left: list[asyncio.Future[Amount]] = []
-
-    @tool(task_support="optional")
-    async def leave_question(context: ToolContext) -> str:
-        left.append(asyncio.ensure_future(context.ask(Amount, "How many?")))
-        left.append(asyncio.ensure_future(ask_late(context)))
-        await turns(3)
-        return "done"
-
-    async def ask_late(context: ToolContext) -> Amount:
-        await asyncio.wait(left[:1])
-        return await context.ask(Amount, "How many, after all?")
-
-    async with ServerHost(container_of(leave_question)) as host:
-        peer: TaskPeer = await RequestingPeer.connect(host) if design == "requested" else DirectedPeer(host)
-        task = await peer.start("leave_question")
-        await peer.until(task["taskId"], "completed")
-        await asyncio.wait(left)
-        assert left[0].cancelled()
-        assert isinstance(left[1].exception(), ToolCancelled)
-        assert await peer.status(task["taskId"]) == "completed"
-        await peer.settle()
-        assert [said["method"] for said in peer.heard if "id" in said] == [ASKED] * (design == "requested")

@@ -19,7 +19,7 @@ from axolotl_server.tasks.detached_call import work
 from axolotl_server.tasks.requested_tasks import RequestedTasks
 from axolotl_server.tasks.task import Task
 from tests.support.peers.session_client import Client
-from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer
+from tests.support.peers.task_peers import DirectedPeer, Job, RequestingPeer, TaskPeer
 from tests.support.peers.task_results import Waiting, begin
 from tests.support.peers.wire import message
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
@@ -285,40 +285,24 @@ def assert_garbage(traveller: Traveller) -> None:
 
 
 @pytest.mark.usefixtures("unlogged")
+@pytest.mark.parametrize(("design", "read"), [(RequestingPeer, "tasks/result"), (DirectedPeer, "tasks/get")])
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_requested_task_holds_on_to_nothing(way: Callable[[Traveller], Any]) -> None:
-    """Objects of a tool are released when its task ends, even if the result was fetched more than once."""
+async def test_a_task_holds_on_to_nothing(way: Callable[[Traveller], Any], design: type[TaskPeer], read: str) -> None:
+    """Objects of a tool are released when its task ends, even if the result was read more than once."""
     traveller = Traveller()
     journey = way(traveller)
     async with ServerHost(container_of(journey)) as host:
-        peer = await RequestingPeer.connect(host)
-        task = await peer.start(journey.name)
-        if journey.name == "wait":
-            await peer.hear("elicitation/create")
-            await peer.result("tasks/cancel", {"taskId": task["taskId"]})
-        for _ in range(3):
-            await peer.outcome(task["taskId"])
-        await until(lambda: not host.handler.inflight)
-        await peer.settle()
-        assert_garbage(traveller)
-        await peer.close()
-
-
-@pytest.mark.usefixtures("unlogged")
-@pytest.mark.parametrize("way", WAYS)
-async def test_a_directed_task_holds_on_to_nothing(way: Callable[[Traveller], Any]) -> None:
-    """The same for tasks that the server creates."""
-    traveller = Traveller()
-    journey = way(traveller)
-    async with ServerHost(container_of(journey)) as host:
-        peer = DirectedPeer(host, Principal("ada"))
+        peer = await design.connect(host, Principal("ada"))
         task = await peer.start(journey.name)
         if journey.name == "wait":
             await peer.until(task["taskId"], "input_required")
             await peer.result("tasks/cancel", {"taskId": task["taskId"]})
         await until(lambda: not host.handler.inflight)
-        await peer.result("tasks/get", {"taskId": task["taskId"]})
+        for _ in range(3):
+            await peer.ask(read, {"taskId": task["taskId"]})
+        await peer.settle()
         assert_garbage(traveller)
+        await peer.close()
 
 
 @pytest.mark.usefixtures("unlogged")

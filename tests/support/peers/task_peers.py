@@ -8,15 +8,15 @@ from axolotl_core import NoArguments, Principal, ToolContext
 from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_core.tools.tool import TaskSupport
 from axolotl_server import ServerHost
-from tests.support.peers.memory_peer import Peer
+from tests.support.peers.memory_peer import ABLE, Peer
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Probe
 
 EXTENSION = "io.modelcontextprotocol/tasks"
 RELATED = "io.modelcontextprotocol/related-task"
-CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 STATUS = "notifications/tasks/status"
-ELICITATION: Mapping[str, Any] = {"elicitation": {"form": {}}}
+REQUIRED: Mapping[str, Any] = {"requiredCapabilities": {"extensions": {EXTENSION: {}}}}
+"""The data of the error that a client without the extension gets."""
 
 
 class Job(Probe):
@@ -48,7 +48,7 @@ class TaskPeer(Peer):
 
     @classmethod
     async def connect(
-        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ELICITATION
+        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ABLE
     ) -> Self:
         """Connect a client that supports tasks."""
         raise NotImplementedError
@@ -84,7 +84,7 @@ class RequestingPeer(TaskPeer):
 
     @classmethod
     async def connect(
-        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ELICITATION
+        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ABLE
     ) -> Self:
         return await cls(host, principal, capabilities=capabilities).shake_hands()
 
@@ -105,12 +105,12 @@ class DirectedPeer(TaskPeer):
     def __init__(
         self, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] | None = None
     ) -> None:
-        known = {**ELICITATION, "extensions": {EXTENSION: {}}}
+        known = {**ABLE, "extensions": {EXTENSION: {}}}
         super().__init__(host, principal, capabilities=known if capabilities is None else capabilities)
 
     @classmethod
     async def connect(
-        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ELICITATION
+        cls, host: ServerHost, principal: Principal = ANONYMOUS, *, capabilities: Mapping[str, Any] = ABLE
     ) -> Self:
         return cls(host, principal, capabilities={**capabilities, "extensions": {EXTENSION: {}}})
 
@@ -132,3 +132,6 @@ class DirectedPeer(TaskPeer):
     async def update(self, task_id: str, **responses: Any) -> Any:
         """Answer the questions of a task and return the reply."""
         return await self.ask("tasks/update", {"taskId": task_id, "inputResponses": responses})
+
+
+DESIGNS: Mapping[str, type[TaskPeer]] = {"requested": RequestingPeer, "directed": DirectedPeer}

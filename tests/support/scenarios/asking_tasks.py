@@ -1,20 +1,13 @@
-"""Tools, clients and fixtures for task asking."""
+"""Tools that run as tasks and ask."""
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import httpx2
-import pytest_asyncio
 from pydantic import BaseModel, Field, field_validator
 
 from axolotl_core import Declined, ITool, NoArguments, ToolContext, tool
-from axolotl_server import ServerHost
-from tests.support.peers.session_client import Client
-from tests.support.peers.task_peers import DirectedPeer, RequestingPeer
-from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
-from tests.support.tools import container_of
 
 ASKED = "elicitation/create"
 
@@ -109,7 +102,7 @@ class AskingFromThread(ITool[NoArguments, str]):
         return f"ordered {(await context.ask(Amount, 'How many?', key='amount')).amount}"
 
 
-TOOLS = (
+ASKING_TOOLS = (
     order,
     order_both,
     order_again,
@@ -125,48 +118,5 @@ def accepted(amount: Any = 3) -> dict[str, Any]:
     return {"action": "accept", "content": {"amount": amount}}
 
 
-@pytest_asyncio.fixture
-async def host() -> AsyncIterator[ServerHost]:
-    """A server with tools that ask."""
-    async with ServerHost(container_of(*TOOLS)) as host:
-        yield host
-
-
-@pytest_asyncio.fixture
-async def requesting(host: ServerHost) -> RequestingPeer:
-    """A client that requests tasks."""
-    return await RequestingPeer.connect(host, capabilities={"elicitation": {}, "roots": {}})
-
-
-@pytest_asyncio.fixture
-async def directed(host: ServerHost) -> DirectedPeer:
-    """A client of tasks that the server creates."""
-    peer = DirectedPeer(host)
-    peer.capabilities = {**peer.capabilities, "roots": {}}
-    return peer
-
-
 def text_of(reply: Mapping[str, Any]) -> str:
     return str(reply["result"]["content"][0]["text"])
-
-
-@pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client."""
-    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
-        yield client
-
-
-@pytest_asyncio.fixture
-async def server() -> AsyncIterator[HttpServer]:
-    """An HTTP server."""
-    async with serving(container_of(*TOOLS)) as running:
-        yield running
-
-
-@pytest_asyncio.fixture
-async def client(server: HttpServer, http: httpx2.AsyncClient) -> Client:
-    """A client with a session that supports questions."""
-    client = Client(http, server.url)
-    await client.begin(elicitation={})
-    return client
