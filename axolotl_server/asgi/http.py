@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.protocol.identity import Principal
@@ -24,22 +24,80 @@ class HttpRefusal(InvalidRequest):
         """Additional headers of the response, such as a challenge."""
 
 
-async def read_rest(first: Message, headers: Mapping[bytes, bytes], receive: Receive, max_bytes: int) -> bytes:
-    """Read the rest of a body after its first message; refuse with 413 if it is too large, 400 if the client left."""
+class IPostedRequest(Protocol):
+    """A posted message that waits for its response."""
+
+    @property
+    def receive(self) -> Receive:
+        """Waits for the client to leave."""
+        ...
+
+    @property
+    def send(self) -> Send:
+        """Sends the response in the messages of ASGI."""
+        ...
+
+    def write_reply(self, status: int, body: bytes) -> bool:
+        """Write a whole JSON reply; return False if it has to be sent by ASGI messages."""
+        ...
+
+
+class AsgiRequest(NamedTuple):
+    """A posted message of any ASGI server."""
+
+    receive: Receive
+    send: Send
+
+    def write_reply(self, status: int, body: bytes) -> bool:
+        """Leave the reply to `send`."""
+        return False
+
+
+class BodyBudget:
+    """A limit on the bytes of all bodies that have not arrived completely."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.used = 0
+
+    def take(self, size: int) -> None:
+        """Reserve bytes; refuse with 503 if too many are reserved."""
+        if self.used + size > self._max_bytes:
+            headers = [(b"connection", b"close"), (b"retry-after", b"1")]
+            raise HttpRefusal(
+                503, "Service unavailable: too many bodies are being received; try again", headers=headers
+            )
+        self.used += size
+
+    def give_back(self, size: int) -> None:
+        """Release bytes that were reserved."""
+        self.used -= size
+
+
+async def read_body(headers: Mapping[bytes, bytes], receive: Receive, max_bytes: int, budget: BodyBudget) -> bytes:
+    """Read the body of a request; refuse with 413 if it is too large, 400 if the client left, 503 beyond the budget."""
     announced = headers.get(b"content-length", b"0")
     if len(announced) > 19 or int(announced) > max_bytes:
         raise _too_large(max_bytes)
+    message = await receive()
+    first: bytes = message.get("body", b"")
+    if message["type"] == "http.request" and not message.get("more_body") and len(first) <= max_bytes:
+        return first
     body = bytearray()
-    message = first
-    while True:
-        if message["type"] == "http.disconnect":
-            raise HttpRefusal(400, "Bad request: the client left before its body was complete")
-        body += message.get("body", b"")
-        if len(body) > max_bytes:
-            raise _too_large(max_bytes)
-        if not message.get("more_body"):
-            return bytes(body)
-        message = await receive()
+    try:
+        while True:
+            if message["type"] == "http.disconnect":
+                raise HttpRefusal(400, "Bad request: the client left before its body was complete")
+            piece = message.get("body", b"")
+            if len(body) + len(piece) > max_bytes:
+                raise _too_large(max_bytes)
+            budget.take(len(piece))
+            body += piece
+            if not message.get("more_body"):
+                return bytes(body)
+            message = await receive()
+    finally:
+        budget.give_back(len(body))
 
 
 def _too_large(max_bytes: int) -> HttpRefusal:
@@ -84,8 +142,11 @@ ServeRoute: TypeAlias = Callable[[Scope, Mapping[bytes, bytes], Receive, Send], 
 class IAuthenticator(Protocol):
     """Authenticates requests before their body is read."""
 
-    async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
-        """Return the principal; refuse with 401 and a challenge, or with 503 if tokens cannot be verified now."""
+    async def admit(self, credentials: bytes | None) -> Principal:
+        """Return the principal of an Authorization header.
+
+        Refuse with 401 and a challenge, or with 503 if tokens cannot be verified now.
+        """
         ...
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:

@@ -257,9 +257,8 @@ class BearerGate:
         self._refusal_log_limit = TokenBucket(_REFUSALS_LOGGED_PER_SECOND)
         self._failure_log_limit = TokenBucket(_FAILURES_LOGGED_PER_SECOND)
 
-    async def admit(self, headers: Mapping[bytes, bytes]) -> Principal:
-        """Return the principal of a request; raises HttpRefusal with a challenge, or 503 if the verifier fails."""
-        credentials = headers.get(b"authorization")
+    async def admit(self, credentials: bytes | None) -> Principal:
+        """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails."""
         if credentials is None:
             raise self._challenges.no_token()
         if len(credentials) > _MAX_HEADER_BYTES:

@@ -224,7 +224,7 @@ class ConsoleRoutes:
     async def _admit(self, headers: Mapping[bytes, bytes]) -> None:
         check_own_page(headers)
         if self._gate is not None:
-            await self._gate.admit(headers)
+            await self._gate.admit(headers.get(b"authorization"))
 
 
 def _local_only(serve: ServeRoute) -> ServeRoute:

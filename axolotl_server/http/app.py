@@ -2,8 +2,8 @@
 
 import asyncio
 from asyncio import get_running_loop
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,15 +14,17 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.event_stream import EventStream, until_client_leaves
 from axolotl_server.asgi.http import (
-    JSON,
+    AsgiRequest,
+    BodyBudget,
     Headers,
     HttpRefusal,
     IAuthenticator,
+    IPostedRequest,
     Receive,
     Routing,
     Scope,
     Send,
-    read_rest,
+    read_body,
     send_empty,
     send_json,
     send_refusal,
@@ -194,16 +196,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         await until_client_leaves(self._receive, lambda: running.stop(CancelReason.DISCONNECT))
 
 
-_DUPLICATED = b"\x00duplicated"
-_SECURITY_HEADERS = frozenset({b"authorization", b"host", b"origin", b"last-event-id"})
-
-
-WriteReply: TypeAlias = Callable[[Send, int, bytes], bool]
-"""Sends a plain JSON reply past ASGI; returns False if it has to be sent by ASGI messages."""
-
-
-def _use_asgi(send: Send, status: int, body: bytes) -> bool:
-    return False
+_SECURITY_HEADERS = frozenset({b"authorization", b"content-type", b"host", b"last-event-id", b"origin"})
 
 
 class HttpApp:
@@ -213,7 +206,6 @@ class HttpApp:
         self,
         handler: DefaultHandler,
         settings: ServerSettings,
-        write_reply: WriteReply | None = None,
         event_store: IEventStore | None = None,
         routing: Routing | None = None,
         *,
@@ -225,10 +217,11 @@ class HttpApp:
         self._gate = routing.gate
         self._routes = routing.routes
         self._handler = handler
-        self._write_reply = write_reply or _use_asgi
         self._checks = HeaderChecks(settings.http)
-        self._max_bytes = settings.limits.max_message_bytes
-        self._path = settings.http.path
+        self.max_message_bytes = settings.limits.max_message_bytes
+        self.path = settings.http.path
+        """The path of the endpoint."""
+        self.bodies = BodyBudget(settings.http.max_buffered_body_bytes)
         self._equal_path = _equal_path(settings.http)
         self.refused: dict[int, int] = {}
         """The number of requests refused before a method saw them, by status."""
@@ -242,74 +235,74 @@ class HttpApp:
         if scope["type"] != "http":
             return
         try:
-            pairs = scope["headers"]
-            headers = dict(pairs)
-            if len(headers) != len(pairs):
-                _mark_duplicates(headers, pairs)
-            if scope["method"] != "POST" or scope["path"] != self._path:
+            headers = _single_values(scope["headers"])
+            if scope["method"] != "POST" or scope["path"] != self.path:
                 await self._serve_other(scope, headers, receive, send)
                 return
-            get = headers.get
-            if (
-                get(b"host"),
-                get(b"origin"),
-                get(b"content-type"),
-                get(b"accept"),
-            ) not in self._checks.accepted_headers:
+            credentials = _take_credentials(scope, headers)
+            self._checks.check_post(headers)
+            principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
+            body = await read_body(headers, receive, self.max_message_bytes, self.bodies)
+            await self.answer_post(headers, None, body, AsgiRequest(receive, send), principal)
+        except HttpRefusal as refusal:
+            self.count_refusal(refusal)
+            await send_refusal(send, refusal)
+
+    async def answer_post(
+        self,
+        headers: Mapping[bytes, bytes],
+        credentials: bytes | None,
+        body: bytes,
+        request: IPostedRequest,
+        principal: Principal | None = None,
+    ) -> None:
+        """Answer a complete message that was posted to the endpoint.
+
+        `headers` has one value per name and does not contain `Authorization`, whose value is `credentials`. With a
+        principal, both were checked before the body was read.
+        """
+        try:
+            if principal is None:
                 self._checks.check_post(headers)
-            principal = ANONYMOUS if self._gate is None else await self._admit(self._gate, scope, headers)
-            message = await receive()
-            body = message.get("body")
-            if body is None or message.get("more_body") or len(body) > self._max_bytes:
-                body = await read_rest(message, headers, receive, self._max_bytes)
+                principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
+                del credentials  # no code behind the gate needs it
             if self._shares_sessions and b"mcp-session-id" in headers:
                 await self._restore(headers, principal)
-            exchange = HttpExchange(get_running_loop(), headers, principal, self._context, receive, send)
+            exchange = HttpExchange(
+                get_running_loop(), headers, principal, self._context, request.receive, request.send
+            )
             reply = await self._handler.handle(body, exchange)
             if reply is None or not exchange.plain:
                 await exchange.finish(reply)
-                return
-            if self._write_reply(send, exchange.status, reply):
-                return
-            reply_headers = [JSON, (b"content-length", b"%d" % len(reply))]
-            await send({"type": "http.response.start", "status": exchange.status, "headers": reply_headers})
-            await send({"type": "http.response.body", "body": reply})
+            elif not request.write_reply(exchange.status, reply):
+                await send_json(request.send, exchange.status, reply, [])
         except HttpRefusal as refusal:
-            status = refusal.status or 400
-            self.refused[status] = self.refused.get(status, 0) + 1
-            await send_refusal(send, refusal)
+            self.count_refusal(refusal)
+            await send_refusal(request.send, refusal)
 
-    async def _admit(self, gate: IAuthenticator, scope: Scope, headers: dict[bytes, bytes]) -> Principal:
-        """Authenticate a request, and remove the token from its headers: no code behind the gate needs it."""
-        principal = await gate.admit(headers)
-        token, pairs = (b"authorization", headers.pop(b"authorization", b"")), scope["headers"]
-        if isinstance(pairs, list) and token in pairs:
-            pairs.remove(token)  # in place, as the server holds the same list
-        else:
-            scope["headers"] = [pair for pair in pairs if pair[0] != b"authorization"]
-        return principal
-
-    def disable_direct_replies(self) -> None:
-        """Send every reply by ASGI messages from now on, so that the server can add headers."""
-        self._write_reply = _use_asgi
+    def count_refusal(self, refusal: HttpRefusal) -> None:
+        """Count a request that is refused before a method sees it."""
+        status = refusal.status or 400
+        self.refused[status] = self.refused.get(status, 0) + 1
 
     async def _serve_other(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         """Serve everything except posted messages."""
         route = self._routes.get(scope["path"])
         if route is None and scope["path"] == self._equal_path:
-            await self({**scope, "path": self._path}, receive, send)
+            await self({**scope, "path": self.path}, receive, send)
             return
         if route is None or not route.is_open:
             self._checks.check_host_and_origin(headers)
         if route is not None:
             await route.serve(scope, headers, receive, send)
             return
-        principal = ANONYMOUS if self._gate is None else await self._admit(self._gate, scope, headers)
+        credentials = _take_credentials(scope, headers)
+        principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
         if self._sse is not None and self._sse.serves(scope["path"]):
             await self._sse.serve(scope, headers, principal, receive, send)
             return
-        if scope["path"] != self._path:
-            raise HttpRefusal(404, f"Not found: the MCP endpoint is {self._path}")
+        if scope["path"] != self.path:
+            raise HttpRefusal(404, f"Not found: the MCP endpoint is {self.path}")
         if scope["method"] == "GET":
             await self._get(headers, principal, receive, send)
         elif scope["method"] == "DELETE":
@@ -331,7 +324,7 @@ class HttpApp:
         """Load the deprecated transport, which few servers enable."""
         from axolotl_server.http.sse_transport import SseTransport
 
-        return SseTransport(handler, settings, self.sessions, self._checks)
+        return SseTransport(handler, settings, self.sessions, self._checks, self.bodies)
 
     async def _session(self, headers: Mapping[bytes, bytes], principal: Principal) -> Session:
         if headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:
@@ -352,10 +345,27 @@ def _equal_path(http: HttpSettings) -> str | None:
     return None if path in ("", http.sse_path) else path
 
 
-def _mark_duplicates(headers: dict[bytes, bytes], pairs: Iterable[tuple[bytes, bytes]]) -> None:
-    """Replace the value of a security-relevant header that was sent twice by one that matches nothing."""
-    seen: set[bytes] = set()
-    for name, _ in pairs:
-        if name in seen and (name.startswith(b"mcp-") or name in _SECURITY_HEADERS):
-            headers[name] = _DUPLICATED
-        seen.add(name)
+def _single_values(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Return headers by name; refuse a request that repeats a header on which security depends."""
+    headers = dict(pairs)
+    if len(headers) != len(pairs):
+        seen: set[bytes] = set()
+        for name, _ in pairs:
+            if name in seen and (name.startswith(b"mcp-") or name in _SECURITY_HEADERS):
+                raise HttpRefusal(400, f"Bad request: send the header {name.decode('latin-1').title()} only once")
+            seen.add(name)
+        if b"accept" in seen:  # a list, which may be sent in several lines
+            headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
+    return headers
+
+
+def _take_credentials(scope: Scope, headers: dict[bytes, bytes]) -> bytes | None:
+    """Remove the Authorization header from a request: no code behind the gate needs it."""
+    credentials = headers.pop(b"authorization", None)
+    if credentials is not None:
+        pairs = scope["headers"]
+        if isinstance(pairs, list):
+            pairs[:] = [pair for pair in pairs if pair[0] != b"authorization"]  # in place: the server has the same list
+        else:
+            scope["headers"] = [pair for pair in pairs if pair[0] != b"authorization"]
+    return credentials

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.asgi.http import IAuthenticator, Route, Routing
 from axolotl_server.host import ServerHost
-from axolotl_server.http.app import HttpApp, WriteReply
+from axolotl_server.http.app import HttpApp
 from axolotl_server.settings.transports import HttpSettings
 from axolotl_server.urls import is_loopback
 
@@ -71,14 +71,14 @@ def check_exposure(host: ServerHost, address: str) -> None:
     )
 
 
-def make_app(host: ServerHost, write_reply: WriteReply | None = None) -> HttpApp:
+def make_app(host: ServerHost) -> HttpApp:
     """Make the ASGI application of a server that has started."""
     gate = _gate_of(host)
     console = _console_of(host, gate)
     routes = _routes_of(host) | ({} if console is None else console.by_path())
     kind = _kind_of(host)
     routing = Routing(gate, routes)
-    app = kind(host.handler, host.settings, write_reply, host.roles.event_store, routing, redis=host.redis)
+    app = kind(host.handler, host.settings, host.roles.event_store, routing, redis=host.redis)
     host.on_stop(app.sessions.close)
     if console is not None:
         console.sessions = app.sessions

@@ -32,7 +32,7 @@ class CrossOriginApp(HttpApp):
             await super().__call__(scope, receive, _naming(origin, send))
 
     def _serves(self, path: str) -> bool:
-        return path in (self._path, self._equal_path) or (self._sse is not None and self._sse.serves(path))
+        return path in (self.path, self._equal_path) or (self._sse is not None and self._sse.serves(path))
 
     async def _answer_preflight(self, scope: Scope, origin: bytes, send: Send) -> None:
         """Answer which headers and methods a page may send. The token comes with the actual request."""

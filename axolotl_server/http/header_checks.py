@@ -21,16 +21,19 @@ class HeaderChecks:
         self._hosts = {*_LOOPBACK, own.lower(), *(host.lower() for host in settings.allowed_hosts)}
         self._any_host = "*" in settings.allowed_hosts
         self._origins = {origin.lower() for origin in settings.allowed_origins}
-        self.accepted_headers: set[tuple[bytes | None, ...]] = set()
+        self._accepted: set[tuple[bytes | None, ...]] = set()
         """Combinations of Host, Origin, Content-Type and Accept that were accepted and need no second check."""
 
     def check_post(self, headers: Mapping[bytes, bytes]) -> None:
         """Check the headers of a posted message, and remember an accepted combination."""
+        get = headers.get
+        checked = (get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept"))
+        if checked in self._accepted:
+            return
         self.check_host_and_origin(headers)
         self._check_media(headers)
-        if len(self.accepted_headers) < _REMEMBERED:
-            get = headers.get
-            self.accepted_headers.add((get(b"host"), get(b"origin"), get(b"content-type"), get(b"accept")))
+        if len(self._accepted) < _REMEMBERED:
+            self._accepted.add(checked)
 
     def check_host_and_origin(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a request for another Host with 421, and one from a page of another Origin with 403."""

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.asgi.event_stream import EventStream, endpoint, until_client_leaves
-from axolotl_server.asgi.http import HttpRefusal, Receive, Scope, Send, read_rest, send_empty
+from axolotl_server.asgi.http import BodyBudget, HttpRefusal, Receive, Scope, Send, read_body, send_empty
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.messages.flow_control import MAX_WAITING
@@ -49,9 +49,15 @@ class SseTransport:
     """Serves the two endpoints; messages are handled as on any other stream."""
 
     def __init__(
-        self, handler: DefaultHandler, settings: ServerSettings, sessions: Sessions, checks: HeaderChecks
+        self,
+        handler: DefaultHandler,
+        settings: ServerSettings,
+        sessions: Sessions,
+        checks: HeaderChecks,
+        bodies: BodyBudget,
     ) -> None:
         self._handler = handler
+        self._bodies = bodies
         self._http = settings.http
         self._max_bytes = settings.limits.max_message_bytes
         self._sessions = sessions
@@ -100,7 +106,7 @@ class SseTransport:
         """Receive a message; the reply is sent on the stream."""
         self._checks.check_content(headers)
         connection = self._find(scope["query_string"], principal)
-        body = await read_rest(await receive(), headers, receive, self._max_bytes)
+        body = await read_body(headers, receive, self._max_bytes, self._bodies)
         if connection.stream.waiting >= MAX_WAITING:
             raise HttpRefusal(503, "Service unavailable: read the messages that wait on the stream first")
         connection.exchange.receive(body)

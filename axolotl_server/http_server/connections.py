@@ -3,50 +3,98 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_server.host import ServerHost
 from axolotl_server.http.app import HttpApp
-from axolotl_server.http_server.uvicorn_adapter import (
-    ClientConnection,
-    UvicornServer,
-    abort,
-    awaited_part,
-    close_gracefully,
-    close_with,
-    current_request,
-    has_unread_body,
-    is_idle,
-)
+from axolotl_server.http_server.http_protocol import HttpProtocol
+from axolotl_server.http_server.uvicorn_adapter import UvicornServer
+from axolotl_server.settings.transports import HttpSettings
 
 _REQUEST_TIMEOUT: Final = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 _UNAVAILABLE: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 )
+_LEAST_STALL_SECONDS: Final = 1.0
+"""How long a client must have read nothing before it is closed because too many bytes wait to be read."""
 
 
 class StallCheck:
     """A periodic check of all connections, so that a request that arrives in time costs nothing."""
 
-    def __init__(self, header_seconds: float, body_seconds: float) -> None:
-        self._limits = {"head": header_seconds, "body": body_seconds}
-        self._stalled: dict[ClientConnection, tuple[object, float]] = {}
+    def __init__(self, settings: HttpSettings) -> None:
+        self._limits = {
+            "idle": settings.idle_timeout_seconds,
+            "head": settings.header_timeout_seconds,
+            "body": settings.body_timeout_seconds,
+            "reply": settings.write_timeout_seconds,
+        }
+        self._max_unread_bytes = settings.max_unread_bytes
+        self._since: dict[HttpProtocol, tuple[object, float]] = {}
+        """What each connection waits for, and since when."""
 
-    def check(self, connections: Iterable[ClientConnection]) -> None:
-        """Close connections that have been stuck in the same incomplete request for too long."""
+    def check(self, connections: Iterable[HttpProtocol]) -> None:
+        """Close connections that have waited for the same thing for too long."""
         now = time.monotonic()
-        before, self._stalled = self._stalled, {}
+        before, self._since = self._since, {}
+        unread: list[tuple[float, int, HttpProtocol]] = []
         for connection in tuple(connections):
-            part = awaited_part(connection)
+            part, waits_for, size = _state_of(connection, before)
             if part is None:
                 continue
-            request = current_request(connection)
             same, since = before.get(connection, (None, now))
-            self._stalled[connection] = (request, since if same is request else now)
-            if now - self._stalled[connection][1] > self._limits[part]:
-                close_with(connection, _REQUEST_TIMEOUT)
+            since = since if same == waits_for else now
+            self._since[connection] = (waits_for, since)
+            if now - since > self._limits[part]:
+                _end(connection, part)
+            elif size and now - since > _LEAST_STALL_SECONDS:
+                unread.append((since, size, connection))
+        self._bound(unread)
+
+    def _bound(self, unread: list[tuple[float, int, HttpProtocol]]) -> None:
+        """Close the clients that have read nothing for longest, until the rest is small enough."""
+        total = sum(size for _, size, _ in unread)
+        for _, size, connection in sorted(unread, key=lambda one: one[0]):
+            if total <= self._max_unread_bytes:
+                return
+            total -= size
+            connection.transport.abort()
+
+
+class _Unread(NamedTuple):
+    drained: int
+    smallest: int
+    """The least that was unread since then."""
+
+
+_Waiting: TypeAlias = tuple[Literal["idle", "head", "body", "reply"] | None, object, int]
+
+
+def _state_of(connection: HttpProtocol, before: Mapping[HttpProtocol, tuple[object, float]]) -> _Waiting:
+    """Return what a connection waits for, an object that changes with progress, and the bytes it has not read."""
+    size = connection.transport.get_write_buffer_size()
+    if size:
+        known = before.get(connection, (None, 0.0))[0]
+        smallest = known[1] if isinstance(known, _Unread) and known[0] == connection.drained else size
+        return "reply", _Unread(connection.drained, min(size, smallest)), size
+    if connection.is_discarding:
+        return None, None, 0
+    if connection.part is not None:
+        return connection.part, (connection.part, connection.cycle), 0
+    if not connection.is_idle:
+        return None, None, 0
+    return ("head" if connection.cycle is None else "idle"), connection.cycle, 0
+
+
+def _end(connection: HttpProtocol, part: str) -> None:
+    if part == "reply":
+        connection.transport.abort()  # stops its call, too
+        return
+    if connection.has_unread_body or (part == "head" and connection.is_idle):
+        connection.transport.write(_REQUEST_TIMEOUT)
+    connection.transport.close()
 
 
 _STOPPED_CALLS_SECONDS: Final = 1.0
@@ -97,15 +145,15 @@ class HttpDrain:
     async def _close_idle(self) -> None:
         """Close each connection after a short idle time, so that a request that was already sent is not lost."""
         deadline = _now() + _HAND_OVER_SECONDS
-        quiet: dict[ClientConnection, tuple[object, float]] = {}
-        while idle := [one for one in tuple(self._server.connections) if is_idle(one)]:
+        quiet: dict[HttpProtocol, tuple[object, float]] = {}
+        while idle := [one for one in tuple(self._server.connections) if one.is_idle]:
             for connection in idle:
-                request = current_request(connection)
+                request = connection.cycle
                 latest, since = quiet.setdefault(connection, (request, _now()))
                 if latest is not request:
                     quiet[connection] = request, _now()
                 elif _now() >= min(since + _QUIET_SECONDS, deadline):
-                    close_gracefully(connection)
+                    connection.shutdown()
             await asyncio.sleep(_STEP_SECONDS)
 
     async def answer_calls(self) -> None:
@@ -138,15 +186,16 @@ class HttpDrain:
         connections = self._server.connections
         await self._until_closed(_LINGER_SECONDS)
         for connection in tuple(connections):
-            if has_unread_body(connection):
-                close_with(connection, _UNAVAILABLE)
+            if connection.has_unread_body:
+                connection.transport.write(_UNAVAILABLE)
+                connection.transport.close()
         for connection in tuple(connections):
-            close_gracefully(connection)
+            connection.shutdown()
         await self._until_closed(max(self._deadline - _now(), _LAST_REPLIES_SECONDS))
         if connections:
             _log.warning("closing connections whose clients have not read everything: %d", len(connections))
         for connection in tuple(connections):
-            abort(connection)
+            connection.transport.abort()
         self._server.cancel_requests()
 
     async def _until_closed(self, seconds: float) -> None:
@@ -161,14 +210,13 @@ class HttpDrain:
         while connections and _now() < began + seconds:
             if _now() > began + _IDLE_SECONDS:
                 for connection in tuple(connections):
-                    if is_idle(connection):
-                        close_gracefully(connection)
+                    if connection.is_idle:
+                        connection.shutdown()
             await asyncio.sleep(_STEP_SECONDS)
 
     def _close_after_replies(self) -> None:
         """Close each connection after its next reply, so that the client's next request goes to another server."""
-        if self._server.close_after_replies():
-            self._app.disable_direct_replies()
+        self._server.close_after_replies()
 
 
 def _now() -> float:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from axolotl_server.host import ServerHost
 from axolotl_server.http.assembly import check_exposure, make_app, tls_context
 from axolotl_server.http_server.connections import HttpDrain, StallCheck
-from axolotl_server.http_server.uvicorn_adapter import UvicornServer, write_reply
+from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 
 if TYPE_CHECKING:
     from axolotl_server.http_server.fair_acceptor import BoardPlace, FairAcceptor
@@ -34,8 +34,8 @@ async def serve_http(
     """
     if listener.family in (socket.AF_INET, socket.AF_INET6):
         check_exposure(host, listener.getsockname()[0])
-    app = make_app(host, write_reply)
-    server = UvicornServer(app, tls_context(host.settings.http))
+    app = make_app(host)
+    server = UvicornServer(app, host.settings.http, tls_context(host.settings.http))
     drain = HttpDrain(server, app, host)
     with _regular_checks(server, host):
         acceptor = await _accept(server, listener, place)
@@ -70,8 +70,7 @@ async def _accept(
 @contextmanager
 def _regular_checks(server: UvicornServer, host: ServerHost) -> Iterator[None]:
     """Close stalled connections, and update the date of replies."""
-    loop, http = asyncio.get_running_loop(), host.settings.http
-    stalls = StallCheck(http.header_timeout_seconds, http.body_timeout_seconds)
+    loop, stalls = asyncio.get_running_loop(), StallCheck(host.settings.http)
     timer: asyncio.TimerHandle | None = None
 
     def check() -> None:

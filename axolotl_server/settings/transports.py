@@ -74,6 +74,22 @@ class HttpSettings(Section):
     """How long a client may take to send the headers of a request."""
     body_timeout_seconds: PositiveFloat = 30.0
     """How long a client may take to send the body of a request."""
+    write_timeout_seconds: PositiveFloat = 30.0
+    """How long a client may leave its response unread before the connection is closed and its call stopped."""
+    idle_timeout_seconds: PositiveFloat = 30.0
+    """How long a connection may stay open between two requests."""
+    max_head_bytes: int = Field(16 * 1024, ge=1024, le=1024 * 1024)
+    """The maximum size of the request line and headers. A larger head gets 431."""
+    max_headers: PositiveInt = 100
+    """How many headers a request may have. More get 431."""
+    max_connections: PositiveInt = 10_000
+    """How many connections may be open at once, at most four fifths of the file descriptors. More get 503."""
+    max_connections_per_address: PositiveInt | None = 1000
+    """How many of them may come from one address, other than loopback addresses. null sets no such limit."""
+    max_buffered_body_bytes: PositiveInt = 64 * 1024 * 1024
+    """How many bytes of incomplete request bodies are kept for all connections together. More get 503."""
+    max_unread_bytes: PositiveInt = 64 * 1024 * 1024
+    """How many bytes of responses may wait for clients to read them. Beyond it, the slowest clients are closed."""
     watch_after_seconds: PositiveFloat = 0.05
     """When a running call begins to watch whether its client disconnects."""
     keep_alive_seconds: PositiveFloat = 15.0

@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from axolotl_server.asgi.http import Message
-from axolotl_server.http_server.uvicorn_adapter import write_reply
 from tests.support.peers.wire import call, mirrored, raw_request
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.tools import Echo, container_of
@@ -59,12 +57,3 @@ async def test_a_connection_is_closed_where_the_client_wants_it(server: HttpServ
     closing = REQUEST.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
     ((_, headers, _),) = await conversation(server, closing, replies=1)
     assert headers["connection"] == "close"
-
-
-async def test_other_servers_get_asgi_messages() -> None:
-    """Other ASGI servers get ASGI messages."""
-
-    async def send(message: Message) -> None:
-        raise AssertionError("nothing may be sent")
-
-    assert not write_reply(send, 200, b"{}")

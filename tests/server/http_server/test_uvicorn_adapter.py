@@ -1,6 +1,7 @@
 """The version of uvicorn that the adapter was written for, and the internals it relies on."""
 
 import inspect
+import re
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
@@ -8,17 +9,22 @@ from typing import Final
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
+
+from axolotl_server.http_server.http_requests import DirectRequest
 
 MINOR: Final = "0.54"
 
 REVIEW: Final = f"""\
-axolotl_server/http_server/uvicorn_adapter.py was written for uvicorn {MINOR}. Compare the sources of both versions:
-- httptools_impl.RequestResponseCycle: does `send` of a complete response still do no more than `write_reply`?
-- HttpToolsProtocol: when are `cycle` and `timeout_keep_alive_task` set, and what does `shutdown` close?
-- Server: what do `startup`, `on_tick` and `shutdown` do that the adapter has to do in their place? Which arguments does
-  `startup` give to `http_protocol_class`?
+axolotl_server/http_server was written for uvicorn {MINOR}. Compare the sources of both versions:
+- HttpToolsProtocol: HttpProtocol replaces all callbacks of the parser, `data_received` and `on_response_complete`. What
+  do they do now that the replacements do not do? What do `__init__`, `connection_made`, `connection_lost` and
+  `shutdown` do, which are still used?
+- RequestResponseCycle: which attributes do `send` and `receive` use? DirectRequest has a default for each. Does `send`
+  of a complete response still do no more than `write_reply`?
+- Server: what do `startup`, `on_tick` and `shutdown` do that UvicornServer has to do in their place?
 - ServerState.default_headers: are these the headers of every response?
 Then run tests/server/http_server and tests/faults, and change MINOR here and the requirement in pyproject.toml."""
 
@@ -38,15 +44,24 @@ def test_the_requirement_is_pinned() -> None:
 @pytest.mark.parametrize(
     ("owner", "names"),
     [
-        (HttpToolsProtocol, ("cycle", "timeout_keep_alive_task", "transport", "flow", "shutdown")),
+        (
+            HttpToolsProtocol,
+            (
+                "cycle", "transport", "flow", "shutdown", "parser", "pipeline", "tasks", "headers", "url", "client",
+                "_start_asgi_task", "on_message_begin", "on_header", "on_headers_complete", "on_body",
+                "on_message_complete", "on_response_complete",
+            ),
+        ),
         (
             RequestResponseCycle,
             (
-                "response_started", "response_complete", "disconnected", "access_log", "keep_alive", "flow",
-                "default_headers", "transport", "message_event", "on_response", "more_body",
+                "response_started", "response_complete", "disconnected", "access_log", "keep_alive", "flow", "body",
+                "default_headers", "transport", "message_event", "on_response", "more_body", "scope", "logger",
+                "waiting_for_100_continue", "chunked_encoding", "expected_content_length", "run_asgi",
             ),
         ),
-        (ServerState, ("connections", "tasks", "default_headers")),
+        (ServerState, ("connections", "tasks", "default_headers", "total_requests")),
+        (FlowControl, ("read_paused", "write_paused", "pause_reading", "resume_reading")),
         (uvicorn.Config, ("load",)),
     ],
 )  # fmt: skip
@@ -54,3 +69,11 @@ def test_the_internals_exist(owner: type, names: tuple[str, ...]) -> None:
     """Every attribute that the adapter uses still occurs in uvicorn's source."""
     source = inspect.getsource(owner)
     assert [name for name in names if f"self.{name}" not in source and f"def {name}" not in source] == [], REVIEW
+
+
+def test_every_attribute_of_a_request_has_a_default() -> None:
+    """A request that is answered directly has all attributes that uvicorn gives to its requests."""
+    initializer = inspect.getsource(RequestResponseCycle.__init__)
+    attributes = set(re.findall(r"self\.(\w+)(?::[^=]+)? = ", initializer)) - {"access_logger"}
+    assert attributes
+    assert {name for name in attributes if not hasattr(DirectRequest, name)} == set(), REVIEW

@@ -14,7 +14,7 @@ from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.http_server.uvicorn_adapter import UvicornServer, write_reply
+from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 
 PATIENCE_SECONDS = 20.0
 """The timeout for events that must happen."""
@@ -54,8 +54,8 @@ async def serving(
     for name, role in roles.items():
         setattr(container, name, providers.Object(role))
     async with ServerHost(container, flags=settings) as host:
-        app, listener = make_app(host, write_reply), listener or free_port()
-        server = UvicornServer(app)
+        app, listener = make_app(host), listener or free_port()
+        server = UvicornServer(app, host.settings.http)
         acceptor = await server.listen(listener)
         try:
             yield HttpServer(host, app, listener.getsockname()[1])

@@ -1,0 +1,74 @@
+"""The objects and limits that all HTTP connections of a server share."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+from uvicorn.server import ServerState
+
+from axolotl_server.asgi.http import Headers, HttpRefusal
+from axolotl_server.http.app import HttpApp
+from axolotl_server.settings.transports import HttpSettings
+from axolotl_server.urls import is_loopback
+
+CLOSE: Final = (b"connection", b"close")
+
+
+class ReplyHeads(dict[int, bytes]):
+    """The heads of plain JSON replies by status, up to their length; valid until the date changes."""
+
+    headers: Sequence[tuple[bytes, bytes]] = ()
+
+    def __missing__(self, status: int) -> bytes:
+        lines = [b"HTTP/1.1 %d %b\r\n" % (status, HTTPStatus(status).phrase.encode())]
+        lines += [b"%b: %b\r\n" % pair for pair in (*self.headers, (b"content-type", b"application/json"))]
+        self[status] = b"".join(lines) + b"content-length: "
+        return self[status]
+
+
+class ConnectionState(ServerState):
+    """The objects and limits that all connections of a server share."""
+
+    def __init__(self, app: HttpApp, settings: HttpSettings, max_connections: int) -> None:
+        super().__init__()
+        self.app = app
+        self.path = app.path.encode()
+        self.heads = ReplyHeads()
+        self.closes_after_replies = False
+        self.max_head_bytes = settings.max_head_bytes
+        self.max_headers = settings.max_headers
+        self._max_connections = max_connections
+        self._max_per_address = settings.max_connections_per_address
+        self._by_address: dict[str, int] = {}
+
+    def set_headers(self, headers: Headers) -> None:
+        """Set the headers of every response."""
+        self.default_headers = self.heads.headers = headers
+        self.heads.clear()
+
+    def enter(self, address: str | None) -> HttpRefusal | None:
+        """Count a connection that was added; return a refusal if there are too many."""
+        if address is not None:
+            self._by_address[address] = self._by_address.get(address, 0) + 1
+        if len(self.connections) > self._max_connections:
+            return _too_many("the server has too many connections")
+        limit = self._max_per_address
+        if address is None or limit is None or self._by_address[address] <= limit or is_loopback(address):
+            return None
+        return _too_many("this address has too many connections")
+
+    @property
+    def is_flooded(self) -> bool:
+        """Whether even connections that are refused are too many."""
+        return len(self.connections) > self._max_connections * 9 // 8
+
+    def leave(self, address: str | None) -> None:
+        """Stop counting a connection."""
+        if address is not None:
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+
+def _too_many(reason: str) -> HttpRefusal:
+    return HttpRefusal(503, f"Service unavailable: {reason}; try again later", headers=[(b"retry-after", b"1")])

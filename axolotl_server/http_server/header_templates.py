@@ -1,0 +1,77 @@
+"""Heads that a client repeats: recognized by comparison instead of being parsed again."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+MAX_HEAD_BYTES: Final = 2048
+"""The size of the largest head that is worth a template."""
+_MAX_VALUE_BYTES: Final = 8192
+_MAX_DIGITS: Final = 9
+_CREDENTIALS: Final = re.compile(rb"[!-~]+(?: [!-~]+)*")
+_LENGTH_NAME: Final = b"content-length"
+_CREDENTIALS_NAME: Final = b"authorization"
+
+
+class HeadTemplate:
+    """A head that the parser has accepted, with gaps for `Content-Length` and `Authorization`.
+
+    The rest of the head is compared byte by byte, so a match means what it meant to the parser. Credentials are not
+    kept: the gate sees them with every request.
+    """
+
+    __slots__ = ("_first", "_gaps", "headers")
+
+    def __init__(self, first: bytes, gaps: tuple[tuple[bool, bytes], ...], headers: Mapping[bytes, bytes]) -> None:
+        self._first = first
+        self._gaps = gaps
+        """For each gap whether it is the length, and the bytes up to the next gap or the body."""
+        self.headers = headers
+        """Without the two headers that vary."""
+
+    def match(self, data: bytes) -> tuple[bytes | None, bytes] | None:
+        """Return the credentials and the body if the data is one whole request with this head."""
+        if not data.startswith(self._first):
+            return None
+        at, length, credentials = len(self._first), 0, None
+        for is_length, following in self._gaps:
+            stop = data.find(b"\r", at, at + _MAX_VALUE_BYTES)
+            value = data[at:stop]
+            if stop < 0 or not data.startswith(following, stop):
+                return None
+            if is_length:
+                if not value.isdigit() or len(value) > _MAX_DIGITS:
+                    return None
+                length = int(value)
+            elif _CREDENTIALS.fullmatch(value):
+                credentials = value
+            else:
+                return None
+            at = stop + len(following)
+        return (credentials, data[at:]) if len(data) - at == length else None
+
+
+def make_template(head: bytes, headers: Mapping[bytes, bytes]) -> HeadTemplate | None:
+    """Make the template of a head that was accepted; None if it is written in an unusual way."""
+    if len(head) > MAX_HEAD_BYTES or not head.endswith(b"\r\n\r\n"):
+        return None
+    parts, is_length = [b""], []
+    for number, line in enumerate(head[:-2].split(b"\r\n")[:-1]):
+        name, colon, value = line.partition(b":")
+        name = name.lower()
+        if b"\n" in line or b"\r" in line or (number and not colon):
+            return None
+        if number and name in (_LENGTH_NAME, _CREDENTIALS_NAME):
+            plain = value.strip(b" \t")
+            if not value.endswith(plain) or not plain:
+                return None
+            parts[-1] += line[: -len(plain)]
+            parts.append(b"\r\n")
+            is_length.append(name == _LENGTH_NAME)
+        else:
+            parts[-1] += line + b"\r\n"
+    parts[-1] += b"\r\n"
+    if is_length.count(True) != 1 or len(is_length) > 2:
+        return None
+    constant = {name: value for name, value in headers.items() if name not in (_LENGTH_NAME, _CREDENTIALS_NAME)}
+    return HeadTemplate(parts[0], tuple(zip(is_length, parts[1:], strict=True)), constant)

@@ -1,0 +1,341 @@
+"""The HTTP protocol of a connection: strict, bounded parsing, and a direct path for posted messages."""
+
+import asyncio
+import logging
+import sys
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from axolotl_core.protocol.wire import error_message
+from axolotl_server.asgi.http import HttpRefusal
+from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
+from axolotl_server.http_server.header_templates import HeadTemplate, make_template
+from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest
+
+_Pairs: TypeAlias = list[tuple[bytes, bytes]]
+
+_IGNORED: Final[Any] = deque[tuple[bytes, bytes]](maxlen=0)
+"""Takes the trailers of a body, which must not become headers."""
+_NOT_DIRECT: Final = frozenset({b"expect", b"origin", b"transfer-encoding", b"upgrade"})
+_MAX_TEMPLATES: Final = 4
+_MAX_LEARNED: Final = 16
+"""How many templates a connection makes; a client whose heads always differ gets none after that."""
+_MAX_DISCARDED_BYTES: Final = 16 * 1024 * 1024
+_DISCARD_SECONDS: Final = 2.0
+"""How much a client may send after the reply that refuses its request, so that it reads this reply."""
+_EAGER: Final[dict[str, Any]] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+
+_log: Final = logging.getLogger("axolotl")
+
+
+class _RequestTransport:
+    """The transport that requests see; closing it leaves the client time to read the reply."""
+
+    def __init__(self, protocol: "HttpProtocol") -> None:
+        self.write = protocol.transport.write
+        self.is_closing = protocol.transport.is_closing
+        self.close = protocol.close
+
+
+class HttpProtocol(HttpToolsProtocol):
+    """A connection. What a client may send is limited in size and time; wrong requests are refused, not repaired.
+
+    A complete message in one piece that is posted to the endpoint is answered directly. Every other request passes
+    through ASGI. Between the two, only the speed differs.
+    """
+
+    server_state: ConnectionState
+    cycle: Any
+    """The latest request; None before the first one."""
+    request_transport: Any = None
+    part: Literal["head", "body"] | None = None
+    """The part of a request that is being received."""
+    is_discarding = False
+    """Whether input is only read so that the client gets to see the reply."""
+    drained = 0
+    """How often a full write buffer has become empty enough."""
+    _address: str | None = None
+    _head_bytes = 0
+    """How many bytes were received since the last head that was not too large."""
+    _bytes_without_body = 0
+    _is_chunked = False
+    _posted: dict[bytes, bytes] | None = None
+    """The headers of a message that is answered directly if it arrives in one piece."""
+    _posted_body = b""
+    _piece = b""
+    _templates: Sequence[HeadTemplate] = ()
+    _learned = 0
+    _discarded = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.request_transport = _RequestTransport(self)
+        self._address = None if self.client is None else self.client[0]
+        refusal = self.server_state.enter(self._address)
+        if refusal is not None:
+            self.refuse(refusal)
+        if self.server_state.is_flooded:
+            transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.server_state.leave(self._address)
+
+    def data_received(self, data: bytes) -> None:
+        """Answer a request with a known head at once, and parse everything else."""
+        if self._templates and self.part is None and self.is_idle and not self.server_state.closes_after_replies:
+            for template in self._templates:
+                found = template.match(data)
+                if found is not None and len(found[1]) <= self.server_state.app.max_message_bytes:
+                    self._answer_directly(template.headers, *found)
+                    return
+        if self.is_discarding:
+            self._discard(len(data))
+        else:
+            self._parse(data)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self.drained += 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered."""
+        cycle = self.cycle
+        return cycle is None or bool(cycle.response_complete)
+
+    @property
+    def has_unread_body(self) -> bool:
+        """Whether the latest request is incomplete and not yet answered."""
+        return self.part == "body" and self.cycle is not None and not self.cycle.response_started
+
+    def refuse(self, refusal: HttpRefusal) -> None:
+        """Answer a request that cannot be read, and close the connection."""
+        state, status = self.server_state, refusal.status or 400
+        state.app.count_refusal(refusal)
+        body = error_message(None, refusal, refusal.code)
+        headers = [*refusal.headers, *(() if state.closes_after_replies else (CLOSE,))]
+        lines = b"".join(b"%b: %b\r\n" % pair for pair in headers)
+        self.transport.write(b"%b%d\r\n%b\r\n%b" % (state.heads[status], len(body), lines, body))
+        self._close_slowly()
+
+    def close(self) -> None:
+        """Close the connection after the reply that was written."""
+        if self.part is None:
+            self.transport.close()
+        else:
+            self._close_slowly()
+
+    def _close_slowly(self) -> None:
+        """Read what the client still sends for a moment: a closed socket would reset it before it reads the reply."""
+        if self.is_discarding or self.transport.is_closing():
+            return
+        self.is_discarding = True
+        self.flow.resume_reading()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_DISCARD_SECONDS, self.transport.close)
+
+    def _discard(self, size: int) -> None:
+        self._discarded += size
+        if self._discarded > _MAX_DISCARDED_BYTES:
+            self.transport.close()
+
+    def _parse(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        self._bytes_without_body += len(data)
+        self._piece = data if self.part is None else b""
+        try:
+            self.parser.feed_data(data)
+            self._check_progress()
+        except httptools.HttpParserUpgrade as upgrade:  # not supported: the request is answered as any other
+            rest = data[upgrade.args[0] :]
+            if rest:
+                self._parse(rest)
+        except httptools.HttpParserError as error:
+            refusal = error.__context__
+            if not isinstance(refusal, HttpRefusal):
+                refusal = HttpRefusal(400, "Bad request: this is not valid HTTP/1.1")
+            self.refuse(refusal)
+        except HttpRefusal as refusal:
+            self.refuse(refusal)
+        finally:
+            self._piece = b""
+
+    def _check_progress(self) -> None:
+        """Look at what is still incomplete after a piece of data."""
+        if self.part == "head":
+            if self._head_bytes > self.server_state.max_head_bytes or len(self.headers) > self.server_state.max_headers:
+                raise self._head_too_large()
+            return
+        self._head_bytes = 0
+        if self._posted is not None:
+            headers, self._posted = self._posted, None
+            self._start_asgi([*headers.items()])
+            body, self._posted_body = self._posted_body, b""
+            if body:
+                self.on_body(body)
+        elif self._is_chunked and self.part and self._bytes_without_body > self.server_state.max_head_bytes:
+            raise HttpRefusal(431, "Request header fields too large: the trailers of the body are too large")
+
+    # Callbacks of the parser. An exception reaches `_parse` as the context of an HttpParserError.
+
+    def on_message_begin(self) -> None:
+        self.url = b""
+        self.headers = []
+        self.part = "head"
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        headers, self.headers = self.headers, _IGNORED
+        self.part = "body"
+        state = self.server_state
+        if self._head_bytes > state.max_head_bytes or len(headers) > state.max_headers:
+            self._check_size(headers)
+        named = dict(headers)
+        if len(named) == len(headers) and self._is_direct(named):
+            self._posted = named
+        else:
+            self._start_asgi(headers)
+
+    def on_body(self, body: bytes) -> None:
+        self._bytes_without_body = 0
+        if self._posted is not None:
+            self._posted_body = self._posted_body + body if self._posted_body else body
+            return
+        if self.cycle.response_complete:
+            self._discard(len(body))
+            return
+        self.cycle.body += body
+        if len(self.cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        self.cycle.message_event.set()
+
+    def on_message_complete(self) -> None:
+        self.part = None
+        if self._posted is not None:
+            headers, self._posted = self._posted, None
+            body, self._posted_body = self._posted_body, b""
+            self._learn(headers, body)
+            credentials = headers.pop(b"authorization", None)
+            self._answer_directly(headers, credentials, body)
+        elif not self.cycle.response_complete:
+            self.cycle.more_body = False
+            self.cycle.message_event.set()
+
+    def on_response_complete(self) -> None:
+        """Continue with the next request; idle connections are closed by a regular check, not by a timer."""
+        self.server_state.total_requests += 1
+        if self.pipeline or self.flow.read_paused:
+            if self.transport.is_closing():
+                return
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
+
+    def _check_size(self, headers: _Pairs) -> None:
+        """Measure a head exactly, if a large piece of data or many headers give a reason to."""
+        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in headers)
+        if size > self.server_state.max_head_bytes or len(headers) > self.server_state.max_headers:
+            raise self._head_too_large()
+
+    def _head_too_large(self) -> HttpRefusal:
+        limits = f"{self.server_state.max_headers} headers and {self.server_state.max_head_bytes} bytes"
+        return HttpRefusal(431, f"Request header fields too large: send at most {limits}")
+
+    def _is_direct(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether a request can be answered directly if it is complete."""
+        parser, state = self.parser, self.server_state
+        length = headers.get(b"content-length", b"")
+        return (
+            self.url == state.path
+            and self.is_idle
+            and not state.closes_after_replies
+            and parser.get_method() == b"POST"
+            and parser.get_http_version() == "1.1"
+            and parser.should_keep_alive()
+            and _NOT_DIRECT.isdisjoint(headers)
+            and length.isdigit()
+            and len(length) < 10
+            and int(length) <= state.app.max_message_bytes
+        )
+
+    def _answer_directly(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
+        request = DirectRequest(self)
+        self.cycle = request
+        task = asyncio.Task(request.run(headers, credentials, body), loop=self.loop, **_EAGER)
+        if not task.done():
+            request.task = task
+            self.server_state.tasks.add(task)
+
+    def _learn(self, headers: Mapping[bytes, bytes], body: bytes) -> None:
+        """Make a template of a head, if the request is all there is in the latest piece of data."""
+        head = self._piece[: len(self._piece) - len(body)]
+        if self._learned >= _MAX_LEARNED or not self._piece.endswith(body) or head.find(b"\r\n\r\n") != len(head) - 4:
+            return
+        template = make_template(head, headers)
+        if template is not None:
+            self._learned += 1
+            self._templates = (template, *self._templates[: _MAX_TEMPLATES - 1])
+
+    def _start_asgi(self, headers: _Pairs) -> None:
+        """Start a request that passes through ASGI, after the one that is being answered."""
+        version, method = self.parser.get_http_version(), self.parser.get_method().decode("ascii")
+        self._is_chunked = _check_framing(headers, version)
+        url = httptools.parse_url(self.url)
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "method": method,
+            "scheme": self.scheme,  # type: ignore[typeddict-item]
+            "path": unquote(url.path.decode("ascii")),
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+            "root_path": "",
+            "headers": headers,
+            "client": self.client,
+            "server": self.server,
+            "state": {},
+        }
+        was_idle = self.is_idle
+        self.cycle = AsgiCycle(
+            scope=self.scope,
+            transport=self.request_transport,
+            flow=self.flow,
+            logger=_log,
+            access_logger=_log,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=(b"expect", b"100-continue") in headers,
+            keep_alive=version == "1.1" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if was_idle:
+            self._start_asgi_task(self.cycle, self.app)
+        else:
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+
+def _check_framing(headers: _Pairs, version: str) -> bool:
+    """Return whether the body is chunked; refuse other versions and codings."""
+    if version not in ("1.1", "1.0"):
+        raise HttpRefusal(505, f"HTTP version not supported: HTTP/{version}; use HTTP/1.1")
+    codings = [value for name, value in headers if name == b"transfer-encoding"]
+    if codings and version == "1.0":
+        raise HttpRefusal(400, "Bad request: HTTP/1.0 has no Transfer-Encoding")
+    if len(codings) > 1:
+        raise HttpRefusal(400, "Bad request: send Transfer-Encoding only once")
+    if codings and codings[0].strip(b" \t").lower() != b"chunked":
+        raise HttpRefusal(501, "Not implemented: the only supported Transfer-Encoding is chunked")
+    return bool(codings)

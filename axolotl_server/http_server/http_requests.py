@@ -1,0 +1,117 @@
+"""Requests of a connection: those that pass through ASGI, and those that are answered directly."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from axolotl_core.protocol.wire import error_message
+from axolotl_server.asgi.http import Send, send_json
+from axolotl_server.messages.replies import hide_internal
+
+if TYPE_CHECKING:
+    from axolotl_server.http_server.http_protocol import HttpProtocol
+
+_SCOPE: Final[dict[str, Any]] = {"type": "http", "method": "POST", "http_version": "1.1"}
+_log: Final = logging.getLogger("axolotl")
+
+
+async def answer_failure(cycle: RequestResponseCycle, error: Exception) -> None:
+    """Answer a request whose application failed; a response that has begun ends with the connection."""
+    hidden, send = hide_internal(error, "the HTTP request"), cast(Send, cycle.send)
+    if cycle.response_started:
+        cycle.transport.close()
+    elif not cycle.disconnected:
+        await send_json(send, 500, error_message(None, hidden, hidden.code), [(b"connection", b"close")])
+
+
+class AsgiCycle(RequestResponseCycle):
+    """A request to the ASGI application."""
+
+    async def run_asgi(self, app: ASGI3Application) -> None:
+        """Run the application; if it fails, answer with an error that has a reference."""
+        try:
+            await app(self.scope, self.receive, self.send)
+        except Exception as error:
+            await answer_failure(self, error)
+        finally:
+            self.on_response = lambda: None
+
+
+class DirectRequest(RequestResponseCycle):
+    """A complete message that was posted to the endpoint.
+
+    `receive` and `send` work as those of every request, for replies that are event streams and for clients that leave.
+    Most requests need neither: their attributes have defaults in the class, and the event is created on first use.
+    """
+
+    scope = _SCOPE  # type: ignore[assignment] # all that `send` reads
+    logger = _log
+    access_log = False
+    body = bytearray()
+    more_body = False
+    waiting_for_100_continue = False
+    disconnected = False
+    keep_alive = True
+    response_started = False
+    response_complete = False
+    chunked_encoding = None
+    expected_content_length = 0
+    task: asyncio.Task[None] | None = None
+    _event: asyncio.Event | None = None
+
+    def __init__(self, protocol: "HttpProtocol") -> None:
+        self._protocol = protocol
+
+    async def run(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
+        """Answer the request."""
+        state = self._protocol.server_state
+        answering = state.app.answer_post(headers, credentials, body, self)  # type: ignore[arg-type]
+        del credentials  # no code behind the gate needs it
+        try:
+            await answering
+        except Exception as error:
+            await answer_failure(self, error)
+        finally:
+            state.tasks.discard(self.task)
+
+    def write_reply(self, status: int, body: bytes) -> bool:
+        """Write a whole JSON reply; return False if the state of the connection needs `send`."""
+        protocol = self._protocol
+        if self.response_started or self.disconnected or not self.keep_alive or protocol.flow.write_paused:
+            return False
+        protocol.transport.write(b"".join((protocol.server_state.heads[status], b"%d\r\n\r\n" % len(body), body)))
+        self.response_started = self.response_complete = True
+        if self._event is not None:
+            self._event.set()
+        protocol.on_response_complete()
+        return True
+
+    @property
+    def message_event(self) -> asyncio.Event:  # type: ignore[override]
+        """Set when the client has left or the response is complete."""
+        if self._event is None:
+            self._event = asyncio.Event()
+        return self._event
+
+    @property
+    def transport(self) -> Any:  # type: ignore[override]
+        """The transport of the connection."""
+        return self._protocol.request_transport
+
+    @property
+    def flow(self) -> Any:  # type: ignore[override]
+        """The flow control of the connection."""
+        return self._protocol.flow
+
+    @property
+    def default_headers(self) -> list[tuple[bytes, bytes]]:  # type: ignore[override]
+        """The headers of every response."""
+        return self._protocol.server_state.default_headers
+
+    def on_response(self) -> None:
+        """Continue with the next request of the connection."""
+        self._protocol.on_response_complete()
