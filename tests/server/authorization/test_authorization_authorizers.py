@@ -42,8 +42,9 @@ async def test_it_decides_on_lists_and_calls(handshake: bool) -> None:
     """The container's authorizer decides on lists and calls, once per call."""
     authorizer = Deciding(by_letter)
     async with ServerHost(offering(authorizer=authorizer)) as host:
-        speaker = Speaker(host, ROOT, handshake=handshake)
-        await speaker.shake_hands()
+        speaker = Speaker(host, ROOT)
+        if handshake:
+            await speaker.shake_hands()
         assert await speaker.listed("tools") == ["refund", "refurbish"]
         assert len(authorizer.asked) == 4
         authorizer.asked.clear()
@@ -157,7 +158,7 @@ async def test_a_request_can_be_canceled_during_a_decision(handshake: bool) -> N
         speaker.send("tools/call", CALL, id="first")
         await asked.wait()
         speaker.send("tools/call", CALL, id="second")
-        speaker.send("notifications/cancelled", {"requestId": "first"}, id=None)
+        speaker.cancel("first")
         await asyncio.sleep(0)
         answer.set()
         reply = await speaker.receive()
@@ -181,8 +182,8 @@ async def test_a_shutdown_while_it_thinks() -> None:
         speaker = Speaker(host, ADA)
         speaker.send("tools/call", CALL, id=1)
         await asked.wait()
-        (reply,) = await speaker._transport.close()
-    assert b"The server is shutting down" in reply
+        (reply,) = await speaker.close(0)
+    assert "The server is shutting down" in str(reply)
 
 
 class NeverOnSundays(DefaultAuthorizer):

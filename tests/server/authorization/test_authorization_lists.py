@@ -41,8 +41,9 @@ async def test_each_list(handshake: bool) -> None:
     async with ServerHost(offering(), flags={"authorization": GUESTS}) as host:
         seen: dict[str, list[list[str]]] = {}
         for principal in (ADA, ROOT):
-            speaker = Speaker(host, principal, handshake=handshake)
-            await speaker.shake_hands()
+            speaker = Speaker(host, principal)
+            if handshake:
+                await speaker.shake_hands()
             kinds = ("tools", "prompts", "resources", "resources/templates")
             seen[principal.subject] = [await speaker.listed(kind) for kind in kinds]
             await speaker.close()
@@ -78,8 +79,9 @@ async def test_lists_agree_with_calls(rules: list[dict[str, Any]], principal: Pr
     """With any policy and in both eras, listed features are exactly the usable ones."""
     async with ServerHost(offering(), flags={"authorization": {"rules": rules, "mode": "enforce"}}) as host:
         for handshake in (True, False):
-            speaker = Speaker(host, principal, handshake=handshake)
-            await speaker.shake_hands()
+            speaker = Speaker(host, principal)
+            if handshake:
+                await speaker.shake_hands()
             kinds = ("tools", "prompts", "resources", "resources/templates")
             assert [await speaker.listed(kind) for kind in kinds] == await usable(speaker)
             await speaker.close()
@@ -232,8 +234,9 @@ async def test_visible_tools(execution: Literal["loop", "thread"], handshake: bo
     flags = {"authorization": rules, "tools": {"note": {"enabled": False}}}
     async with ServerHost(offering(tools=[*TOOLS, visible]), flags=flags) as host:
         for principal, expected in ((ADA, ["look", "visible"]), (ROOT, ["look", "refund", "refurbish", "visible"])):
-            speaker = Speaker(host, principal, handshake=handshake)
-            await speaker.shake_hands()
+            speaker = Speaker(host, principal)
+            if handshake:
+                await speaker.shake_hands()
             reply = await speaker.ask("tools/call", {"name": "visible", "arguments": {}})
             assert json.loads(reply["result"]["content"][0]["text"]) == expected == await speaker.listed("tools")
             await speaker.close()

@@ -41,8 +41,9 @@ class Watched:
         self.host = ServerHost(container, flags={"authorization": {**RULES, **said}})
 
     async def speaker(self, principal: Principal, *, handshake: bool) -> Speaker:
-        speaker = Speaker(self.host, principal, handshake=handshake)
-        await speaker.shake_hands()
+        speaker = Speaker(self.host, principal)
+        if handshake:
+            await speaker.shake_hands()
         return speaker
 
 

@@ -1,7 +1,6 @@
 """Abandoned calls: the caller is answered, and the code is counted until it ends."""
 
 import asyncio
-import json
 import threading
 from typing import Any
 
@@ -22,21 +21,11 @@ from axolotl_core import (
     tool,
 )
 from axolotl_server import InProcessClient, RemoteError, ServerHost, connect
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.endless_tools import SHORT, Stuck
-from tests.support.peers.wire import INITIALIZE, META, call, message
+from tests.support.peers.memory_peer import Peer
+from tests.support.peers.wire import META, call
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import Echo, Probe, container_of
-
-
-def cancelling(number: int) -> bytes:
-    """Encode a cancellation."""
-    return message("notifications/cancelled", {"requestId": number}, id=None)
-
-
-async def hear(transport: MemoryTransport) -> Any:
-    """Wait for a message."""
-    return json.loads(await asyncio.wait_for(transport.receive(), PATIENCE_SECONDS))
 
 
 async def test_a_caller_is_answered_without_the_code() -> None:
@@ -44,16 +33,16 @@ async def test_a_caller_is_answered_without_the_code() -> None:
     stuck = Stuck()
     before = asyncio.all_tasks()
     async with ServerHost(container_of(stuck, Echo())) as host:
-        transport = MemoryTransport(host.handler)
+        peer = Peer(host)
         inflight = host.handler.inflight
-        transport.send(call("stuck", id=1))
-        assert (await hear(transport))["result"]["_meta"]["reason"] == "timeout"
+        peer.call("stuck", id=1)
+        assert (await peer.receive())["result"]["_meta"]["reason"] == "timeout"
         assert (len(inflight), len(inflight.zombies), inflight.zombies.by_name()) == (0, 1, {"stuck": 1})
         stuck.release.set()
         await until(lambda: len(inflight.zombies) == 0)
-        transport.send(call("echo", id=2))
-        assert (await hear(transport))["id"] == 2
-        assert await transport.close() == []
+        peer.call("echo", id=2)
+        assert (await peer.receive())["id"] == 2
+        assert await peer.close() == []
         assert inflight.zombies.total == 1
     await until(lambda: asyncio.all_tasks() == before)
 
@@ -73,19 +62,16 @@ async def test_a_caller_that_cancelled_gets_no_more_messages() -> None:
     """After a cancellation the caller gets no more messages, whatever the code does."""
     stuck = Stuck(_speak)
     async with ServerHost(container_of(stuck, Echo())) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
-        transport.send(message("notifications/initialized", id=None))
-        await hear(transport)
-        transport.send(call("stuck", id=1, token=1, handshake=True))
+        peer = await Peer(host).shake_hands()
+        peer.call("stuck", id=1, progressToken=1)
         await stuck.started.wait()
-        transport.send(cancelling(1))
+        peer.cancel(1)
         await until(lambda: len(host.handler.inflight.zombies) == 1)
         stuck.release.set()
         await stuck.ended.wait()
-        transport.send(call("echo", id=2, handshake=True))
-        assert (await hear(transport))["id"] == 2
-        assert await transport.close() == []
+        peer.call("echo", id=2)
+        assert (await peer.receive())["id"] == 2
+        assert await peer.close() == []
     assert len(stuck.problems) == 2
     assert all(isinstance(problem, ToolCancelled) for problem in stuck.problems)
     assert stuck.contexts[0].cancel_reason is CancelReason.CLIENT
@@ -135,16 +121,16 @@ async def test_an_id_is_free_again() -> None:
     """The id of an abandoned request can be reused, and a cancellation affects the new request."""
     stuck, probe = Stuck(), Probe()
     async with ServerHost(container_of(stuck, probe)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("stuck", id=1))
-        await hear(transport)
-        transport.send(call("probe", id=1))
+        peer = Peer(host)
+        peer.call("stuck", id=1)
+        await peer.receive()
+        peer.call("probe", id=1)
         await probe.started.wait()
         stuck.release.set()
         await stuck.ended.wait()
-        transport.send(cancelling(1))
+        peer.cancel(1)
         await asyncio.wait_for(probe.cancelled.wait(), PATIENCE_SECONDS)
-        assert await transport.close() == []
+        assert await peer.close() == []
 
 
 class Watching(ILayer):
@@ -202,17 +188,14 @@ async def test_one_message_of_a_batch() -> None:
     """A batch is answered when its last message is, and an abandoned call does not delay it."""
     stuck = Stuck()
     async with ServerHost(container_of(stuck, Echo())) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(message("initialize", {**INITIALIZE, "protocolVersion": "2025-03-26"}, id="hello"))
-        transport.send(message("notifications/initialized", id=None))
-        await hear(transport)
+        peer = await Peer(host).shake_hands("2025-03-26")
         batch = [call("stuck", id=1, handshake=True), call("echo", {"text": "x"}, id=2, handshake=True)]
-        transport.send(b"[%b]" % b",".join(batch))
-        first, second = await hear(transport)
+        peer.transport.send(b"[%b]" % b",".join(batch))
+        first, second = await peer.receive()
         assert first["result"]["_meta"]["reason"] == "timeout"
         assert second["result"]["content"][0]["text"] == "x"
         stuck.release.set()
-        assert await transport.close(PATIENCE_SECONDS) == []
+        assert await peer.close() == []
 
 
 class StuckPrompt(IPrompt[NoArguments]):

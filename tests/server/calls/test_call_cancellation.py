@@ -1,7 +1,6 @@
 """Calls that end early: by the client, a disconnect, a timeout or a shutdown."""
 
 import asyncio
-import json
 import threading
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolContext, tool
 from axolotl_server import HttpApp, ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import (
     INITIALIZE,
     JSON_HEADERS,
@@ -32,31 +31,19 @@ async def patiently(waiting: Any) -> Any:
         return await waiting
 
 
-async def answers(transport: MemoryTransport) -> list[Any]:
-    return [json.loads(reply) for reply in await transport.close(PATIENCE_SECONDS)]
-
-
-async def shake_hands(transport: MemoryTransport) -> None:
-    transport.send(message("initialize", INITIALIZE, id="hello"))
-    await transport.receive()
-    transport.send(message("notifications/initialized", id=None))
-
-
 @pytest.mark.parametrize("handshake", [True, False])
 async def test_a_client_cancels_its_call(handshake: bool) -> None:
     """The tool is canceled and knows the reason, and no reply is sent."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
-        transport = MemoryTransport(host.handler)
-        if handshake:
-            await shake_hands(transport)
-        transport.send(call("probe", id=7, handshake=handshake))
+        peer = await Peer(host).shake_hands() if handshake else Peer(host)
+        peer.call("probe", id=7)
         await patiently(probe.started.wait())
-        transport.send(message("notifications/cancelled", {"requestId": 7}, id=None))
+        peer.cancel(7)
         await patiently(probe.cancelled.wait())
         assert probe.context is not None
         assert probe.context.cancel_reason is CancelReason.CLIENT
-        assert await answers(transport) == []
+        assert await peer.close() == []
         assert len(host.handler.inflight) == 0
 
 
@@ -64,15 +51,14 @@ async def test_a_connection_cancels_its_own_calls_only() -> None:
     """The same id on another connection is a different request."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
-        mine, theirs = MemoryTransport(host.handler), MemoryTransport(host.handler)
-        theirs.send(call("probe", id=7))
+        mine, theirs = Peer(host), Peer(host)
+        theirs.call("probe", id=7)
         await patiently(probe.started.wait())
-        mine.send(message("notifications/cancelled", {"requestId": 7}, id=None))
-        mine.send(call("nobody", id=8))
-        await patiently(mine.receive())
+        mine.cancel(7)
+        await mine.settle()
         assert not probe.cancelled.is_set()
         probe.release.set()
-        assert [reply["id"] for reply in await answers(theirs)] == [7]
+        assert [reply["id"] for reply in await theirs.close()] == [7]
         await mine.close()
 
 
@@ -93,12 +79,12 @@ async def test_a_tool_that_ignores_its_cancellation_is_not_answered() -> None:
 
     stubborn = Stubborn()
     async with ServerHost(container_of(stubborn, Echo())) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("stubborn", id=1))
+        peer = Peer(host)
+        peer.call("stubborn", id=1)
         await patiently(stubborn.started.wait())
-        transport.send(message("notifications/cancelled", {"requestId": 1}, id=None))
-        transport.send(call("echo", {"text": "next"}, id=2))
-        assert [reply["id"] for reply in await answers(transport)] == [2]
+        peer.cancel(1)
+        peer.call("echo", {"text": "next"}, id=2)
+        assert [reply["id"] for reply in await peer.close()] == [2]
 
 
 async def test_a_thread_learns_that_it_is_cancelled() -> None:
@@ -115,11 +101,11 @@ async def test_a_thread_learns_that_it_is_cancelled() -> None:
         return "dug"
 
     async with ServerHost(container_of(dig)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("dig", id=1))
+        peer = Peer(host)
+        peer.call("dig", id=1)
         await asyncio.to_thread(started.wait, PATIENCE_SECONDS)
-        transport.send(message("notifications/cancelled", {"requestId": 1}, id=None))
-        assert await answers(transport) == []
+        peer.cancel(1)
+        assert await peer.close() == []
         go_on.set()
         assert await asyncio.to_thread(seen.wait, PATIENCE_SECONDS)
 
@@ -138,17 +124,16 @@ async def test_late_progress_of_a_thread_is_dropped(transport: str) -> None:
 
     async with ServerHost(container_of(dig, Echo())) as host:
         if transport == "memory":
-            memory = MemoryTransport(host.handler)
-            memory.send(call("dig", id=1, token=1))
-            replies = [json.loads(await patiently(memory.receive())) for _ in range(2)]
-            assert [reply.get("id") for reply in replies] == [None, 1]
+            peer = Peer(host)
+            peer.call("dig", id=1, progressToken=1)
+            assert [(await peer.receive()).get("id") for _ in range(2)] == [None, 1]
         else:
             sent = await patiently(asgi_exchange(HttpApp(host.handler, host.settings), call("dig", token=1), "dig"))
         may_go_on.set()
         assert await asyncio.to_thread(done.wait, PATIENCE_SECONDS)
         await asyncio.sleep(0)
         if transport == "memory":
-            assert await memory.close() == []
+            assert await peer.close() == []
         else:
             assert sent[-1] == {"type": "http.response.body", "body": b""}
 
@@ -263,10 +248,10 @@ async def test_a_deadline_ends_a_call() -> None:
     probe = Probe()
     probe.timeout_seconds = 0.02
     async with ServerHost(container_of(probe)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("probe"))
+        peer = Peer(host)
+        peer.call("probe")
         await patiently(probe.cancelled.wait())
-        (reply,) = await answers(transport)
+        (reply,) = await peer.close()
     assert reply["result"]["content"][0]["text"] == "Tool probe did not finish within 0.02 seconds"
     assert reply["result"]["isError"] is True
     assert probe.context is not None
@@ -288,12 +273,12 @@ async def test_a_deadline_ends_a_call_that_swallows_its_cancellation() -> None:
             return "never"
 
     async with ServerHost(container_of(Deaf(), Echo())) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("deaf", id=1))
-        reply = json.loads(await patiently(transport.receive()))
+        peer = Peer(host)
+        peer.call("deaf", id=1)
+        reply = await peer.receive()
         assert reply["result"]["_meta"]["reason"] == "timeout"
-        transport.send(call("echo", id=2))
-        assert [reply["id"] for reply in await answers(transport)] == [2]
+        peer.call("echo", id=2)
+        assert [reply["id"] for reply in await peer.close()] == [2]
 
 
 async def test_a_tool_knows_its_deadline() -> None:
@@ -308,9 +293,9 @@ async def test_a_tool_knows_its_deadline() -> None:
             return context.remaining_seconds
 
     async with ServerHost(container_of(Clock())) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("clock"))
-        (reply,) = await answers(transport)
+        peer = Peer(host)
+        peer.call("clock")
+        (reply,) = await peer.close()
     assert 40 < reply["result"]["structuredContent"] <= 50
 
 
@@ -318,10 +303,10 @@ async def test_closing_a_connection_answers_running_calls() -> None:
     """When the server closes a connection, running calls get an error that they can be retried."""
     probe = Probe()
     async with ServerHost(container_of(probe)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("probe"))
+        peer = Peer(host)
+        peer.call("probe")
         await patiently(probe.started.wait())
-        (reply,) = [json.loads(message) for message in await transport.close(0)]
+        (reply,) = await peer.close(0)
     assert reply["result"]["isError"] is True
     assert reply["result"]["_meta"]["retryAfterMs"] == 1000
     assert probe.context is not None
@@ -345,9 +330,9 @@ async def test_a_tool_can_use_its_own_timeouts_and_groups() -> None:
             return "fine"
 
     async with ServerHost(container_of(Structured())) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("structured"))
-        (reply,) = await answers(transport)
+        peer = Peer(host)
+        peer.call("structured")
+        (reply,) = await peer.close()
     assert reply["result"]["content"][0]["text"] == "fine"
 
 
@@ -364,7 +349,7 @@ async def test_a_deadline_reaches_into_the_timeouts_of_a_tool() -> None:
             return "never"
 
     async with ServerHost(container_of(Nested())) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("nested"))
-        (reply,) = await answers(transport)
+        peer = Peer(host)
+        peer.call("nested")
+        (reply,) = await peer.close()
     assert reply["result"]["_meta"]["reason"] == "timeout"

@@ -10,9 +10,8 @@ import pytest
 
 from axolotl_core import ITool, NoArguments, ToolCancelled, ToolContext, ToolError, tool
 from axolotl_server import ServerHost, connect
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.call_resources import Ledger, Plain, Waiting, failing, failing_plainly
-from tests.support.peers.wire import call, message
+from tests.support.peers.memory_peer import Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
 
@@ -179,18 +178,18 @@ async def test_abandonment_finalises_once(kind: str, reason: str) -> None:
     stuck = Swallowing(getattr(ledger, kind)("unit"))
     stuck.timeout_seconds = 0.02 if reason == "timeout" else 30
     async with ServerHost(container_of(stuck)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("swallowing", id=1))
+        peer = Peer(host)
+        peer.call("swallowing", id=1)
         await stuck.started.wait()
         if reason == "client":
-            transport.send(message("notifications/cancelled", {"requestId": 1}, id=None))
-        await until(lambda: not host.handler.inflight) if reason != "shutdown" else await transport.close(0)
+            peer.cancel(1)
+        await until(lambda: not host.handler.inflight) if reason != "shutdown" else await peer.close(0)
         await until(lambda: ledger.ended)
         assert not stuck.late
         stuck.release.set()
         await until(lambda: stuck.late)
         await until(lambda: len(host.handler.inflight.zombies) == 0)
-        await transport.close()
+        await peer.close()
     [(name, error)] = ledger.ended
     assert name == "unit"
     assert isinstance(error, ToolCancelled)
@@ -214,12 +213,12 @@ async def test_a_resource_that_outlasts_its_call_is_finalized() -> None:
         await context.enter(lambda: Stubborn(ledger, "half"))
 
     async with ServerHost(container_of(work)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("work"))
-        await transport.receive()
+        peer = Peer(host)
+        peer.call("work")
+        await peer.receive()
         release.set()
         await until(lambda: ledger.order == ["half"])
-        await transport.close()
+        await peer.close()
     assert ledger.made == ["half"]
 
 

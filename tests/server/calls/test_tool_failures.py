@@ -21,9 +21,9 @@ from axolotl_core import (
     tool,
 )
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
+from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import call, mirrored, raw_exchange, raw_request
-from tests.support.servers.serving import PATIENCE_SECONDS, serving
+from tests.support.servers.serving import serving
 from tests.support.tools import Echo, container_of
 
 SECRET = "swordfish"
@@ -77,12 +77,6 @@ def named(error: BaseException) -> str:
     return type(error).__name__
 
 
-async def ask(transport: MemoryTransport, body: bytes) -> Any:
-    transport.send(body)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        return json.loads(await transport.receive())
-
-
 @pytest.mark.parametrize("kind", ["loop", "thread with a loop", "plain function"])
 @pytest.mark.parametrize("error", RAISED, ids=named)
 async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -91,17 +85,17 @@ async def test_only_the_call_fails(error: BaseException, kind: str, caplog: pyte
     if kind == "thread with a loop":
         raising.execution = "thread"
     async with ServerHost(container_of(raising, Echo())) as host:
-        transport = MemoryTransport(host.handler)
+        peer = Peer(host)
         with caplog.at_level(logging.ERROR, "axolotl"):
-            result = (await ask(transport, call("raising")))["result"]
+            result = (await peer.reply(peer.call("raising")))["result"]
         assert result["isError"] is True
         reference = result["_meta"]["reference"]
         assert result["content"][0]["text"] == f"Tool raising failed. Reference: {reference}"
         assert SECRET not in json.dumps(result)
         assert reference in caplog.text
-        assert (await ask(transport, call("echo", {"text": "on"})))["result"]["content"][0]["text"] == "on"
+        assert (await peer.reply(peer.call("echo", {"text": "on"})))["result"]["content"][0]["text"] == "on"
         assert len(host.handler.inflight) == 0
-        await transport.close()
+        await peer.close()
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), KeyboardInterrupt(), GeneratorExit(), Worst()], ids=named)
@@ -117,24 +111,24 @@ async def test_an_http_server_survives_system_exit(error: BaseException) -> None
 async def test_the_text_of_a_tool_error_is_public() -> None:
     """The text and details of a ToolError reach the model."""
     async with ServerHost(container_of(Raising(Forbidden("not you", meta={"a": 1})))) as host:
-        transport = MemoryTransport(host.handler)
-        result = (await ask(transport, call("raising")))["result"]
+        peer = Peer(host)
+        result = (await peer.reply(peer.call("raising")))["result"]
         assert result["content"] == [{"type": "text", "text": "not you"}]
         assert result["_meta"]["a"] == 1
-        await transport.close()
+        await peer.close()
 
 
 async def test_a_tool_may_raise_a_protocol_error() -> None:
     """A protocol error is sent as one."""
     async with ServerHost(container_of(Raising(ProtocolError("told", data={"why": 1})))) as host:
-        transport = MemoryTransport(host.handler)
-        reply = await ask(transport, call("raising", id="x"))
+        peer = Peer(host)
+        reply = await peer.reply(peer.call("raising", id="x"))
         assert reply == {
             "jsonrpc": "2.0",
             "id": "x",
             "error": {"code": -32603, "message": "told", "data": {"why": 1}},
         }
-        await transport.close()
+        await peer.close()
 
 
 @pytest.mark.parametrize(
@@ -149,11 +143,11 @@ async def test_a_tool_may_raise_a_protocol_error() -> None:
 async def test_an_error_that_cannot_be_written_is_still_answered(error: Exception) -> None:
     """A call is answered even if its error cannot be encoded."""
     async with ServerHost(container_of(Raising(error), Echo())) as host:
-        transport = MemoryTransport(host.handler)
-        reply = await ask(transport, call("raising", id=5))
+        peer = Peer(host)
+        reply = await peer.reply(peer.call("raising", id=5))
         assert reply["id"] == 5
-        assert (await ask(transport, call("echo", id=6)))["id"] == 6
-        await transport.close()
+        assert (await peer.reply(peer.call("echo", id=6)))["id"] == 6
+        await peer.close()
 
 
 def give(value: Any) -> ITool[Any, Any]:
@@ -185,12 +179,12 @@ def deep(levels: int) -> Any:
 async def test_an_output_that_cannot_be_written_fails_its_call(value: Any) -> None:
     """An output that cannot be encoded as JSON fails its call only."""
     async with ServerHost(container_of(give(value), Echo())) as host:
-        transport = MemoryTransport(host.handler)
-        result = (await ask(transport, call("giving")))["result"]
+        peer = Peer(host)
+        result = (await peer.reply(peer.call("giving")))["result"]
         assert result["isError"] is True
         assert result["content"][0]["text"].startswith("Tool giving failed. Reference: ")
-        assert "result" in await ask(transport, call("echo"))
-        await transport.close()
+        assert "result" in await peer.reply(peer.call("echo"))
+        await peer.close()
 
 
 @pytest.mark.parametrize(
@@ -205,10 +199,10 @@ async def test_an_output_that_cannot_be_written_fails_its_call(value: Any) -> No
 async def test_an_output_that_nearly_has_a_form_is_given_one(value: Any, text: str) -> None:
     """Values without an exact JSON form are converted."""
     async with ServerHost(container_of(give(value))) as host:
-        transport = MemoryTransport(host.handler)
-        result = (await ask(transport, call("giving")))["result"]
+        peer = Peer(host)
+        result = (await peer.reply(peer.call("giving")))["result"]
         assert result["content"][0]["text"] == text
-        await transport.close()
+        await peer.close()
 
 
 class Words(str):
@@ -234,13 +228,13 @@ async def test_text_and_numbers_may_be_of_other_classes() -> None:
 
     result = ToolResult((TextContent(Words("block")),), {"n": Number(2)}, meta={"n": Number(1)})
     async with ServerHost(container_of(Odd(), give(result))) as host:
-        transport = MemoryTransport(host.handler)
-        report = await ask(transport, call("odd", token="t"))
-        assert report["params"] == {"progressToken": "t", "progress": 0.5, "message": "half"}
-        assert json.loads(await transport.receive())["result"]["content"][0]["text"] == "words"
-        given = (await ask(transport, call("giving")))["result"]
+        peer = Peer(host)
+        peer.call("odd", progressToken="t")
+        assert (await peer.receive())["params"] == {"progressToken": "t", "progress": 0.5, "message": "half"}
+        assert (await peer.receive())["result"]["content"][0]["text"] == "words"
+        given = (await peer.reply(peer.call("giving")))["result"]
         assert (given["content"][0]["text"], given["structuredContent"], given["_meta"]["n"]) == ("block", {"n": 2}, 1)
-        await transport.close()
+        await peer.close()
 
 
 async def test_a_stream_that_breaks_drops_its_pieces() -> None:
@@ -252,8 +246,8 @@ async def test_a_stream_that_breaks_drops_its_pieces() -> None:
         raise SystemExit(1)
 
     async with ServerHost(container_of(breaking)) as host:
-        transport = MemoryTransport(host.handler)
-        reply = await ask(transport, call("breaking"))
+        peer = Peer(host)
+        reply = await peer.reply(peer.call("breaking"))
         assert reply["result"]["isError"] is True
         assert SECRET not in json.dumps(reply)
-        await transport.close()
+        await peer.close()

@@ -11,9 +11,8 @@ from dependency_injector import containers, providers
 from axolotl_core import ITool, NoArguments, Overloaded, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.layers.concurrency import Bulkhead
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.object_counts import bulkhead_of
-from tests.support.peers.wire import call, message
+from tests.support.peers.memory_peer import Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import Probe, container_of
 
@@ -50,17 +49,17 @@ async def test_calls_run_in_the_order_of_arrival() -> None:
     """Calls run in the order of arrival."""
     door = FindTarget()
     async with ServerHost(container_of(door)) as host:
-        transport = MemoryTransport(host.handler)
+        peer = Peer(host)
         for number in range(10):
-            transport.send(call("door", id=number))
+            peer.call("door", id=number)
         await until(lambda: bulkhead_of(host, "door").waiting == 9)
         for number in range(10, 20):
             door.opened.release()
             await until(lambda number=number: len(door.contexts) == number - 8)  # type: ignore[misc]
-            transport.send(call("door", id=number))
+            peer.call("door", id=number)
         for _ in range(10):
             door.opened.release()
-        await transport.close(PATIENCE_SECONDS)
+        await peer.close()
     assert [one.request_id for one in door.contexts] == list(range(20))
     assert door.most == 1
     assert door.contexts[0].queued_seconds == 0 < door.contexts[1].queued_seconds
@@ -116,16 +115,16 @@ async def test_a_canceled_call_does_not_lose_a_slot() -> None:
     """A call that is canceled in the queue does not affect others."""
     door = FindTarget()
     async with ServerHost(container_of(door)) as host:
-        transport = MemoryTransport(host.handler)
+        peer = Peer(host)
         for number in range(4):
-            transport.send(call("door", id=number))
+            peer.call("door", id=number)
         await until(lambda: bulkhead_of(host, "door").waiting == 3)
         for number in (1, 2):
-            transport.send(message("notifications/cancelled", {"requestId": number}, id=None))
+            peer.cancel(number)
         await until(lambda: bulkhead_of(host, "door").waiting == 1)
         for _ in range(2):
             door.opened.release()
-        await transport.close(PATIENCE_SECONDS)
+        await peer.close()
         assert bulkhead_of(host, "door").running == 0
     assert [one.request_id for one in door.contexts] == [0, 3]
 

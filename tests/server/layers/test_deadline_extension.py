@@ -1,7 +1,6 @@
 """Progress that extends a deadline."""
 
 import asyncio
-import json
 import threading
 import time
 from typing import Any, cast
@@ -12,8 +11,7 @@ from pydantic import BaseModel
 from axolotl_core import CancelReason, ITool, NoArguments, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.layers.deadline import DeadlineLane, DeadlineTable
-from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.support.peers.wire import INITIALIZE, call, message
+from tests.support.peers.memory_peer import ACCEPTED, Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import container_of
 
@@ -203,17 +201,13 @@ async def test_progress_extends_the_deadline_after_a_question(ceiling: float) ->
         await asyncio.Event().wait()
 
     async with ServerHost(container_of(ask_and_hang)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
-        transport.send(message("notifications/initialized", id=None))
-        await transport.receive()
-        transport.send(call("ask_and_hang", handshake=True))
-        question = json.loads(await transport.receive())
+        peer = await Peer(host).shake_hands()
+        peer.call("ask_and_hang")
+        question = await peer.receive()
         await asyncio.sleep(3 * SHORT)  # a pause in which the deadline must not advance
-        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": {"name": "Ada"}}}
-        transport.send(json.dumps(answer).encode())
-        reply = json.loads(await asyncio.wait_for(transport.receive(), PATIENCE_SECONDS))
-        await transport.close()
+        peer.answer(question, ACCEPTED)
+        reply = await peer.receive()
+        await peer.close()
     assert reply["result"]["_meta"]["reason"] == "timeout"
     assert remaining[0]
 

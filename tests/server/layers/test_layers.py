@@ -1,7 +1,6 @@
 """The layers around a tool: their order, limits and overrides."""
 
 import asyncio
-import json
 import threading
 from typing import Any
 
@@ -32,9 +31,7 @@ from axolotl_server.layers.deadline import TimeoutLayer, ValidationLayer
 from axolotl_server.layers.idempotency.layer import IdempotencyLayer
 from axolotl_server.layers.retry import RetryLayer
 from axolotl_server.settings.server import ServerSettings
-from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.support.peers.wire import call
-from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.peers.memory_peer import Peer
 from tests.support.tools import Echo, Probe, container_of
 
 
@@ -191,36 +188,23 @@ async def test_a_layer_that_cannot_wrap_is_found_at_the_start() -> None:
         await ServerHost(container_of(Echo(), layers=[Failing()])).start()
 
 
-class Busy:
-    """A server with a tool that runs one call at a time."""
-
-    def __init__(self, transport: MemoryTransport) -> None:
-        self._transport = transport
-
-    async def ask(self, body: bytes) -> Any:
-        self._transport.send(body)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return json.loads(await self._transport.receive())
-
-
 async def test_calls_beyond_the_limit_are_rejected_at_once() -> None:
     """A call beyond the limit is rejected with a retry hint, and other tools are not affected."""
     probe = Probe()
     probe.max_concurrency = 1
     async with ServerHost(container_of(probe, Echo())) as host:
-        transport = MemoryTransport(host.handler)
-        busy = Busy(transport)
-        transport.send(call("probe", id=1))
+        peer = Peer(host)
+        peer.call("probe", id=1)
         await probe.started.wait()
-        refused = (await busy.ask(call("probe", id=2)))["result"]
+        refused = (await peer.reply(peer.call("probe", id=2)))["result"]
         assert refused["isError"] is True
         assert refused["_meta"]["retryAfterMs"] == 1000
         assert refused["content"][0]["text"] == "probe is busy: it runs at most 1 at once; try again"
-        assert "isError" not in (await busy.ask(call("echo", id=3)))["result"]
+        assert "isError" not in (await peer.reply(peer.call("echo", id=3)))["result"]
         probe.release.set()
-        assert json.loads(await transport.receive())["id"] == 1
-        assert "isError" not in (await busy.ask(call("probe", id=4)))["result"]
-        await transport.close()
+        assert (await peer.receive())["id"] == 1
+        assert "isError" not in (await peer.reply(peer.call("probe", id=4)))["result"]
+        await peer.close()
 
 
 @pytest.mark.parametrize("ending", ["failure", "cancellation", "deadline", "refusal below"])
@@ -253,13 +237,13 @@ async def test_a_malformed_call_takes_no_slot() -> None:
     probe = Probe()
     probe.max_concurrency = 1
     async with ServerHost(container_of(probe)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("probe", id=1))
+        peer = Peer(host)
+        peer.call("probe", id=1)
         await probe.started.wait()
-        refused = (await Busy(transport).ask(call("probe", {"x": 1}, id=2)))["result"]
+        refused = (await peer.reply(peer.call("probe", {"x": 1}, id=2)))["result"]
         assert refused["content"][0]["text"].startswith("Invalid arguments: ")
         probe.release.set()
-        await transport.close(PATIENCE_SECONDS)
+        await peer.close()
 
 
 async def test_tools_share_no_slots() -> None:
@@ -268,14 +252,14 @@ async def test_tools_share_no_slots() -> None:
     second.name = "other"
     first.max_concurrency = second.max_concurrency = 1
     async with ServerHost(container_of(first, second)) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("probe", id=1))
-        transport.send(call("other", id=2))
+        peer = Peer(host)
+        peer.call("probe", id=1)
+        peer.call("other", id=2)
         await first.started.wait()
         await second.started.wait()
         first.release.set()
         second.release.set()
-        replies = [json.loads(reply) for reply in await transport.close(PATIENCE_SECONDS)]
+        replies = await peer.close()
         assert not any(reply["result"].get("isError") for reply in replies)
 
 
@@ -283,13 +267,13 @@ async def test_the_whole_server_has_a_limit() -> None:
     """A call beyond the limit of the server is rejected with the same message for all."""
     probe = Probe()
     async with ServerHost(container_of(probe, Echo()), flags={"limits": {"max_inflight": 1}}) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("probe", id=1))
+        peer = Peer(host)
+        peer.call("probe", id=1)
         await probe.started.wait()
-        refused = (await Busy(transport).ask(call("echo", id=2)))["result"]
+        refused = (await peer.reply(peer.call("echo", id=2)))["result"]
         assert (refused["isError"], refused["_meta"]["retryAfterMs"]) == (True, 1000)
         probe.release.set()
-        await transport.close(PATIENCE_SECONDS)
+        await peer.close()
 
 
 async def test_operators_beat_tools() -> None:
@@ -306,12 +290,12 @@ async def test_operators_limit_concurrency() -> None:
     """Settings can limit the concurrency of a tool."""
     probe = Probe()
     async with ServerHost(container_of(probe), flags={"tools": {"probe": {"max_concurrency": 1}}}) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("probe", id=1))
+        peer = Peer(host)
+        peer.call("probe", id=1)
         await probe.started.wait()
-        assert "busy" in (await Busy(transport).ask(call("probe", id=2)))["result"]["content"][0]["text"]
+        assert "busy" in (await peer.reply(peer.call("probe", id=2)))["result"]["content"][0]["text"]
         probe.release.set()
-        await transport.close(PATIENCE_SECONDS)
+        await peer.close()
 
 
 async def test_operators_move_tools_to_threads() -> None:

@@ -1,7 +1,6 @@
 """Notifications of list and resource changes on a stream."""
 
 import asyncio
-import json
 import threading
 from typing import Any
 
@@ -9,10 +8,9 @@ import pytest
 
 from axolotl_core import PromptRegistry, ResourceRegistry, SchemaTool, ToolRegistry, prompt, resource
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.peers.memory_peer import Peer, container_with, conversing
-from tests.support.peers.wire import INITIALIZE, call, message
-from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.peers.wire import INITIALIZE, message
+from tests.support.servers.serving import until
 from tests.support.tools import Echo, container_of
 
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -22,74 +20,64 @@ def fresh(name: str = "fresh") -> SchemaTool:
     return SchemaTool(name, {}, lambda arguments: "fresh")
 
 
-async def receive(transport: MemoryTransport) -> object:
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        return json.loads(await transport.receive())
-
-
-async def ready(host: ServerHost) -> MemoryTransport:
-    transport = MemoryTransport(host.handler)
-    transport.send(message("initialize", INITIALIZE))
-    await receive(transport)
-    transport.send(message("notifications/initialized", id=None))
-    transport.send(message("ping", id=2))
-    await receive(transport)
-    return transport
+async def ready(host: ServerHost) -> Peer:
+    peer = await Peer(host).shake_hands()
+    await peer.settle()
+    return peer
 
 
 async def test_ready_connections_are_told() -> None:
     """A client with a confirmed handshake is notified of every change, from any thread."""
     async with ServerHost(container_of(Echo())) as host:
-        transport = await ready(host)
+        peer = await ready(host)
         host.registry.register(fresh())
-        assert await receive(transport) == CHANGED
+        assert await peer.receive() == CHANGED
         await asyncio.to_thread(host.registry.unregister, "fresh")
-        assert await receive(transport) == CHANGED
-        assert await transport.close() == []
+        assert await peer.receive() == CHANGED
+        assert await peer.close() == []
 
 
 async def test_other_connections_are_not_told() -> None:
     """Clients without a confirmed handshake are not notified."""
     async with ServerHost(container_of(Echo())) as host:
-        silent, begun, stateless = (MemoryTransport(host.handler) for _ in range(3))
-        begun.send(message("initialize", INITIALIZE))
-        await receive(begun)
-        stateless.send(call("echo"))
-        await receive(stateless)
+        silent, begun, stateless = (Peer(host) for _ in range(3))
+        begun.transport.send(message("initialize", INITIALIZE))
+        await begun.receive()
+        await stateless.reply(stateless.call("echo"))
         witness = await ready(host)
         host.registry.register(fresh())
-        assert await receive(witness) == CHANGED
-        for transport in (silent, begun, stateless, witness):
-            assert await transport.close() == []
+        assert await witness.receive() == CHANGED
+        for peer in (silent, begun, stateless, witness):
+            assert await peer.close() == []
 
 
 async def test_what_changes_nothing_is_not_told() -> None:
     """Operations that change nothing are not announced."""
     async with ServerHost(container_of(Echo())) as host:
-        transport = await ready(host)
+        peer = await ready(host)
         assert not host.registry.register(Echo())
         assert not host.registry.unregister("nobody")
         await asyncio.sleep(0)
-        assert await transport.close() == []
+        assert await peer.close() == []
 
 
 async def test_several_tools_are_one_piece_of_news() -> None:
     """Tools that are added together cause one notification."""
     async with ServerHost(container_of(Echo())) as host:
-        transport = await ready(host)
+        peer = await ready(host)
         assert host.registry.register_range([fresh("one"), fresh("two")]) == 2
-        assert await receive(transport) == CHANGED
-        assert await transport.close() == []
+        assert await peer.receive() == CHANGED
+        assert await peer.close() == []
 
 
 async def test_a_connection_that_ended_is_forgotten() -> None:
     """A change after the end of a connection has no effect."""
     async with ServerHost(container_of(Echo())) as host:
-        transport = await ready(host)
-        await transport.close()
+        peer = await ready(host)
+        await peer.close()
         assert host.registry.register(fresh())
         await asyncio.sleep(0)
-        assert await transport.close() == []
+        assert await peer.close() == []
 
 
 async def test_a_tool_that_goes_while_it_runs_is_answered() -> None:
@@ -102,12 +90,12 @@ async def test_a_tool_that_goes_while_it_runs_is_answered() -> None:
         return "finished"
 
     async with ServerHost(container_of(SchemaTool("leaving", {}, wait))) as host:
-        transport = MemoryTransport(host.handler)
-        transport.send(call("leaving"))
+        peer = Peer(host)
+        peer.call("leaving")
         await gate.wait()
         host.registry.unregister("leaving")
-        (reply,) = await transport.close(PATIENCE_SECONDS)
-        assert json.loads(reply)["result"]["content"][0]["text"] == "finished"
+        (reply,) = await peer.close()
+        assert reply["result"]["content"][0]["text"] == "finished"
 
 
 @prompt

@@ -134,9 +134,9 @@ class Peer:
         """Read everything that the server has sent so far."""
         await self.ask("tools/list" if self._stateless else "ping")
 
-    async def close(self) -> list[Any]:
-        """End the connection and return the remaining messages."""
-        return self.unread + [json.loads(said) for said in await self.transport.close(PATIENCE_SECONDS)]
+    async def close(self, seconds: float = PATIENCE_SECONDS) -> list[Any]:
+        """End the connection, wait some time for running calls, and return the remaining messages."""
+        return self.unread + [json.loads(said) for said in await self.transport.close(seconds)]
 
     async def _find(self, matches: Callable[[Any], bool]) -> Any:
         for place, said in enumerate(self.unread):

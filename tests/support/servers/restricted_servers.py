@@ -1,7 +1,5 @@
 """Servers with authorization rules, and clients of both eras."""
 
-import asyncio
-import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,9 +13,7 @@ from axolotl_core.protocol.identity import ANONYMOUS
 from axolotl_server import ServerHost
 from axolotl_server.authorization.rules import DefaultAuthorizer
 from axolotl_server.settings.policies import AuthorizationSettings
-from axolotl_server.transports.stream_exchange import MemoryTransport
-from tests.support.peers.wire import INITIALIZE, META, message
-from tests.support.servers.serving import PATIENCE_SECONDS
+from tests.support.peers.memory_peer import Peer
 
 ADA = Principal("ada", "acme", frozenset({"books"}), frozenset({"clerk"}))
 ROOT = Principal("root", roles=frozenset({"admin"}))
@@ -180,36 +176,15 @@ class ServedToAll(Served):
     settings = providers.Object({"authorization": GUESTS})
 
 
-class Speaker:
-    """A client of one era that returns raw replies."""
+class Speaker(Peer):
+    """A client whose replies have no id, so that they can be compared."""
 
-    def __init__(self, host: ServerHost, principal: Principal = ANONYMOUS, *, handshake: bool = False) -> None:
-        self._transport = MemoryTransport(host.handler, principal)
-        self._handshake = handshake
-        self._ids = 0
-
-    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and return the reply without its id."""
-        self._ids += 1
-        self.send(method, params, id=self._ids)
-        reply = await self.receive()
-        assert reply.pop("id") == self._ids
+    async def ask(
+        self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None = None, **meta: Any
+    ) -> Any:
+        reply = await super().ask(method, params, id=id, **meta)
+        del reply["id"]
         return reply
-
-    def send(self, method: str, params: Mapping[str, Any] | None = None, *, id: int | str | None) -> None:
-        meta = {} if self._handshake else {"_meta": {**META, **(params or {}).get("_meta", {})}}
-        self._transport.send(message(method, {**(params or {}), **meta}, id=id))
-
-    async def receive(self) -> Any:
-        """Wait for the next message."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            return json.loads(await self._transport.receive())
-
-    async def shake_hands(self) -> None:
-        """Perform the handshake, if the era has one."""
-        if self._handshake:
-            await self.ask("initialize", INITIALIZE)
-            self.send("notifications/initialized", id=None)
 
     async def listed(self, kind: str) -> list[str]:
         """Return the names or URIs of a list, page by page."""
@@ -222,9 +197,6 @@ class Speaker:
             if "nextCursor" not in result:
                 return names
             cursor = {"cursor": result["nextCursor"]}
-
-    async def close(self) -> None:
-        await self._transport.close()
 
 
 @asynccontextmanager
@@ -239,8 +211,9 @@ async def speaking(
     """Start a server and connect to it."""
     flags = {"authorization": authorization, **settings}
     async with ServerHost(offering() if container is None else container, flags=flags) as host:
-        speaker = Speaker(host, principal, handshake=handshake)
-        await speaker.shake_hands()
+        speaker = Speaker(host, principal)
+        if handshake:
+            await speaker.shake_hands()
         try:
             yield speaker
         finally:
