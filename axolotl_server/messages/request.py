@@ -10,9 +10,17 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.context import ToolContext
-from axolotl_core.errors import ToolCancelled
+from axolotl_core.errors import InvalidParams, ToolCancelled
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.messages import LEVELS, Head, LogLevel, TraceContext, is_at_least, read_trace
+from axolotl_core.protocol.messages import (
+    CLIENT_CAPABILITIES_KEY,
+    LEVELS,
+    Head,
+    LogLevel,
+    TraceContext,
+    is_at_least,
+    read_trace,
+)
 from axolotl_core.protocol.wire import log_text, notification
 from axolotl_core.questions.question import Question
 from axolotl_server.messages.connection import Connection, IExchange
@@ -77,7 +85,10 @@ class Request(msgspec.Struct, eq=False):
         meta = self.head.params.meta
         if meta is UNSET or meta.capabilities is UNSET:
             return {}
-        return {name: msgspec.json.decode(value) for name, value in meta.capabilities.items()}
+        try:
+            return {name: msgspec.json.decode(value) for name, value in meta.capabilities.items()}
+        except msgspec.DecodeError as error:
+            raise InvalidParams(f"Invalid params: {CLIENT_CAPABILITIES_KEY} has an invalid value: {error}") from None
 
     @property
     def trace(self) -> TraceContext | None:
