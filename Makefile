@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test quick check conformance bench soak docs format lock clean
+.PHONY: help serve test quick check conformance fuzz bench soak docs format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ check: $(DEV) ## Check formatting, lint, types, imports and architecture
 
 conformance: $(DEV) ## Run the protocol's conformance suite
 	$(BIN)/python -m tests.conformance $(ARGS)
+
+fuzz: $(DEV) ## Send a million mutated messages (ARGS="--seed 7 --messages 20000" for others)
+	$(BIN)/python -m tests.fuzz $(ARGS)
 
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
