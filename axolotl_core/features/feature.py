@@ -42,8 +42,8 @@ class IFeature(ABC):
     queue_timeout_seconds: float | None = None
     """How long a call may wait; None for the server's default."""
     pool: str | None = None
-    """The name of a pool of worker threads or tool processes, shared by all features with the same `pool`. None for the
-    server's threads, or for separate processes."""
+    """The name of a share of the threads, or of a group of tool processes, for all features with the same `pool`. None
+    for a share or processes of its own."""
     max_result_bytes: int | None = None
     """The maximum size of a result; None for the server's default."""
     scopes: frozenset[str] = frozenset()

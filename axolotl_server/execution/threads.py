@@ -3,10 +3,12 @@
 import asyncio
 import contextlib
 import contextvars
-from collections.abc import Callable, Coroutine
+import threading
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.layers import Invoke, ToolCall
@@ -58,60 +60,71 @@ class _Raised(NamedTuple):
     error: BaseException
 
 
-class _Pool:
-    """Threads, and the calls that wait for one.
+class _Threads:
+    """Threads, the shares of them that tools may hold, and the calls that wait.
 
     Calls wait in the loop, so that a call that is stopped stops waiting. In the queue of the executor it would wait
     until a thread is free, which may be never.
     """
 
-    def __init__(self, threads: int, name: str) -> None:
-        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    def __init__(self, threads: int) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="axolotl-tool")
         self._free = asyncio.Semaphore(threads)
         self.waiting = 0
         """The number of calls that wait for a thread."""
 
-    async def submit(self, work: Callable[[ToolCall], Any], call: ToolCall) -> Future[Any]:
-        """Run a call as soon as a thread is free, or raise RuntimeError if the server is stopping.
+    async def submit(self, share: asyncio.Semaphore, work: Callable[[ToolCall], Any], call: ToolCall) -> Future[Any]:
+        """Run a call as soon as its share has a place and a thread is free.
 
-        `release` must be called when the thread is free again.
+        It raises RuntimeError if the server is stopping. `release` must be called when the thread is free again.
         """
         self.waiting += 1
         try:
-            await self._free.acquire()
+            await share.acquire()
+            try:
+                await self._free.acquire()
+            except BaseException:
+                share.release()
+                raise
         finally:
             self.waiting -= 1
         try:
             return self._executor.submit(contextvars.copy_context().run, work, call)
         except BaseException:
-            self.release()
+            self.release(share)
             raise
 
-    def release(self) -> None:
+    def release(self, share: asyncio.Semaphore) -> None:
         """Give the thread to the next call."""
         self._free.release()
+        share.release()
 
-    def close(self) -> None:
+    def close(self, shares: Iterable[asyncio.Semaphore]) -> None:
         """Refuse further calls; waiting calls are refused one after the other."""
         self._executor.shutdown(wait=False, cancel_futures=True)
-        self.release()
+        for share in shares:
+            self.release(share)
 
 
 class ThreadRunner:
-    """Runs tools in pools of threads; the thread of a call that is stopped runs on until its code ends.
+    """Runs tools in threads; the thread of a call that is stopped runs on until its code ends.
 
-    Such a thread is counted as a zombie, and keeps its place in the pool and in every limit.
+    Such a thread is counted as a zombie, and keeps its place in every limit. Each tool, or named pool of tools, has a
+    share of the threads, so that no tool can take all of them.
     """
 
-    def __init__(self, threads: int, zombies: Zombies | None = None) -> None:
-        self._threads = threads
+    def __init__(self, threads: int, per_tool: int, zombies: Zombies | None = None) -> None:
+        self._threads = _Threads(threads)
+        self._per_tool = min(threads, per_tool)
         self._zombies = Zombies() if zombies is None else zombies
-        self._pools: dict[str | None, _Pool] = {}
+        self._sharing = threading.Lock()
+        self._shares: WeakValueDictionary[tuple[str, str], asyncio.Semaphore] = WeakValueDictionary()
+        """The shares of pools and tools that can be called, or whose code is still running."""
 
     def runner(self, spec: FeatureSpec) -> Invoke:
         """Give the function that runs a tool in a thread."""
         execute = spec.feature.execute
-        pool = self._pool(spec.limits.pool)
+        threads, share = self._threads, self._share(spec)
         finish = _finish_on_own_loop if spec.feature.suspends else _finish_at_once
 
         def work(call: ToolCall) -> Any:
@@ -122,16 +135,16 @@ class ThreadRunner:
 
         async def invoke(call: ToolCall) -> Any:
             _ = call.cancellation  # created here, before two threads could create it at once
-            working = await pool.submit(work, call)
+            working = await threads.submit(share, work, call)
             try:
                 outcome = await asyncio.wrap_future(working)
             except asyncio.CancelledError:
                 if working.cancel() or working.done():
-                    pool.release()
+                    threads.release(share)
                 else:
-                    self._add_zombie(call, working)(pool.release)
+                    self._add_zombie(call, working)(partial(threads.release, share))
                 raise
-            pool.release()
+            threads.release(share)
             if isinstance(outcome, _Raised):
                 raise outcome.error
             return outcome
@@ -141,16 +154,23 @@ class ThreadRunner:
     @property
     def waiting(self) -> int:
         """The number of calls that wait for a thread."""
-        return sum(pool.waiting for pool in tuple(self._pools.values()))
+        return self._threads.waiting
 
     def close(self) -> None:
         """Refuse further calls; running threads are not waited for."""
-        for pool in self._pools.values():
-            pool.close()
+        with self._sharing:
+            shares = tuple(self._shares.values())
+        self._threads.close(shares)
 
-    def _pool(self, group: str | None) -> _Pool:
-        name = "axolotl-tool" if group is None else f"axolotl-{group}"
-        return self._pools.setdefault(group, _Pool(self._threads, name))
+    def _share(self, spec: FeatureSpec) -> asyncio.Semaphore:
+        """Find the share of a tool or of its pool, or make one."""
+        pool = spec.limits.pool
+        key = (spec.kind, spec.name) if pool is None else ("pool", pool)
+        with self._sharing:
+            share = self._shares.get(key)
+            if share is None:
+                share = self._shares[key] = asyncio.Semaphore(self._per_tool)
+            return share
 
     def _add_zombie(self, call: ToolCall, working: Future[Any]) -> Callable[[Callable[[], object]], None]:
         """Count a thread that runs on, and give a function that registers a callback for its end."""

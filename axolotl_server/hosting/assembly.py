@@ -61,7 +61,8 @@ class ServerAssembly:
     @cached_property
     def threads(self) -> ThreadRunner:
         """The threads that run tools."""
-        return ThreadRunner(self.settings.limits.threads, self.inflight.zombies)
+        limits = self.settings.limits
+        return ThreadRunner(limits.threads, limits.threads_per_tool, self.inflight.zombies)
 
     @cached_property
     def processes(self) -> ProcessRunner:

@@ -23,7 +23,7 @@ class LimitOverrides(Section):
     queue_timeout_seconds: PositiveFloat | None = None
     """How long a call may wait in the queue."""
     pool: str | None = None
-    """The group of threads or processes that runs the calls. Tools that name the same group share it."""
+    """The share of the threads, or the group of processes, that runs the calls. Tools with the same `pool` share it."""
     max_result_bytes: PositiveInt | None = None
     """The maximum size of a result."""
 
@@ -115,8 +115,10 @@ class LimitSettings(Section):
     """The maximum size of a result."""
     max_message_bytes: PositiveInt = 4 * 1024 * 1024
     """The maximum size of a message: an HTTP body, or a line on stdio."""
-    threads: PositiveInt = 40
-    """How many threads run tools, per `pool`. More calls wait."""
+    threads: PositiveInt = 256
+    """How many threads run tools. They start on demand. More calls wait."""
+    threads_per_tool: PositiveInt = 40
+    """How many of the threads a tool, or all tools of a `pool` together, may hold. More calls of the tool wait."""
     loop_stall_seconds: PositiveFloat | None = 0.25
     """When code that blocks the event loop is logged with its stack. null turns this off."""
     processes: PositiveInt = 4

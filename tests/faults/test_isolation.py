@@ -124,31 +124,116 @@ async def _post(port: int, body: bytes) -> bool:
         return "result" in json.loads((await read_reply(reader)).body)
 
 
-@pytest.mark.parametrize("guard", ["pool", "max_concurrency"])
+GUARDS: dict[str, dict[str, Any]] = {
+    "share": {},
+    "pool": {"pool": "aside"},
+    "max_concurrency": {"max_concurrency": 5, "queue_limit": 2000},
+}
+
+
+@pytest.mark.parametrize("guard", GUARDS)
 async def test_threads(guard: str) -> None:
-    """A tool with its own thread pool or a concurrency limit leaves the threads of other tools free."""
+    """A tool whose calls block leaves threads free for other tools, whatever limits it."""
     crowd = Crowd()
-    options: dict[str, Any] = {"pool": "aside"} if guard == "pool" else {"max_concurrency": 5, "queue_limit": 2000}
-    slow_tool = tool(queue_timeout_seconds=60, timeout_seconds=60, **options)(crowd.block)
+    slow_tool = tool(queue_timeout_seconds=60, timeout_seconds=60, **GUARDS[guard])(crowd.block)
 
     @tool
     def quick() -> str:
         return "quick"
 
-    async with ServerHost(container_of(slow_tool, quick), flags={"limits": {"threads": 6}}) as host:
+    limits = {"threads": 6, "threads_per_tool": 5}
+    async with ServerHost(container_of(slow_tool, quick), flags={"limits": limits}) as host:
         client = InProcessClient(host.handler)
         slow = [asyncio.ensure_future(client.call("block")) for _ in range(SLOW_CALLS)]
         await until(lambda: crowd.waiting >= 5)
         outcomes = await asyncio.wait_for(asyncio.gather(*(client.call("quick") for _ in range(50))), PATIENCE_SECONDS)
         assert [outcome.text for outcome in outcomes] == ["quick"] * 50
+        assert crowd.waiting == 5
         assert not any(one.done() for one in slow)
         crowd.go_on.set()
         assert not any(outcome.is_error for outcome in await asyncio.gather(*slow))
         await client.close()
 
 
+@pytest.mark.parametrize("abandoned", [False, True])
+async def test_sixty_blocked_calls_by_default(abandoned: bool) -> None:
+    """By default, sixty blocked calls of a tool hold forty threads, and other tools run at once."""
+    crowd = Crowd()
+    slow_tool = tool(timeout_seconds=0.05 if abandoned else 60)(crowd.block)
+
+    @tool
+    def quick() -> str:
+        return "quick"
+
+    async with ServerHost(container_of(slow_tool, quick)) as host:
+        client = InProcessClient(host.handler)
+        slow = [asyncio.ensure_future(client.call("block")) for _ in range(60)]
+        await until(lambda: crowd.waiting == 40)
+        if abandoned:
+            outcomes = await asyncio.gather(*slow)
+            assert all(outcome.meta["reason"] == "timeout" for outcome in outcomes)
+            assert host.handler.inflight.zombies.by_name() == {"block": 40}
+        async with asyncio.timeout(PATIENCE_SECONDS / 2):  # the others block twice as long
+            assert (await client.call("quick")).text == "quick"
+        assert crowd.waiting == 40
+        crowd.go_on.set()
+        await asyncio.gather(*slow)
+        await until(lambda: len(host.handler.inflight.zombies) == 0)
+        await client.close()
+
+
+async def test_a_cancelled_call_stops_waiting_for_its_share() -> None:
+    """A call that waits for a share or a thread and is cancelled is forgotten, and its place goes to the next one."""
+    crowd = Crowd()
+    slow_tool = tool(timeout_seconds=60)(crowd.block)
+    other = tool(timeout_seconds=60, name="other")(crowd.block)
+    limits = {"threads": 2, "threads_per_tool": 1}
+    async with ServerHost(container_of(slow_tool, other), flags={"limits": limits}) as host:
+        client, threads = InProcessClient(host.handler), host.assembly.threads
+        running = [asyncio.ensure_future(client.call(name)) for name in ("block", "other")]
+        await until(lambda: crowd.waiting == 2)
+        waiting = [asyncio.ensure_future(client.call(name)) for name in ("block", "other", "block")]
+        await until(lambda: threads.waiting == 3)
+        for call in waiting[:2]:
+            call.cancel()
+        await until(lambda: threads.waiting == 1)
+        crowd.go_on.set()
+        assert not any(outcome.is_error for outcome in await asyncio.gather(*running, waiting[2]))
+        assert threads.waiting == 0
+        await client.close()
+
+
+async def test_one_thread_runs_one_call_at_a_time() -> None:
+    """With limits.threads = 1, calls of different tools do not overlap."""
+    running: list[str] = []
+    overlaps: list[list[str]] = []
+
+    def run(name: str) -> str:
+        running.append(name)
+        if len(running) > 1:
+            overlaps.append(list(running))
+        threading.Event().wait(0.001)
+        running.remove(name)
+        return name
+
+    def make(name: str) -> Any:
+        @tool(name=name)
+        def work() -> str:
+            return run(name)
+
+        return work
+
+    names = ["one", "two", "three"]
+    async with ServerHost(container_of(*map(make, names)), flags={"limits": {"threads": 1}}) as host:
+        client = InProcessClient(host.handler)
+        outcomes = await asyncio.gather(*(client.call(name) for name in names * 10))
+        assert [outcome.text for outcome in outcomes] == names * 10
+        await client.close()
+    assert overlaps == []
+
+
 async def test_abandoned_threads() -> None:
-    """Threads of abandoned calls stay in their own pool, and other tools keep all of theirs."""
+    """Threads of abandoned calls stay in their own share, and other tools keep all of theirs."""
     crowd = Crowd()
     slow_tool = tool(pool="aside", timeout_seconds=0.05)(crowd.block)
 
@@ -156,7 +241,8 @@ async def test_abandoned_threads() -> None:
     def quick() -> str:
         return "quick"
 
-    async with ServerHost(container_of(slow_tool, quick), flags={"limits": {"threads": 4}}) as host:
+    limits = {"threads": 8, "threads_per_tool": 4}
+    async with ServerHost(container_of(slow_tool, quick), flags={"limits": limits}) as host:
         client = InProcessClient(host.handler)
         outcomes = await asyncio.gather(*(client.call("block") for _ in range(60)))
         assert all(outcome.meta["reason"] == "timeout" for outcome in outcomes)
