@@ -60,7 +60,7 @@ class StallCheck:
             if total <= self._max_unread_bytes:
                 return
             total -= size
-            connection.transport.abort()
+            connection.reset()
 
 
 class _Unread(NamedTuple):
@@ -90,7 +90,7 @@ def _state_of(connection: HttpProtocol, before: Mapping[HttpProtocol, tuple[obje
 
 def _end(connection: HttpProtocol, part: str) -> None:
     if part == "reply":
-        connection.transport.abort()  # stops its call, too
+        connection.reset()  # stops its call, too
         return
     if connection.has_unread_body or (part == "head" and connection.is_idle):
         connection.transport.write(_REQUEST_TIMEOUT)

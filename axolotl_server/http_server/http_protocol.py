@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import socket
+import struct
 import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -72,6 +74,8 @@ class HttpProtocol(HttpToolsProtocol):
     _templates: Sequence[HeadTemplate] = ()
     _learned = 0
     _discarded = 0
+    _refusal: HttpRefusal | None = None
+    """The answer to the last request of the connection, which follows that to the request before."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -95,7 +99,7 @@ class HttpProtocol(HttpToolsProtocol):
                 if found is not None and len(found[1]) <= self.server_state.app.max_message_bytes:
                     self._answer_directly(template.headers, *found)
                     return
-        if self.is_discarding:
+        if self.is_discarding or self._refusal is not None:
             self._discard(len(data))
         else:
             self._parse(data)
@@ -116,13 +120,26 @@ class HttpProtocol(HttpToolsProtocol):
         return self.part == "body" and self.cycle is not None and not self.cycle.response_started
 
     def refuse(self, refusal: HttpRefusal) -> None:
-        """Answer a request that cannot be read, and close the connection."""
-        state, status = self.server_state, refusal.status or 400
-        state.app.count_refusal(refusal)
-        body = error_message(None, refusal, refusal.code)
+        """Answer a request that cannot be read, after those before it, and close the connection."""
+        self.server_state.app.count_refusal(refusal)
+        if self.is_idle:
+            self._write_refusal(refusal)
+        elif self.part == "head":
+            self._refusal = refusal
+            self.flow.pause_reading()
+        elif not self.cycle.response_started and not self.pipeline:
+            self._write_refusal(refusal)
+            self.cycle.disconnected = True  # whoever reads the body finds that the client has left
+            self.cycle.message_event.set()
+        else:
+            self.transport.close()
+
+    def _write_refusal(self, refusal: HttpRefusal) -> None:
+        state, body = self.server_state, error_message(None, refusal, refusal.code)
         headers = [*refusal.headers, *(() if state.closes_after_replies else (CLOSE,))]
         lines = b"".join(b"%b: %b\r\n" % pair for pair in headers)
-        self.transport.write(b"%b%d\r\n%b\r\n%b" % (state.heads[status], len(body), lines, body))
+        start = b"%b%d\r\n%b\r\n" % (state.heads[refusal.status or 400], len(body), lines)
+        self.transport.write(start + body)
         self._close_slowly()
 
     def close(self) -> None:
@@ -131,6 +148,13 @@ class HttpProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self._close_slowly()
+
+    def reset(self) -> None:
+        """Close the connection and drop everything that is not sent, here and in the operating system."""
+        opened = self.transport.get_extra_info("socket")
+        if opened is not None:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.transport.abort()
 
     def _close_slowly(self) -> None:
         """Read what the client still sends for a moment: a closed socket would reset it before it reads the reply."""
@@ -196,7 +220,6 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         headers, self.headers = self.headers, _IGNORED
-        self.part = "body"
         state = self.server_state
         if self._head_bytes > state.max_head_bytes or len(headers) > state.max_headers:
             self._check_size(headers)
@@ -205,6 +228,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._posted = named
         else:
             self._start_asgi(headers)
+        self.part = "body"
 
     def on_body(self, body: bytes) -> None:
         self._bytes_without_body = 0
@@ -240,6 +264,8 @@ class HttpProtocol(HttpToolsProtocol):
             self.flow.resume_reading()
             if self.pipeline:
                 self._start_asgi_task(*self.pipeline.pop())
+            elif self._refusal is not None:
+                self._write_refusal(self._refusal)
 
     def _check_size(self, headers: _Pairs) -> None:
         """Measure a head exactly, if a large piece of data or many headers give a reason to."""

@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
+from axolotl_server.http_server.http_protocol import HttpProtocol
 from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 
 PATIENCE_SECONDS = 20.0
@@ -36,6 +37,7 @@ class HttpServer:
     host: ServerHost
     app: HttpApp
     port: int
+    connections: Collection[HttpProtocol] = ()
 
     @property
     def url(self) -> str:
@@ -58,7 +60,7 @@ async def serving(
         server = UvicornServer(app, host.settings.http)
         acceptor = await server.listen(listener)
         try:
-            yield HttpServer(host, app, listener.getsockname()[1])
+            yield HttpServer(host, app, listener.getsockname()[1], server.connections)
         finally:
             app.sessions.end_streams()
             acceptor.close()

@@ -1,0 +1,193 @@
+"""Limits on connections: how many there may be, how much they may hold, and how long they may stall."""
+
+import asyncio
+import http.client
+import json
+import select
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import pytest
+
+from axolotl_core import tool
+from axolotl_server import ServerHost
+from axolotl_server.http_server.connections import StallCheck
+from axolotl_server.http_server.serve import serve_http
+from axolotl_server.settings.transports import HttpSettings
+from tests.support.peers.wire import call, connection, mirrored, raw_exchange, raw_request, read_reply
+from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, free_port, serving, until
+from tests.support.tools import Echo, container_of
+
+MIB = 1024 * 1024
+REQUEST = raw_request(call("echo", {"text": "hello"}), mirrored(name="echo").items())
+
+
+@tool
+async def large(size: int) -> str:
+    """Return a long text."""
+    return "x" * size
+
+
+def asking_for(size: int) -> bytes:
+    """Return a request for a large result."""
+    return raw_request(call("large", {"size": size}), mirrored(name="large").items())
+
+
+def unfinished(size: int, announced: int) -> bytes:
+    """Return a request of whose body only the beginning is sent."""
+    head = raw_request(b"", mirrored(name="echo").items()).replace(b"Length: 0", b"Length: %d" % announced)
+    return head + b" " * size
+
+
+@asynccontextmanager
+async def checked(**http: Any) -> AsyncIterator[int]:
+    """Serve with the regular checks of connections, and give the port."""
+    async with ServerHost(
+        container_of(Echo(), large), flags={"http": http, "limits": {"max_result_bytes": 32 * MIB}}
+    ) as host:
+        listener, started = free_port(), asyncio.Event()
+        serving = asyncio.create_task(serve_http(host, listener, on_serving=started.set))
+        await started.wait()
+        try:
+            yield listener.getsockname()[1]
+        finally:
+            host.stop_signal.set()
+            await serving
+
+
+async def test_more_connections_than_allowed_are_refused() -> None:
+    """A connection beyond the limit gets 503; once another one has ended, the next is served."""
+    async with serving(container_of(Echo()), {"http": {"max_connections": 2}}) as server, AsyncExitStack() as stack:
+        for _ in range(2):
+            reader, writer = await stack.enter_async_context(connection(server.port))
+            writer.write(REQUEST)
+            assert (await read_reply(reader)).status == 200
+        refused = await raw_exchange(server.port, REQUEST)
+        assert (refused.status, refused.headers["retry-after"]) == (503, "1")
+        assert "too many connections" in refused.error["message"]
+        writer.close()
+        await until(lambda: server.app.refused[503] == 1 and _open_connections(server) < 2)
+        assert (await raw_exchange(server.port, REQUEST)).status == 200
+
+
+def _open_connections(server: HttpServer) -> int:
+    return sum(not one.transport.is_closing() for one in server.connections)
+
+
+async def test_one_address_cannot_take_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address has a limit of its own; loopback addresses, where a proxy may be, have none."""
+    settings = {"http": {"max_connections_per_address": 1}}
+    async with serving(container_of(Echo()), settings) as server, connection(server.port) as (reader, writer):
+        writer.write(REQUEST)
+        assert (await read_reply(reader)).status == 200
+        assert (await raw_exchange(server.port, REQUEST)).status == 200
+        monkeypatch.setattr("axolotl_server.http_server.connection_limits.is_loopback", lambda address: False)
+        refused = await raw_exchange(server.port, REQUEST)
+        assert (refused.status, refused.error["message"]) == (
+            503,
+            "Service unavailable: this address has too many connections; try again later",
+        )
+
+
+async def test_incomplete_bodies_are_limited_in_total() -> None:
+    """Bodies that do not arrive completely share one budget; it is free again when their clients leave."""
+    settings = {"http": {"max_buffered_body_bytes": 3 * MIB}}
+    async with serving(container_of(Echo()), settings) as server:
+        async with AsyncExitStack() as stack:
+            for _ in range(2):
+                _, writer = await stack.enter_async_context(connection(server.port))
+                writer.write(unfinished(MIB, 2 * MIB))
+            await until(lambda: server.app.bodies.used >= 2 * MIB - 1024)
+            refused = await raw_exchange(server.port, unfinished(2 * MIB, 3 * MIB))
+            assert (refused.status, refused.headers["connection"]) == (503, "close")
+            assert "too many bodies" in refused.error["message"]
+            assert (await raw_exchange(server.port, REQUEST)).status == 200
+        await until(lambda: server.app.bodies.used == 0)
+
+
+@pytest.mark.parametrize("size", [5 * MIB, 14 * MIB])
+@pytest.mark.parametrize("chunks", [False, True])
+async def test_a_client_that_sends_first_reads_the_refusal(size: int, chunks: bool) -> None:
+    """A client that writes its whole body before it reads gets 413 instead of a reset connection."""
+
+    def send(port: int) -> tuple[int, Any]:
+        client = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_SECONDS)
+        body: Any = pieces(size) if chunks else b"x" * size
+        client.request("POST", "/mcp", body, mirrored(name="echo"), encode_chunked=chunks)
+        reply = client.getresponse()
+        return reply.status, json.loads(reply.read())
+
+    def pieces(size: int) -> Iterator[bytes]:
+        yield from (b"x" * 65536 for _ in range(size // 65536))
+
+    async with serving(container_of(Echo())) as server:
+        status, content = await asyncio.to_thread(send, server.port)
+    assert status == 413
+    assert "at most 4194304 bytes" in content["error"]["message"]
+
+
+async def test_a_client_that_does_not_read_is_closed() -> None:
+    """A response that nobody reads is dropped with its connection, while others are served."""
+    async with checked(write_timeout_seconds=0.3) as port:
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(asking_for(20 * MIB))  # more than the kernel buffers
+            waiting = select.poll()
+            waiting.register(client, 0)  # only errors: the client never reads
+            await until(lambda: waiting.poll(0))
+        assert (await raw_exchange(port, REQUEST)).status == 200
+
+
+async def test_idle_connections_are_closed() -> None:
+    """A connection on which no further request arrives is closed without a response."""
+    async with checked(idle_timeout_seconds=0.3) as port, connection(port) as (reader, writer):
+        writer.write(REQUEST)
+        assert (await read_reply(reader)).status == 200
+        assert await reader.read() == b""
+
+
+class SlowReader:
+    """A connection whose client reads as the test says."""
+
+    def __init__(self, unread: int) -> None:
+        self.unread = unread
+        self.drained = 0
+        self.cycle = object()
+        self.part = None
+        self.is_idle = self.has_unread_body = self.is_discarding = self.aborted = False
+        self.transport = self
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def reset(self) -> None:
+        self.aborted = True
+
+
+def test_slow_but_steady_clients_are_not_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client is closed if it reads nothing for too long, not because its response takes long."""
+    clock, check = [0.0], StallCheck(HttpSettings())
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    steady, refilled, stuck = SlowReader(MIB), SlowReader(50_000), SlowReader(MIB)
+    for _ in range(100):
+        check.check([steady, refilled, stuck])  # type: ignore[list-item]
+        clock[0] += 0.5
+        steady.unread -= 1
+        refilled.drained += 1
+    assert (steady.aborted, refilled.aborted, stuck.aborted) == (False, False, True)
+
+
+def test_unread_responses_are_limited_in_total(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If clients leave too much unread, those that have read nothing for longest are closed."""
+    clock, check = [0.0], StallCheck(HttpSettings())
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    early, late = [SlowReader(4 * MIB) for _ in range(10)], [SlowReader(4 * MIB) for _ in range(10)]
+    check.check(early)  # type: ignore[arg-type]
+    clock[0] = 1.0
+    check.check([*early, *late])  # type: ignore[list-item]
+    assert not any(one.aborted for one in (*early, *late))
+    clock[0] = 2.5
+    check.check([*early, *late])  # type: ignore[list-item]
+    assert sum(one.aborted for one in early) == 4
+    assert not any(one.aborted for one in late)
