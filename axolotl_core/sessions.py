@@ -60,6 +60,8 @@ class SessionRecord(msgspec.Struct, frozen=True):
     subscriptions: frozenset[str] = frozenset()
     notification_stream: str | None = None
     """The stream for messages that do not belong to a request, if the client ever opened one."""
+    share: str | None = None
+    """A digest that is the same for all sessions that count for one principal or address; None if it is not limited."""
 
     def changed(self, change: "SessionChange") -> "SessionRecord":
         """Return the record after a change."""
@@ -112,7 +114,10 @@ class ISessionStore(ABC):
 
     @abstractmethod
     async def begin(self, session: str, record: SessionRecord) -> bool:
-        """Store a new session, which this process holds. Return False if there are too many sessions."""
+        """Store a new session, which this process holds.
+
+        Return False if there are too many sessions, in all or with the same `share`.
+        """
 
     @abstractmethod
     async def find(self, session: str, known: int) -> KnownSession | None:

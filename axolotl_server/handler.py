@@ -17,6 +17,7 @@ from axolotl_core.protocol.wire import encode
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, IEra
 from axolotl_server.messages.connection import Connection, IExchange, IObserver, IStoppable
+from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.params import CancelledParams, read_params
 from axolotl_server.messages.replies import RESPONSE, RESULT, error_reply, hide_internal
 from axolotl_server.messages.request import Request
@@ -37,6 +38,10 @@ class BatchItem(IExchange):
     @property
     def headers(self) -> Mapping[bytes, bytes] | None:
         return self._exchange.headers
+
+    @property
+    def share(self) -> Share | None:
+        return self._exchange.share
 
     def connection(self) -> Connection:
         return self._exchange.connection()

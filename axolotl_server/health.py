@@ -188,7 +188,7 @@ class BuiltinChecks:
     def results(self) -> Iterator[CheckResult]:
         """Run all checks."""
         yield self.serving()
-        full = len(self._calls) >= self._calls.limit
+        full = len(self._calls) >= self._calls.free_capacity
         yield CheckResult("calls", "failed", "the limit of running calls is reached") if full else CheckResult("calls")
         if self._watchdog is not None:
             yield self._event_loop(self._watchdog)

@@ -37,6 +37,11 @@ class IPostedRequest(Protocol):
         """Sends the response in the messages of ASGI."""
         ...
 
+    @property
+    def client(self) -> Sequence[Any] | None:
+        """The address and port of the client; None if they are unknown."""
+        ...
+
     def write_reply(self, status: int, body: bytes) -> bool:
         """Write a whole JSON reply; return False if it has to be sent by ASGI messages."""
         ...
@@ -47,6 +52,7 @@ class AsgiRequest(NamedTuple):
 
     receive: Receive
     send: Send
+    client: Sequence[Any] | None
 
     def write_reply(self, status: int, body: bytes) -> bool:
         """Leave the reply to `send`."""

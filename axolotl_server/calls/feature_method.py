@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from functools import partial
+from sys import maxsize
 from typing import Any, Final
 
 import msgspec
@@ -27,6 +28,7 @@ from axolotl_core.layers import ToolCall
 from axolotl_core.protocol.wire import encode
 from axolotl_core.questions.question import needs_input
 from axolotl_server.calls.binding import Binding
+from axolotl_server.calls.call_shares import CallShares
 from axolotl_server.execution.threads import Zombies
 from axolotl_server.lifecycle.closing import ScopeCloser
 from axolotl_server.messages.connection import Connection
@@ -50,10 +52,14 @@ class InFlight(dict[ToolCall, None]):
     watched for the disconnection of its client.
     """
 
-    def __init__(self, limit: int, watch_after_seconds: float, grace_seconds: float = 0.02) -> None:
+    def __init__(
+        self,
+        limit: int,
+        watch_after_seconds: float,
+        grace_seconds: float = 0.02,
+        limit_per_principal: int | None = None,
+    ) -> None:
         super().__init__()
-        self.limit = limit
-        """How many calls may run; zombies count too."""
         self.refused = 0
         """How many calls were refused since startup."""
         self.grace_seconds = grace_seconds
@@ -62,22 +68,39 @@ class InFlight(dict[ToolCall, None]):
         self.scope_closer = ScopeCloser()
         self.ticking = False
         self.has_watchers = False
-        """Whether calls are watched or drained, or there are zombies."""
+        """Whether calls are watched, counted or drained, or there are zombies."""
+        self.unchecked = 0
+        """How many calls may run before `refusal` has to be asked about the next one."""
+        self.free_capacity = limit
+        """How many calls may run at once; zombies use some of the limit."""
         self._capacity = limit
+        self._shares = CallShares(maxsize if limit_per_principal is None else limit_per_principal)
         self._watch_after_seconds = watch_after_seconds
         self._seen_once: list[ToolCall] = []
         self._watched: set[ToolCall] = set()
         self._drained: asyncio.Event | None = None
+        self._count()
 
-    def refusal(self) -> Overloaded:
-        """Count a refused call, and give its error."""
+    def refusal(self, call: ToolCall, connection: Connection | None) -> Overloaded | None:
+        """Give the error for a call that cannot run now; None if it can run and is about to be added."""
+        if len(self) >= self.free_capacity:
+            message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
+        elif self._shares.admit(call, self):
+            self.has_watchers = True
+            self._count()
+            return None
+        else:
+            message = f"Too many calls are running: one caller may run {self._shares.limit} at once; try again"
         self.refused += 1
-        message = "The server is busy; try again" if self._capacity else "The server is shutting down; try again"
+        self._forget(call, connection)
         return Overloaded(message, _RETRY_AFTER_SECONDS)
 
     def leave(self, call: ToolCall, connection: Connection | None) -> None:
         """Follow up on a call that was removed; needed if it has a connection, or if `has_watchers`."""
         self._watched.discard(call)
+        if self._shares.counting:
+            self._shares.remove(call, len(self))
+            self._count()
         if call.lingers is None:
             self.zombies.remove(call)
         elif call.abandoned:
@@ -92,7 +115,8 @@ class InFlight(dict[ToolCall, None]):
         self._forget(call, connection)
 
     def _forget(self, call: ToolCall, connection: Connection | None) -> None:
-        self.has_watchers = bool(self._watched) or self._drained is not None or len(self.zombies) > 0
+        watched = bool(self._watched) or self._shares.counting
+        self.has_watchers = watched or self._drained is not None or len(self.zombies) > 0
         if connection is not None and connection.calls.get(call.request_id) is call:
             del connection.calls[call.request_id]
         if self._drained is not None and not self:
@@ -133,7 +157,8 @@ class InFlight(dict[ToolCall, None]):
             call.stop(reason)
 
     def _count(self) -> None:
-        self.limit = max(0, self._capacity - len(self.zombies))
+        self.free_capacity = max(0, self._capacity - len(self.zombies))
+        self.unchecked = 0 if self._shares.counting else min(self.free_capacity, self._shares.limit)
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
         self._watch(call for call in self._seen_once if call in self)
@@ -209,8 +234,6 @@ class FeatureMethod(ABC):
         task = asyncio.current_task(exchange.loop)
         assert task is not None
         inflight, connection = self._inflight, request.connection
-        if len(inflight) >= inflight.limit:
-            return self.reply_to_failure(inflight.refusal(), request)
         call = ToolCall(
             head.id,  # type: ignore[arg-type]  # a message without an ID reaches no method
             request,
@@ -225,6 +248,8 @@ class FeatureMethod(ABC):
             request.era.open_rounds(request, call)
         if connection is not None:
             connection.register(call.request_id, call)
+        if len(inflight) >= inflight.unchecked and (refusal := inflight.refusal(call, connection)) is not None:
+            return self.reply_to_failure(refusal, request)
         inflight[call] = None
         if not inflight.ticking:
             inflight.tick_later(exchange.loop)

@@ -56,7 +56,12 @@ class ServerAssembly:
     def inflight(self) -> InFlight:
         """The calls that run."""
         limits = self.settings.limits
-        return InFlight(limits.max_inflight, self.settings.http.watch_after_seconds, limits.cancel_grace_seconds)
+        return InFlight(
+            limits.max_inflight,
+            self.settings.http.watch_after_seconds,
+            limits.cancel_grace_seconds,
+            limits.max_inflight_per_principal,
+        )
 
     @cached_property
     def threads(self) -> ThreadRunner:
@@ -246,7 +251,8 @@ class ServerAssembly:
     def subscriptions(self) -> Subscriptions:
         """The clients that are notified of changes."""
         audience_of = None if self.watch is None else self.watch.audience_of
-        return Subscriptions(self.settings.subscriptions.maximum, audience_of)
+        limits = self.settings.subscriptions
+        return Subscriptions(limits.maximum, audience_of, limits.maximum_per_principal)
 
     @cached_property
     def eras(self) -> Eras:

@@ -33,6 +33,7 @@ from axolotl_server.eras.era import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.messages.connection import Connection, IStoppable
+from axolotl_server.messages.fair_share import Share, share_of
 from axolotl_server.sessions.session import Session, SessionStream
 from axolotl_server.sessions.sessions import Sessions, choose_sessions
 from axolotl_server.settings.server import ServerSettings
@@ -74,8 +75,7 @@ class HttpExchange(msgspec.Struct, eq=False):
     headers: Mapping[bytes, bytes]
     principal: Principal
     _context: ExchangeContext
-    _receive: Receive
-    _send: Send
+    _request: IPostedRequest
     status: int = 200
     plain: bool = True
     """Whether a JSON reply is all there is to send; otherwise `finish` has to be called."""
@@ -88,7 +88,12 @@ class HttpExchange(msgspec.Struct, eq=False):
     _watcher: asyncio.Task[None] | None = None
     _early_reply: asyncio.Task[None] | None = None
     _refusal: HttpRefusal | None = None
-    """A challenge, sent with the reply if that has the same status."""
+    """A challenge or a hint when to try again, sent with the reply if that has the same status."""
+
+    @property
+    def share(self) -> Share | None:
+        """Whom the request counts for in limits per principal."""
+        return share_of(self.principal, self._request.client)
 
     def connection(self) -> Connection:
         """Find the session that the header names."""
@@ -101,7 +106,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         if self.headers.get(_SESSION_HEADER) is not None:
             raise InvalidRequest("Invalid request: initialize begins a session, send it without Mcp-Session-Id")
         self.plain = False
-        self._session = self._context.sessions.begin(self.principal)
+        self._session = self._context.sessions.begin(self.principal, self.share)
         self._is_new_session = True
         return self._session
 
@@ -133,6 +138,11 @@ class HttpExchange(msgspec.Struct, eq=False):
         self._refusal = self._context.gate.challenge(scopes)
         return self._refusal
 
+    def retry_after(self, seconds: int) -> None:
+        """Send the error with a Retry-After header."""
+        self.plain = False
+        self._refusal = HttpRefusal(self.status, "", headers=[(b"retry-after", b"%d" % seconds)])
+
     def reply_early(self, reply: bytes | None, running: ITask) -> None:
         """Reply in a separate task, because the task of the request is still busy."""
         self.plain = False
@@ -156,9 +166,9 @@ class HttpExchange(msgspec.Struct, eq=False):
             self._message_stream.end()
             await self._response_stream.finished()
         elif reply is not None:
-            await send_json(self._send, self.status, reply, [*self._session_header(), *self._challenge()])
+            await send_json(self._request.send, self.status, reply, [*self._session_header(), *self._challenge()])
         else:
-            await send_empty(self._send, self.status if self.status != 200 else 204)
+            await send_empty(self._request.send, self.status if self.status != 200 else 204)
 
     async def _share(self, session: Session) -> None:
         """Publish changes of the session to other processes. A reply that has begun is continued even if that fails."""
@@ -180,7 +190,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
             return None
         self.plain = False
-        outlet = EventStream(self._send, self._session_header(), self._context.keep_alive_seconds)
+        outlet = EventStream(self._request.send, self._session_header(), self._context.keep_alive_seconds)
         outlet.start()
         self._response_stream = outlet
         self._message_stream = outlet if self._session is None else self._session.open_stream(outlet)
@@ -193,7 +203,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         return () if self._refusal is None or self._refusal.status != self.status else self._refusal.headers
 
     async def _watch(self, running: IStoppable) -> None:
-        await until_client_leaves(self._receive, lambda: running.stop(CancelReason.DISCONNECT))
+        await until_client_leaves(self._request.receive, lambda: running.stop(CancelReason.DISCONNECT))
 
 
 _SECURITY_HEADERS = frozenset({b"authorization", b"content-type", b"host", b"last-event-id", b"origin"})
@@ -243,7 +253,7 @@ class HttpApp:
             self._checks.check_post(headers)
             principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
             body = await read_body(headers, receive, self.max_message_bytes, self.bodies)
-            await self.answer_post(headers, None, body, AsgiRequest(receive, send), principal)
+            await self.answer_post(headers, None, body, AsgiRequest(receive, send, scope.get("client")), principal)
         except HttpRefusal as refusal:
             self.count_refusal(refusal)
             await send_refusal(send, refusal)
@@ -268,9 +278,7 @@ class HttpApp:
                 del credentials  # no code behind the gate needs it
             if self._shares_sessions and b"mcp-session-id" in headers:
                 await self._restore(headers, principal)
-            exchange = HttpExchange(
-                get_running_loop(), headers, principal, self._context, request.receive, request.send
-            )
+            exchange = HttpExchange(get_running_loop(), headers, principal, self._context, request)
             reply = await self._handler.handle(body, exchange)
             if reply is None or not exchange.plain:
                 await exchange.finish(reply)

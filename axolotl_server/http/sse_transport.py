@@ -11,6 +11,7 @@ from axolotl_server.asgi.event_stream import EventStream, endpoint, until_client
 from axolotl_server.asgi.http import BodyBudget, HttpRefusal, Receive, Scope, Send, read_body, send_empty
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.header_checks import HeaderChecks, accepts
+from axolotl_server.messages.fair_share import share_of
 from axolotl_server.messages.flow_control import MAX_WAITING
 from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.settings.server import ServerSettings
@@ -21,11 +22,11 @@ class _SseConnection:
     """A client with an open stream, which carries all messages to it."""
 
     def __init__(
-        self, handler: DefaultHandler, stream: EventStream, principal: Principal, leaving: asyncio.Event
+        self, handler: DefaultHandler, stream: EventStream, exchange: StreamExchange, leaving: asyncio.Event
     ) -> None:
         self.id = secrets.token_hex(16)
         self.stream = stream
-        self.exchange = StreamExchange(handler, stream.put, principal)
+        self.exchange = exchange
         self._handler = handler
         self._gone = False
         self._leaving = leaving
@@ -77,19 +78,23 @@ class SseTransport:
         if scope["path"] == self._path:
             if scope["method"] != "GET":
                 raise HttpRefusal(405, "Method not allowed: use GET", headers=[(b"allow", b"GET")])
-            await self._listen(headers, principal, receive, send)
+            await self._listen(scope, headers, principal, receive, send)
         else:
             if scope["method"] != "POST":
                 raise HttpRefusal(405, "Method not allowed: use POST", headers=[(b"allow", b"POST")])
             await self._post(scope, headers, principal, receive, send)
 
-    async def _listen(self, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send) -> None:
+    async def _listen(
+        self, scope: Scope, headers: Mapping[bytes, bytes], principal: Principal, receive: Receive, send: Send
+    ) -> None:
         """Open a stream, which is the client's connection."""
         if not accepts(headers.get(b"accept", b"*/*"), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
         stream, leaving = EventStream(send, [], self._http.keep_alive_seconds), asyncio.Event()
-        with self._sessions.other_connection(leaving.set):
-            connection = _SseConnection(self._handler, stream, principal, leaving)
+        share = share_of(principal, scope.get("client"))
+        with self._sessions.other_connection(leaving.set, share):
+            exchange = StreamExchange(self._handler, stream.put, principal, share)
+            connection = _SseConnection(self._handler, stream, exchange, leaving)
             self._by_id[connection.id] = connection
             stream.write(endpoint(f"{self._messages}?session={connection.id}"))
             watcher = asyncio.get_running_loop().create_task(until_client_leaves(receive, connection.lose))

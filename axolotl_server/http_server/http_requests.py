@@ -91,6 +91,11 @@ class DirectRequest(RequestResponseCycle):
         return True
 
     @property
+    def client(self) -> tuple[str, int] | None:
+        """The address and port of the client."""
+        return self._protocol.client
+
+    @property
     def message_event(self) -> asyncio.Event:  # type: ignore[override]
         """Set when the client has left or the response is complete."""
         if self._event is None:

@@ -10,6 +10,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest, ProtocolError
 from axolotl_core.layers import ITask, ToolCall
 from axolotl_core.protocol.identity import Implementation, Principal, RequestId
+from axolotl_server.messages.fair_share import Share
 
 if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
@@ -109,6 +110,11 @@ class IExchange(Protocol):
         """The HTTP headers; None on a transport that has none."""
         ...
 
+    @property
+    def share(self) -> Share | None:
+        """Whom the request counts for in limits per principal; None if its caller may use everything."""
+        return None
+
     def connection(self) -> Connection:
         """Give the connection that the message belongs to, or raise a ProtocolError if there is none."""
         ...
@@ -136,6 +142,10 @@ class IExchange(Protocol):
     def challenge(self, scopes: Iterable[str]) -> ProtocolError | None:
         """Give the error that asks a client to come back with these scopes, None if the transport has none."""
         return None
+
+    def retry_after(self, seconds: int) -> None:
+        """Add to the reply when to try again, if the transport has a header for that."""
+        return
 
 
 class IObserver:

@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from math import ceil
 from typing import TYPE_CHECKING, Final
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -52,9 +53,14 @@ RESULT: Final = b',"result":'
 """The parts of a result message: the encoded ID goes between them, the result after them."""
 
 
+_TRY_AGAIN: Final = (429, 503)
+
+
 def error_reply(error: ProtocolError, request_id: RequestId | None, era: "IEra", exchange: "IExchange") -> bytes:
     """Frame an error, and set the HTTP status of the exchange."""
     exchange.status = error.status or era.status_of(error)
+    if error.status in _TRY_AGAIN and isinstance(error.data, dict) and "retryAfterMs" in error.data:
+        exchange.retry_after(ceil(error.data["retryAfterMs"] / 1000))
     try:
         return error_message(request_id, error, era.code_of(error))
     except Exception as unwritable:  # a tool may raise a ProtocolError with data that cannot be encoded

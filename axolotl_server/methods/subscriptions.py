@@ -13,6 +13,7 @@ from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.wire import notification
 from axolotl_server.messages.connection import Connection, IExchange
+from axolotl_server.messages.fair_share import is_used_up
 from axolotl_server.messages.params import ListenParams, SubscriptionFilter, read_params
 from axolotl_server.messages.request import Request
 
@@ -32,6 +33,7 @@ class Listener:
         self._id = request_id
         self._subscribed = subscribed
         self._exchange = exchange
+        self.share = exchange.share
         self._uris = frozenset(subscribed.resource_subscriptions)
         self.ended: asyncio.Future[CancelReason] = exchange.loop.create_future()
 
@@ -76,9 +78,13 @@ class Subscriptions:
     """The connections and listeners that are notified of changes; any thread may report a change."""
 
     def __init__(
-        self, maximum: int, audience_of: Callable[[str, Callable[[str], Iterable[str]]], frozenset[str]] | None = None
+        self,
+        maximum: int,
+        audience_of: Callable[[str, Callable[[str], Iterable[str]]], frozenset[str]] | None = None,
+        maximum_per_principal: int | None = None,
     ) -> None:
         self._maximum = maximum
+        self._maximum_per_principal = maximum_per_principal
         self._audience_of = audience_of
         """Chooses the URIs whose subscribers are notified of a change, where access is restricted."""
         self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
@@ -87,10 +93,16 @@ class Subscriptions:
         self.relay: Callable[[Literal["changed", "updated"], str], object] | None = None
         """Reports a change to other processes; None if there are none."""
 
-    @property
-    def full(self) -> bool:
-        """Whether further listeners are refused."""
-        return self._closing or len(self._listeners) >= self._maximum
+    def refusal(self, exchange: IExchange) -> InternalError | None:
+        """Give the error for a further listener; None if there is room for it."""
+        limit = self._maximum_per_principal
+        if self._closing or len(self._listeners) >= self._maximum:
+            message = "Too many subscriptions are open; try again later"
+        elif is_used_up(exchange.share, limit, self._listeners):
+            message = f"Too many subscriptions: one caller may have {limit} open; end one first"
+        else:
+            return None
+        return InternalError(message, data={"reason": "overloaded", "retryAfterMs": 1000})
 
     @property
     def connections(self) -> int:
@@ -210,8 +222,9 @@ class SubscriptionMethods:
         if self._readable_uris is not None:
             uris = await self._readable_uris(request.exchange.principal, subscribed.resource_subscriptions)
             subscribed = msgspec.structs.replace(subscribed, resource_subscriptions=uris)
-        if self._subscriptions.full:
-            raise InternalError("Too many subscriptions are open; try again later", data={"retryAfterMs": 1000})
+        refusal = self._subscriptions.refusal(request.exchange)
+        if refusal is not None:
+            raise refusal
         listener = Listener(request.head.id, subscribed, request.exchange)
         connection = request.connection
         with nullcontext() if connection is None else connection.running(request.head.id, listener):

@@ -12,6 +12,7 @@ from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.event_stream import EventStream, priming, retry
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.messages.connection import Connection
+from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog, is_droppable
 from axolotl_server.sessions.event_archive import Archive, EventPlace, parse_event_id
 
@@ -170,14 +171,23 @@ class Session(Connection):
         "id",
         "last_used",
         "principal",
+        "share",
     )
 
     def __init__(
-        self, principal: Principal, store: IEventStore | None, retry_seconds: float, session_id: bytes | None = None
+        self,
+        principal: Principal,
+        store: IEventStore | None,
+        retry_seconds: float,
+        session_id: bytes | None = None,
+        *,
+        share: Share | None = None,
     ) -> None:
         super().__init__(self._send)
         self.id = session_id or secrets.token_hex(16).encode()
         self.principal = principal
+        self.share = share
+        """Whom it counts for in this process."""
         self.last_used = time.monotonic()
         self._archive = None if store is None else Archive(store, self.id.decode())
         self._retry_seconds = retry_seconds

@@ -4,14 +4,16 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.messages.fair_share import Share, is_used_up
 from axolotl_server.sessions.session import Session
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import SessionSettings
@@ -19,6 +21,28 @@ from axolotl_server.stores.memory_events import MemoryEventStore
 
 if TYPE_CHECKING:
     from axolotl_server.stores.redis_client import RedisClient
+
+
+_RETRY_SECONDS: Final = 10
+
+
+def too_many_sessions(limit_per_principal: int | None = None) -> HttpRefusal:
+    """Refuse a session, because there are too many, or because one principal has as many as it may have."""
+    whose = "" if limit_per_principal is None else f" of one caller, which may have {limit_per_principal}"
+    message = f"Too many sessions{whose}: end one with DELETE, or try again later"
+    headers = [(b"retry-after", b"%d" % _RETRY_SECONDS)]
+    refusal = HttpRefusal(503 if limit_per_principal is None else 429, message, headers=headers)
+    refusal.data = {"reason": "overloaded", "retryAfterMs": _RETRY_SECONDS * 1000}
+    return refusal
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherConnection:
+    """A long-lived connection that is not a session."""
+
+    on_stop: Callable[[], object]
+    """Called when the server shuts down."""
+    share: Share | None
 
 
 class Sessions:
@@ -32,7 +56,7 @@ class Sessions:
         self._settings = settings
         self._store = store
         self._by_id: dict[bytes, Session] = {}
-        self._other_connections: set[Callable[[], object]] = set()
+        self._other_connections: set[OtherConnection] = set()
         self._forgetting: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closing = False
@@ -47,11 +71,14 @@ class Sessions:
         """Return all sessions of this process."""
         return tuple(self._by_id.values())
 
-    def begin(self, principal: Principal) -> Session:
-        """Begin a session; refuse with 503 if there are too many, or if the server is shutting down."""
+    def begin(self, principal: Principal, share: Share | None) -> Session:
+        """Begin a session.
+
+        Refuse with 503 if there are too many or the server is shutting down, with 429 if the principal has too many.
+        """
         self.check_open()
-        self._make_room()
-        session = Session(principal, self._store, self._settings.retry_seconds)
+        self._make_room(share)
+        session = Session(principal, self._store, self._settings.retry_seconds, share=share)
         self._by_id[session.id] = session
         self._handler.connect(session)
         self._sweep_later()
@@ -93,18 +120,19 @@ class Sessions:
             forgetting.add_done_callback(self._forgetting.discard)
 
     @contextmanager
-    def other_connection(self, on_stop: Callable[[], object]) -> Iterator[None]:
+    def other_connection(self, on_stop: Callable[[], object], share: Share | None = None) -> Iterator[None]:
         """Count a connection that is not a session like one; `on_stop` is called when the server shuts down.
 
-        Refuse it with 503 if there are too many, or if the server is shutting down.
+        Refuse it like a session.
         """
         self.check_open()
-        self._make_room()
-        self._other_connections.add(on_stop)
+        self._make_room(share)
+        connection = OtherConnection(on_stop, share)
+        self._other_connections.add(connection)
         try:
             yield
         finally:
-            self._other_connections.discard(on_stop)
+            self._other_connections.discard(connection)
 
     def check_open(self) -> None:
         """Refuse new sessions and streams with 503 if the server is shutting down."""
@@ -131,14 +159,21 @@ class Sessions:
         self._handler.subscriptions.end()
         for session in self._by_id.values():
             session.stop_listening()
-        for on_stop in tuple(self._other_connections):
-            on_stop()
+        for connection in tuple(self._other_connections):
+            connection.on_stop()
 
-    def _make_room(self) -> None:
-        if len(self) >= self._settings.maximum:
+    def _make_room(self, share: Share | None) -> None:
+        maximum, limit = self._settings.maximum, self._settings.maximum_per_principal
+        if len(self) >= maximum or self._is_used_up(share):
             self._drop_idle()
-        if len(self) >= self._settings.maximum:
-            raise HttpRefusal(503, "Too many sessions: end one with DELETE, or try again later")
+        if len(self) >= maximum:
+            raise too_many_sessions()
+        if self._is_used_up(share):
+            raise too_many_sessions(limit)
+
+    def _is_used_up(self, share: Share | None) -> bool:
+        limit = self._settings.maximum_per_principal
+        return is_used_up(share, limit, self._by_id.values(), self._other_connections)
 
     def _sweep_later(self) -> None:
         if self._sweeping is None and self._by_id:
@@ -190,6 +225,7 @@ def _redis_sessions(
     store = RedisSessionStore(
         redis,
         maximum=settings.maximum,
+        maximum_per_principal=settings.maximum_per_principal,
         idle_seconds=settings.idle_seconds,
         timeout_seconds=settings.store_timeout_seconds,
     )
@@ -213,7 +249,12 @@ def _sqlite_sessions(
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # sessions are secrets
     except OSError as error:
         raise ConfigurationError(f"Setting sessions.directory: {directory} cannot be used: {error.strerror}") from error
-    store = SqliteSessionStore(directory, maximum=settings.maximum, idle_seconds=settings.idle_seconds)
+    store = SqliteSessionStore(
+        directory,
+        maximum=settings.maximum,
+        maximum_per_principal=settings.maximum_per_principal,
+        idle_seconds=settings.idle_seconds,
+    )
     if not settings.resumable or given is not None:
         return SharedSessions(handler, settings, given if settings.resumable else None, store)
     events = SqliteEventStore(

@@ -25,6 +25,7 @@ from axolotl_server.asgi.event_stream import EventStream
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.lifecycle.outage_log import OutageLog
+from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.flow_control import Backlog
 from axolotl_server.sessions.event_archive import STREAM_END, SharedArchive, parse_event_id
 from axolotl_server.sessions.session import IAttached, Session, SessionStream
@@ -126,7 +127,11 @@ _HIGHEST_FIRST_ID: Final = 2**52
 
 def owner_of(principal: Principal) -> str:
     """Return a hash of the owner of a session."""
-    return blake2b(msgspec.json.encode(principal.identity), digest_size=16).hexdigest()
+    return _digest(principal.identity)
+
+
+def _digest(names: Share) -> str:
+    return blake2b(msgspec.json.encode(names), digest_size=16).hexdigest()
 
 
 class SharedSession(Session):
@@ -145,8 +150,10 @@ class SharedSession(Session):
         retry_seconds: float,
         bus: SessionBus,
         session_id: bytes | None = None,
+        *,
+        share: Share | None = None,
     ) -> None:
-        super().__init__(principal, None, retry_seconds, session_id)
+        super().__init__(principal, None, retry_seconds, session_id, share=share)
         if store is not None:
             self._archive = SharedArchive(store, self.name, self._event_stored)
         self._bus = bus
@@ -276,7 +283,10 @@ class SharedSession(Session):
     async def _begin(self) -> bool:
         assert self.era is not None
         assert self.client is not None
-        record = SessionRecord(owner_of(self.principal), self.era.revision.name, self.client, self.capabilities)
+        share = None if self.share is None else _digest(self.share)
+        record = SessionRecord(
+            owner_of(self.principal), self.era.revision.name, self.client, self.capabilities, share=share
+        )
         if not await self._bus.ask(self._bus.store.begin(self.name, record)):
             return False
         self._stored, self.version = record, 1

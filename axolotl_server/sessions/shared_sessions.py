@@ -8,8 +8,9 @@ from axolotl_core.protocol.identity import Principal
 from axolotl_core.sessions import IEventStore, ISessionStore, KnownSession
 from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.messages.fair_share import Share
 from axolotl_server.sessions.session import Session
-from axolotl_server.sessions.sessions import Sessions
+from axolotl_server.sessions.sessions import Sessions, too_many_sessions
 from axolotl_server.sessions.shared_session import BusMessage, SessionBus, SharedSession, owner_of
 from axolotl_server.settings.transports import SessionSettings
 
@@ -42,10 +43,10 @@ class SharedSessions(Sessions):
         store.open(self._receive, self._reconnected)
         handler.subscriptions.relay = self._relay
 
-    def begin(self, principal: Principal) -> Session:
+    def begin(self, principal: Principal, share: Share | None) -> Session:
         """Begin a session, which is stored when its changes are published."""
         self.check_open()
-        return self._hold(SharedSession(principal, self._store, self._settings.retry_seconds, self._bus))
+        return self._hold(SharedSession(principal, self._store, self._settings.retry_seconds, self._bus, share=share))
 
     async def restore(self, session_id: bytes, principal: Principal) -> None:
         """Update a session from the store, if it belongs to the principal."""
@@ -75,7 +76,7 @@ class SharedSessions(Sessions):
             raise
         if not has_room:
             self.end(session)
-            raise _too_many()
+            raise too_many_sessions()
 
     async def delete(self, session: Session) -> None:
         """End a session in all processes."""
@@ -106,7 +107,7 @@ class SharedSessions(Sessions):
         return session
 
     def _hold(self, session: SharedSession) -> SharedSession:
-        self._make_room()
+        self._make_room(session.share)
         self._by_id[session.id] = session
         self._sweep_later()
         return session
@@ -117,13 +118,13 @@ class SharedSessions(Sessions):
         session.apply(found)
         self._hold(session)
 
-    def _make_room(self) -> None:
-        """Make room for a session by dropping idle ones."""
+    def _make_room(self, share: Share | None) -> None:
+        """Make room for a session by dropping copies of idle ones; the store counts the sessions of a principal."""
         if len(self) < self._settings.maximum:
             return
         idle = sorted((one for one in self._by_id.values() if not one.in_use), key=lambda one: one.last_used)
         if not idle:
-            raise _too_many()
+            raise too_many_sessions()
         for session in idle[: max(1, round(len(idle) * _DROPPED_SHARE))]:
             self.end(session)
 
@@ -171,7 +172,3 @@ class SharedSessions(Sessions):
 
 def _listable(kind: str) -> Literal["tools", "prompts", "resources"]:
     return "tools" if kind == "tools" else "prompts" if kind == "prompts" else "resources"
-
-
-def _too_many() -> HttpRefusal:
-    return HttpRefusal(503, "Too many sessions: end one with DELETE, or try again later")

@@ -105,6 +105,8 @@ class LimitSettings(Section):
     """How long a stopped call may take to end before its caller is answered without it."""
     max_inflight: PositiveInt = 10_000
     """How many calls may run or wait at once. More are refused."""
+    max_inflight_per_principal: PositiveInt | None = 1000
+    """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
     max_concurrency: PositiveInt | None = None
     """How many calls may run at once in the whole server. Unlimited unless set."""
     queue_limit: int = Field(0, ge=0)
@@ -173,6 +175,8 @@ class SubscriptionSettings(Section):
 
     maximum: PositiveInt = 1000
     """How many `subscriptions/listen` streams may be open at once."""
+    maximum_per_principal: PositiveInt | None = 100
+    """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
     maximum_resources: PositiveInt = 1000
     """How many resources a client may watch."""
 
@@ -182,6 +186,10 @@ class TaskSettings(Section):
 
     maximum: PositiveInt = 1000
     """How many tasks may exist at once."""
+    maximum_per_principal: PositiveInt | None = 100
+    """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
+    max_bytes: PositiveInt = 64 * 1024 * 1024
+    """How many bytes of results are kept. Above that, the caller with the largest results loses its oldest task."""
     ttl_seconds: PositiveFloat = 3600.0
     """How long a task and its result are kept after its start."""
     poll_interval_seconds: PositiveFloat = 1.0

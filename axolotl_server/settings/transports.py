@@ -146,6 +146,8 @@ class SessionSettings(Section):
 
     maximum: PositiveInt = 1000
     """How many sessions may exist at once, including HTTP+SSE streams."""
+    maximum_per_principal: PositiveInt | None = 100
+    """How many of them one principal may have, or one address while anonymous. null means all."""
     idle_seconds: PositiveFloat = 600.0
     """How long a session may be idle before it ends."""
     resumable: bool = True

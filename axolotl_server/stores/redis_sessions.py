@@ -21,28 +21,46 @@ from axolotl_server.stores.redis_client import RedisClient
 
 # KEYS[1] is a session: a hash with its version, the fields of its record, a field `s:<uri>` per subscription and a
 # field `h:<process>` per process that holds a copy. KEYS[2] is a sorted set with the keys of all sessions, by the time
-# of their last use in milliseconds. ARGV[1] is how long a session may be idle, in milliseconds.
+# of their last use in milliseconds; KEYS[2]:<share> is the same for the sessions that count for one principal. ARGV[1]
+# is how long a session may be idle, in milliseconds.
 
 _NOW: Final = """\
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local function use(set)
+  redis.call('ZADD', set, now, KEYS[1])
+  redis.call('PEXPIRE', set, ARGV[1])
+end
+local function count(set)
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', now - ARGV[1])
+  return redis.call('ZCARD', set)
+end
+local function use_all()
+  use(KEYS[2])
+  local share = redis.call('HGET', KEYS[1], 'share')
+  if share then
+    use(KEYS[2] .. ':' .. share)
+  end
+end
 """
 
 _BEGIN: Final = (
     _NOW
     + """\
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[1])
-if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[2]) then
+if count(KEYS[2]) >= tonumber(ARGV[2]) then
   return 0
 end
-redis.call('ZADD', KEYS[2], now, KEYS[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[1])
-redis.call('HSET', KEYS[1], 'version', 1, unpack(ARGV, 3))
+if ARGV[3] ~= '' and count(KEYS[2] .. ':' .. ARGV[4]) >= tonumber(ARGV[3]) then
+  return 0
+end
+redis.call('HSET', KEYS[1], 'version', 1, unpack(ARGV, 5))
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
+use_all()
 return 1
 """
 )
-"""ARGV: the maximum number of sessions, then names and values. Returns 0 if there are too many sessions."""
+"""ARGV: the maximum number of sessions, the maximum of one share or an empty text, the share, then names and values.
+Returns 0 if there are too many sessions."""
 
 _FIND: Final = (
     _NOW
@@ -52,8 +70,7 @@ if not version then
   return false
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
-redis.call('ZADD', KEYS[2], now, KEYS[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[1])
+use_all()
 if version == ARGV[2] then
   return {version}
 end
@@ -87,8 +104,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
 end
 redis.call('HSET', KEYS[1], 'h:' .. ARGV[2], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
-redis.call('ZADD', KEYS[2], now, KEYS[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[1])
+use_all()
 return 1
 """
 )
@@ -96,6 +112,10 @@ return 1
 
 _END: Final = """\
 redis.call('ZREM', KEYS[2], KEYS[1])
+local share = redis.call('HGET', KEYS[1], 'share')
+if share then
+  redis.call('ZREM', KEYS[2] .. ':' .. share, KEYS[1])
+end
 return redis.call('DEL', KEYS[1])
 """
 
@@ -126,8 +146,17 @@ _PAUSES_SECONDS: Final = (0.2, 0.5)
 class RedisSessionStore(ISessionStore):
     """Keeps sessions in Redis, and sends messages to other processes through channels."""
 
-    def __init__(self, redis: RedisClient, *, maximum: int, idle_seconds: float, timeout_seconds: float = 1.0) -> None:
+    def __init__(
+        self,
+        redis: RedisClient,
+        *,
+        maximum: int,
+        idle_seconds: float,
+        timeout_seconds: float = 1.0,
+        maximum_per_principal: int | None = None,
+    ) -> None:
         self._redis = redis
+        self._maximum_per_principal = maximum_per_principal
         self._prefix = f"{redis.prefix}session:"
         self._timeout_seconds = timeout_seconds
         self._maximum = maximum
@@ -148,7 +177,9 @@ class RedisSessionStore(ISessionStore):
     async def begin(self, session: str, record: SessionRecord) -> bool:
         await self._subscribed()
         fields = [*_fields(record), f"h:{self._process}", "1"]
-        return bool(await self._run(self._begin, session, self._maximum, *fields))
+        limit = None if record.share is None else self._maximum_per_principal
+        limits = (self._maximum, "" if limit is None else limit, record.share or "")
+        return bool(await self._run(self._begin, session, *limits, *fields))
 
     async def find(self, session: str, known: int) -> KnownSession | None:
         await self._subscribed()
@@ -210,6 +241,8 @@ class RedisSessionStore(ISessionStore):
 
 def _fields(record: SessionRecord) -> Iterator[str | bytes]:
     yield from ("owner", record.owner, "revision", record.revision)
+    if record.share is not None:
+        yield from ("share", record.share)
     yield from ("client", msgspec.json.encode(record.client))
     yield from ("capabilities", msgspec.json.encode(record.capabilities))
     state = SessionChange(record.initialized, record.log_level, record.notification_stream, record.subscriptions)
@@ -231,6 +264,7 @@ def _record(flat: Sequence[bytes]) -> SessionRecord:
     values = iter(flat)
     fields = dict(zip(values, values, strict=True))
     log_level, stream = fields.get(b"log_level"), fields.get(b"notification_stream")
+    share = fields.get(b"share")
     return SessionRecord(
         owner=fields[b"owner"].decode(),
         revision=fields[b"revision"].decode(),
@@ -240,6 +274,7 @@ def _record(flat: Sequence[bytes]) -> SessionRecord:
         log_level=None if log_level is None else log_level.decode(),
         subscriptions=frozenset(_uri(name) for name in fields if name.startswith(b"s:")),
         notification_stream=None if stream is None else stream.decode(),
+        share=None if share is None else share.decode(),
     )
 
 

@@ -139,6 +139,8 @@ _SCHEMA: Final = """
 create table if not exists sessions (
     name text primary key, version integer not null, record blob not null, used real not null
 );
+create table if not exists shares (name text primary key, share text not null);
+create index if not exists names_by_share on shares (share);
 create table if not exists holders (name text not null, process text not null, primary key (name, process));
 """
 
@@ -149,9 +151,12 @@ _decode: Final = msgspec.msgpack.Decoder(SessionRecord).decode
 class SqliteSessionStore(ISessionStore):
     """Keeps sessions in a database, and sends messages to other processes through sockets next to it."""
 
-    def __init__(self, directory: Path, *, maximum: int, idle_seconds: float) -> None:
+    def __init__(
+        self, directory: Path, *, maximum: int, idle_seconds: float, maximum_per_principal: int | None = None
+    ) -> None:
         self._directory = directory
         self._maximum = maximum
+        self._maximum_per_principal = maximum_per_principal
         self._idle_seconds = idle_seconds
         self._process = secrets.token_hex(8)
         self._database = LocalDatabase(directory / "sessions.sqlite", _SCHEMA)
@@ -175,11 +180,13 @@ class SqliteSessionStore(ISessionStore):
         with self._transaction():
             self._drop_idle()
             [(count,)] = self._database.all("select count(*) from sessions")
-            if count >= self._maximum:
+            if count >= self._maximum or self._is_used_up(record.share):
                 return False
             name = hide_session_id(session)
             self._database.execute("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.time())
             self._database.execute("insert into holders values (?, ?)", name, self._process)
+            if record.share is not None:
+                self._database.execute("insert into shares values (?, ?)", name, record.share)
             return True
 
     async def find(self, session: str, known: int) -> KnownSession | None:
@@ -266,10 +273,16 @@ class SqliteSessionStore(ISessionStore):
         self._drop_idle()
         return self._database.execute("update sessions set used = ? where name = ?", time.time(), name) == 1
 
+    def _is_used_up(self, share: str | None) -> bool:
+        if share is None or self._maximum_per_principal is None:
+            return False
+        [(count,)] = self._database.all("select count(*) from shares where share = ?", share)
+        return bool(count >= self._maximum_per_principal)
+
     def _drop_idle(self) -> None:
         for (name,) in self._database.all("select name from sessions where used < ?", time.time() - self._idle_seconds):
             self._remove(name)
 
     def _remove(self, name: str) -> None:
-        for table in ("sessions", "holders"):
+        for table in ("sessions", "shares", "holders"):
             self._database.execute(f"delete from {table} where name = ?", name)

@@ -15,6 +15,7 @@ from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.wire import encode
 from axolotl_server.messages.connection import Connection, IExchange, IStoppable
+from axolotl_server.messages.fair_share import Share
 from axolotl_server.messages.replies import hide_internal
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import IAsking
@@ -83,6 +84,7 @@ class DetachedExchange(IExchange):
     """
 
     headers: Mapping[bytes, bytes] | None = None
+    share: Share | None = None
     status = 200
 
     def __init__(self, task: Task, original: IExchange, connection: Connection | None) -> None:
@@ -90,6 +92,7 @@ class DetachedExchange(IExchange):
         self.loop = original.loop
         self.principal: Principal = original.principal
         self.headers = original.headers
+        self.share = original.share
         self._task = task
         self._connection = connection
         self._waiters: list[Waiter] = []

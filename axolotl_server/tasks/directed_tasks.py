@@ -111,7 +111,7 @@ class DirectedTasks:
 
         era = request.era
         try:
-            task = self._store.create(_owner(request), None, notify)
+            task = self._store.create(_owner(request), None, notify, share=request.exchange.share)
         except Overloaded as error:
             return self._tools.reply_to_failure(error, request)
         exchange = DetachedExchange(task, request.exchange, None)

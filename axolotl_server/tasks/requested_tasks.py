@@ -121,7 +121,8 @@ class RequestedTasks:
         assert connection is not None
         seconds = None if requested.ttl is None else requested.ttl / 1000
         try:
-            task = self._store.create(_owner(request), seconds, self._notifier(connection))
+            notify = self._notifier(connection)
+            task = self._store.create(_owner(request), seconds, notify, share=request.exchange.share)
         except Overloaded as error:
             raise InternalError(error.message, data=error.meta) from None
         exchange = self._exchanges[task.id] = DetachedExchange(task, request.exchange, connection)

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import secrets
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Hashable, Iterator
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -15,6 +16,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidParams, Overloaded, ProtocolError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal, RequestId
 from axolotl_server.messages.connection import Connection, IStoppable
+from axolotl_server.messages.fair_share import Share, is_used_up
 from axolotl_server.settings.calls import TaskSettings
 from axolotl_server.tasks.task_questions import OpenQuestions
 
@@ -49,9 +51,20 @@ def owner_of(design: Design, principal: Principal, connection: Connection | None
 class Task:
     """The state of a call that runs as a task."""
 
-    def __init__(self, owner: Owner, number: int, ttl_seconds: float, on_change: Callable[["Task"], object]) -> None:
+    def __init__(
+        self,
+        owner: Owner,
+        share: Share | None,
+        number: int,
+        ttl_seconds: float,
+        *,
+        on_change: Callable[["Task"], object],
+        on_end: Callable[["Task"], object],
+    ) -> None:
         self.id = secrets.token_urlsafe(24)
         self.owner = owner
+        self.share = share
+        """Whom it counts for."""
         self.number = number
         """Its position among all tasks of the process."""
         self.ttl_seconds = ttl_seconds
@@ -61,6 +74,7 @@ class Task:
         self.created_at = self.updated_at = _now()
         self.result: Raw | None = None
         """The whole result object of the tool."""
+        self.result_bytes = 0
         self.error: ProtocolError | None = None
         """The error that the call ended with."""
         self.questions = OpenQuestions()
@@ -71,6 +85,7 @@ class Task:
         self.silent = False
         """Whether notifications are suppressed, because the server stops and the connection may be gone."""
         self._on_change: Callable[[Task], object] | None = on_change
+        self._on_end: Callable[[Task], object] | None = on_end
         self._unanswered: set[Hashable] = set()
 
     @property
@@ -82,11 +97,14 @@ class Task:
         """Note how it ended, unless it has already ended."""
         if not self.open:
             return
-        self.result = None if result is None else Raw(result)
+        if result is not None:
+            self.result, self.result_bytes = Raw(result), len(result)
         self.questions.close()
         self._become(status, message)
-        self._on_change = None
+        on_end, self._on_change, self._on_end = self._on_end, None, None
         self.ended.set_result(None)
+        if on_end is not None:
+            on_end(self)
 
     def fail(self, error: ProtocolError) -> None:
         """Note the error that it ended with, unless it has already ended."""
@@ -144,24 +162,39 @@ class TaskStore:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._running: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._result_bytes: Counter[Share | None] = Counter()
+        """The size of the results that are kept, by whom they count for."""
 
     @property
     def kept(self) -> int:
         """The number of tasks, those that have ended included."""
         return len(self._tasks)
 
-    def create(self, owner: Owner, ttl_seconds: float | None, on_change: Callable[[Task], object]) -> Task:
+    def create(
+        self,
+        owner: Owner,
+        ttl_seconds: float | None,
+        on_change: Callable[[Task], object],
+        *,
+        share: Share | None = None,
+    ) -> Task:
         """Create a task with the requested time to live, limited by the settings.
 
-        It raises Overloaded if there are too many tasks, or if the server is stopping.
+        It raises Overloaded if there are too many tasks, of all callers or of this one, or if the server is stopping.
         """
         if self._closed:
             raise Overloaded("The server is shutting down; try again", self._settings.poll_interval_seconds)
         if len(self._tasks) >= self._settings.maximum:
             raise Overloaded("There are too many tasks; try again later", self._settings.poll_interval_seconds)
+        limit = self._settings.maximum_per_principal
+        if is_used_up(share, limit, self._tasks.values()):
+            raise Overloaded(
+                f"Too many tasks: one caller may have {limit}; try again when older ones have expired",
+                self._settings.poll_interval_seconds,
+            )
         longest = self._settings.ttl_seconds
         ttl_seconds = longest if ttl_seconds is None else min(ttl_seconds, longest)
-        task = Task(owner, self._next_number(), ttl_seconds, on_change)
+        task = Task(owner, share, self._next_number(), ttl_seconds, on_change=on_change, on_end=self._keep_result)
         self._tasks[task.id] = task
         self._expire_later(task)
         return task
@@ -206,6 +239,16 @@ class TaskStore:
         if self._running and not again:
             await asyncio.wait(self._running, timeout=_STOP_GRACE_SECONDS)
 
+    def _keep_result(self, task: Task) -> None:
+        """Count the result of a task that has ended. If there is too much, drop tasks of those who have most of it."""
+        if not task.result_bytes or task.id not in self._tasks:
+            return
+        self._result_bytes[task.share] += task.result_bytes
+        while self._result_bytes.total() > self._settings.max_bytes:
+            [(largest, _)] = self._result_bytes.most_common(1)
+            finished = (one for one in self._tasks.values() if one.share == largest and one.result_bytes)
+            self._drop(next(finished).id, CancelReason.TIMEOUT)
+
     def _expire_later(self, task: Task) -> None:
         seconds = max(0.0, task.expires - time.monotonic())
         self._timers[task.id] = asyncio.get_running_loop().call_later(seconds, self._expire, task)
@@ -219,4 +262,8 @@ class TaskStore:
 
     def _drop(self, task_id: str, reason: CancelReason) -> None:
         self._timers.pop(task_id).cancel()
-        self._tasks.pop(task_id).cancel(reason)
+        task = self._tasks.pop(task_id)
+        self._result_bytes[task.share] -= task.result_bytes
+        if not self._result_bytes[task.share]:
+            del self._result_bytes[task.share]
+        task.cancel(reason)

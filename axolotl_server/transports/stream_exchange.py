@@ -11,6 +11,7 @@ from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.messages.connection import Connection, IExchange
+from axolotl_server.messages.fair_share import Share
 
 _STOP_GRACE_SECONDS = 1.0
 
@@ -19,13 +20,19 @@ class StreamExchange(IExchange):
     """A connection over a stream. Each message runs in its own task, and replies are sent in any order."""
 
     headers: Mapping[bytes, bytes] | None = None
+    share: Share | None = None
     status = 200
 
     def __init__(
-        self, handler: DefaultHandler, write: Callable[[bytes], object], principal: Principal = ANONYMOUS
+        self,
+        handler: DefaultHandler,
+        write: Callable[[bytes], object],
+        principal: Principal = ANONYMOUS,
+        share: Share | None = None,
     ) -> None:
         self.loop = asyncio.get_running_loop()
         self.principal = principal
+        self.share = share
         self._handler = handler
         self._write = write
         self._connection = Connection(write)

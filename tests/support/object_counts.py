@@ -54,7 +54,7 @@ async def nothing_left(host: ServerHost, tasks: set[Any]) -> None:
     except TimeoutError:
         left = [task.get_coro() for task in asyncio.all_tasks() - tasks]
         raise AssertionError(f"left behind: {holdings(host)}, {left}") from None
-    assert host.handler.inflight.limit == host.settings.limits.max_inflight
+    assert host.handler.inflight.free_capacity == host.settings.limits.max_inflight
 
 
 def server_threads() -> set[threading.Thread]:

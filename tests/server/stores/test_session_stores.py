@@ -71,6 +71,26 @@ async def test_the_maximum_counts_all_processes(place: Place) -> None:
         assert await other.begin("c", RECORD)
 
 
+async def test_the_maximum_of_one_principal_counts_all_processes(place: Place) -> None:
+    """The maximum of one principal counts its sessions in all processes, until they end or are idle for too long."""
+    greedy, quiet = (msgspec.structs.replace(RECORD, share=share) for share in ("greedy", "quiet"))
+    async with place.two(maximum_per_principal=2, idle_seconds=0.5) as (one, other):
+        assert [await one.begin("a", greedy), await other.begin("b", greedy)] == [True, True]
+        assert not await one.begin("c", greedy)
+        assert [await one.begin(name, quiet) for name in ("d", "e")] == [True, True]
+        assert await one.begin("f", RECORD)
+        await other.end("a")
+        assert await one.begin("c", greedy)
+        assert await other.find("c", 0) == KnownSession(1, greedy)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + 0.8
+        while loop.time() < until:  # sessions in use count, however old they are
+            assert await one.hold(["b", "c"]) == {"b", "c"}
+            assert not await one.begin("g", greedy)
+        await asyncio.sleep(0.7)  # sleeps: the test is about elapsed time
+        assert [await one.begin("g", greedy), await one.begin("h", greedy)] == [True, True]
+
+
 async def test_idle_sessions_end(place: Place) -> None:
     """A session lives as long as it is found or held at intervals, and frees its place when it ends."""
     async with place.two(maximum=1, idle_seconds=0.3) as (one, other):

@@ -39,11 +39,9 @@ class Place:
         self.prefix = where.new_prefix() if isinstance(where, RedisServer) else ""
 
     @asynccontextmanager
-    async def process(
-        self, *, maximum: int = 100, idle_seconds: float = 600.0, timeout_seconds: float = PATIENCE_SECONDS
-    ) -> AsyncIterator[Process]:
+    async def process(self, *, timeout_seconds: float = PATIENCE_SECONDS, **limits: Any) -> AsyncIterator[Process]:
         """Start sharing sessions."""
-        limits: dict[str, Any] = {"maximum": maximum, "idle_seconds": idle_seconds}
+        limits = {"maximum": 100, "idle_seconds": 600.0, **limits}
         async with AsyncExitStack() as stack:
             store: ISessionStore
             if isinstance(self._where, RedisServer):

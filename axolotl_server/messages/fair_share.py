@@ -1,0 +1,53 @@
+"""The share of a limit that one principal may use."""
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any, Protocol, TypeAlias
+
+from axolotl_core.protocol.identity import ANONYMOUS, Principal
+
+Share: TypeAlias = tuple[str | None, ...]
+"""Whom something counts for: the identity of a principal, or the address of an anonymous caller."""
+
+
+def share_of(principal: Principal, client: Sequence[Any] | None) -> Share | None:
+    """Return whom a request over HTTP counts for; None if its caller may use everything.
+
+    Anonymous callers are told apart by address. Those on the same machine are not: they are the only user of a local
+    server, or all users of a proxy.
+    """
+    if principal.identity != ANONYMOUS.identity:
+        return principal.identity
+    return None if client is None else _share_of_address(client[0])
+
+
+@lru_cache(1000)
+def _share_of_address(text: str) -> Share | None:
+    try:
+        address = ip_address(text)
+    except ValueError:  # the path of a socket, or a name
+        return None
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if address.is_loopback:
+        return None
+    if isinstance(address, IPv4Address):
+        return (str(address),)
+    return (address.packed[:8].hex(),)  # a network of this size belongs to one customer of a provider
+
+
+class IShared(Protocol):
+    """Something that counts for a principal."""
+
+    @property
+    def share(self) -> Share | None:
+        """Whom it counts for; None if it is not limited."""
+        ...
+
+
+def is_used_up(share: Share | None, limit: int | None, *counted: Collection[IShared]) -> bool:
+    """Whether one principal has as many things as it may have."""
+    if limit is None or share is None or sum(map(len, counted)) < limit:
+        return False
+    return sum(one.share == share for ones in counted for one in ones) >= limit
