@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +57,6 @@ class Line(Client):
     """A client whose requests all go to one worker, over one connection."""
 
     worker: int
-
-    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and return its result."""
-        reply = await self.post(message(method, params))
-        assert reply.status_code == 200, reply.text
-        return reply.json()["result"]
 
 
 @contextlib.asynccontextmanager

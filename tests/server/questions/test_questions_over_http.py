@@ -1,8 +1,6 @@
 """Questions over HTTP: streams, answers and sessions."""
 
-import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx2
 import pytest
@@ -27,15 +25,6 @@ async def greet(context: ToolContext) -> str:
     return (await context.ask(Name, "Who?")).name
 
 
-class AbleClient(Client):
-    """A client with a session that supports questions."""
-
-    async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
-        """Answer a question of the server and return the HTTP status."""
-        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
-        return (await self.post(body)).status_code
-
-
 @pytest.fixture
 async def server() -> AsyncIterator[HttpServer]:
     """A server with a tool that asks."""
@@ -52,13 +41,13 @@ async def http() -> AsyncIterator[httpx2.AsyncClient]:
 
 async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A question is sent on the stream of its call, and answered with a separate request."""
-    client = AbleClient(http, server.url)
+    client = Client(http, server.url)
     await client.begin(VERSION, **ABLE)
     async with client.hearing() as news:
         async with client.calling(call("greet", handshake=True)) as stream:
             question = (await stream.take()).message
             assert question["method"] == "elicitation/create"
-            assert await client.answer(question) == 202
+            assert await client.answer(question, ACCEPTED) == 202
             assert text_of((await stream.take()).message) == "Ann"
             assert await stream.rest() == []
         await client.end()
@@ -67,21 +56,21 @@ async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, h
 
 async def test_another_session_cannot_answer(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """An answer in another session is accepted and dropped."""
-    mine, theirs = AbleClient(http, server.url), AbleClient(http, server.url)
+    mine, theirs = Client(http, server.url), Client(http, server.url)
     await mine.begin(VERSION, **ABLE)
     await theirs.begin(VERSION, **ABLE)
     async with mine.calling(call("greet", handshake=True)) as stream:
         question = (await stream.take()).message
         assert await theirs.answer(question, {"action": "decline"}) == 202
-        nobody = AbleClient(http, server.url)
+        nobody = Client(http, server.url)
         assert await nobody.answer(question, {"action": "decline"}) == 400
-        assert await mine.answer(question) == 202
+        assert await mine.answer(question, ACCEPTED) == 202
         assert text_of((await stream.take()).message) == "Ann"
 
 
 async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A client that does not accept streams cannot be asked, and the model gets an error."""
-    client = AbleClient(http, server.url)
+    client = Client(http, server.url)
     await client.begin(VERSION, **ABLE)
     reply = await client.post(call("greet", handshake=True), Accept="application/json")
     assert reply.json()["result"]["isError"]
@@ -91,7 +80,7 @@ async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http
 
 async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Ending a session stops a call that waits for an answer."""
-    client = AbleClient(http, server.url)
+    client = Client(http, server.url)
     await client.begin(VERSION, **ABLE)
     async with client.calling(call("greet", handshake=True)) as stream:
         question = (await stream.take()).message
@@ -99,17 +88,17 @@ async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http:
         await until(lambda: not server.host.handler.inflight)
         rest = [event.message for event in await stream.rest()]
     assert all("result" not in said for said in rest)
-    assert await client.answer(question) == 404
+    assert await client.answer(question, ACCEPTED) == 404
 
 
 async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """A client that lost its connection can answer, and gets the reply when it resumes."""
-    client = AbleClient(http, server.url)
+    client = Client(http, server.url)
     await client.begin("2025-11-25", **ABLE)
     async with client.calling(call("greet", handshake=True)) as stream:
         assert (await stream.take()).is_priming
         asked = await stream.take()
-    assert await client.answer(asked.message) == 202
+    assert await client.answer(asked.message, ACCEPTED) == 202
     await until(lambda: not server.host.handler.inflight)
     async with client.hearing(asked.id) as rest:
         assert text_of((await rest.take()).message) == "Ann"
@@ -117,7 +106,7 @@ async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx2.As
 
 async def test_many_sessions_are_asked_at_once(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Questions of many sessions have equal ids and their own answers."""
-    clients = [AbleClient(http, server.url) for _ in range(10)]
+    clients = [Client(http, server.url) for _ in range(10)]
     for client in clients:
         await client.begin(VERSION, **ABLE)
     streams = [client.calling(call("greet", handshake=True)) for client in clients]

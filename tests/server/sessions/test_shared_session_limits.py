@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from axolotl_core import SchemaTool
-from tests.support.peers.memory_peer import container_with, text_of
+from tests.support.peers.memory_peer import ACCEPTED, container_with, text_of
 from tests.support.peers.wire import call, message, mirrored
 from tests.support.scenarios.shared_session_workers import (
     GONE,
@@ -89,7 +89,7 @@ async def test_an_outage(http: httpx2.AsyncClient) -> None:
             async with client.calling(call("greet", handshake=True)) as stream:
                 event = await stream.take()
                 question = (await stream.take() if event.is_priming else event).message
-                assert await client.at(other).answer(question) == 202
+                assert await client.at(other).answer(question, ACCEPTED) == 202
                 assert text_of((await stream.take()).message) == "Ann"
 
 

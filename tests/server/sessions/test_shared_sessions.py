@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from axolotl_core import ITokenVerifier, Principal, SchemaTool
-from tests.support.peers.memory_peer import text_of
+from tests.support.peers.memory_peer import ACCEPTED, text_of
 from tests.support.peers.session_client import EventReader
 from tests.support.peers.wire import META, call, message, mirrored
 from tests.support.scenarios.shared_session_workers import (
@@ -110,7 +110,7 @@ async def test_a_question_is_answered_elsewhere(
         event = await stream.take()
         question = (await stream.take() if event.is_priming else event).message
         assert question["method"] == "elicitation/create"
-        assert await client.at(other).answer(question) == 202
+        assert await client.at(other).answer(question, ACCEPTED) == 202
         assert text_of((await stream.take()).message) == "Ann"
 
 

@@ -1,7 +1,7 @@
 """Tasks that the server decides on, over HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import httpx2
@@ -10,10 +10,9 @@ import pytest_asyncio
 from pydantic import Field
 
 from axolotl_core import ToolContext, tool
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
-from tests.support.peers.session_client import EventReader
+from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.task_peers import EXTENSION, REQUIRED, Job
-from tests.support.peers.wire import META, message, mirrored
+from tests.support.peers.wire import mirrored
 from tests.support.scenarios.task_tools import content_of, greet
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
 from tests.support.tools import container_of
@@ -39,53 +38,33 @@ async def server(job: Job) -> AsyncIterator[HttpServer]:
         yield running
 
 
-class Poster:
-    """A client that supports tasks, over HTTP."""
-
-    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
-        self._http = http
-        self._url = url
-
-    def written(self, method: str, params: Mapping[str, Any], **capabilities: Any) -> bytes:
-        """Encode a request."""
-        known = capabilities or {"extensions": {EXTENSION: {}}}
-        meta = {**META, CLIENT_CAPABILITIES_KEY: known, **params.get("_meta", {})}
-        return message(method, {**params, "_meta": meta})
-
-    async def post(self, method: str, params: Mapping[str, Any], name: str | None = None, **headers: str) -> Any:
-        """Send a request with its headers; the name in the header can differ."""
-        named = name or params.get("taskId") or params.get("name")
-        sent = {**mirrored(method, named), **headers}
-        return await self._http.post(self._url, content=self.written(method, params), headers=sent)
-
-
 @pytest_asyncio.fixture
-async def poster(server: HttpServer, http: httpx2.AsyncClient) -> Poster:
+async def poster(server: HttpServer, http: httpx2.AsyncClient) -> Client:
     """A client."""
-    return Poster(http, server.url)
+    return Client(http, server.url, extensions={EXTENSION: {}})
 
 
-async def ended(poster: Poster, task_id: str) -> Any:
+async def ended(poster: Client, task_id: str) -> Any:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
-            state = (await poster.post("tasks/get", {"taskId": task_id})).json()["result"]
+            state = (await poster.request("tasks/get", {"taskId": task_id})).json()["result"]
             if state["status"] != "working":
                 return state
 
 
-async def begin(poster: Poster, name: str, **params: Any) -> str:
-    reply = await poster.post("tools/call", {"name": name, "arguments": {}, **params})
+async def begin(poster: Client, name: str, **params: Any) -> str:
+    reply = await poster.request("tools/call", {"name": name, "arguments": {}, **params})
     assert reply.status_code == 200
     result = reply.json()["result"]
     assert result["resultType"] == "task"
     return str(result["taskId"])
 
 
-async def test_a_task_over_http(poster: Poster, job: Job) -> None:
+async def test_a_task_over_http(poster: Client, job: Job) -> None:
     """A task is created and queried until its result, each with a plain request."""
     task_id = await begin(poster, "job")
     await job.started.wait()
-    reply = await poster.post("tasks/get", {"taskId": task_id})
+    reply = await poster.request("tasks/get", {"taskId": task_id})
     assert (reply.headers["content-type"], reply.json()["result"]["status"]) == ("application/json", "working")
     job.release.set()
     assert content_of((await ended(poster, task_id))["result"]) == "done"
@@ -94,66 +73,61 @@ async def test_a_task_over_http(poster: Poster, job: Job) -> None:
 async def test_a_closed_connection_ends_no_task(server: HttpServer, http: httpx2.AsyncClient, job: Job) -> None:
     """A task survives the connection that created it."""
     async with httpx2.AsyncClient(verify=False) as leaving:
-        task_id = await begin(Poster(leaving, server.url), "job")
+        task_id = await begin(Client(leaving, server.url, extensions={EXTENSION: {}}), "job")
         await job.started.wait()
     (call,) = server.host.handler.inflight
     await until(lambda: call in server.host.handler.inflight._watched)
     assert not job.cancelled.is_set()
     job.release.set()
-    assert content_of((await ended(Poster(http, server.url), task_id))["result"]) == "done"
+    assert content_of((await ended(Client(http, server.url, extensions={EXTENSION: {}}), task_id))["result"]) == "done"
 
 
 @pytest.mark.parametrize("method", ["tasks/get", "tasks/update", "tasks/cancel"])
-async def test_the_name_is_repeated_in_a_header(poster: Poster, method: str) -> None:
+async def test_the_name_is_repeated_in_a_header(poster: Client, method: str) -> None:
     """A header that names a different task, or none, is rejected."""
     task_id = await begin(poster, "job")
     params = {"taskId": task_id, "inputResponses": {}}
-    for name in ("nothing", task_id.swapcase()):
-        reply = await poster.post(method, params, name=name)
+    for name in ("nothing", task_id.swapcase(), ""):
+        reply = await poster.request(method, params, **{"Mcp-Name": name})
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
-    reply = await poster.post(method, params, **{"Mcp-Name": ""})
-    assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
-    assert (await poster.post(method, params)).status_code == 200
+    assert (await poster.request(method, params)).status_code == 200
 
 
-async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Poster) -> None:
+async def test_arguments_in_headers_are_compared(server: HttpServer, poster: Client) -> None:
     """The headers of a call that becomes a task are checked like any other."""
     params = {"name": "routed", "arguments": {"tenant": "acme"}}
     for headers in ({}, {"Mcp-Param-Tenant": "evil"}):
-        reply = await poster.post("tools/call", params, **headers)
+        reply = await poster.request("tools/call", params, **headers)
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32020)
     assert not server.host.assembly.tasks._tasks
-    reply = await poster.post("tools/call", params, **{"Mcp-Param-Tenant": "acme"})
+    reply = await poster.request("tools/call", params, **{"Mcp-Param-Tenant": "acme"})
     state = await ended(poster, reply.json()["result"]["taskId"])
     assert content_of(state["result"]) == "for acme"
 
 
-async def test_the_trace_of_the_headers_is_known(poster: Poster) -> None:
+async def test_the_trace_of_the_headers_is_known(poster: Client) -> None:
     """The trace context in the headers reaches a task."""
     trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    reply = await poster.post("tools/call", {"name": "traced"}, traceparent=trace)
+    reply = await poster.request("tools/call", {"name": "traced"}, traceparent=trace)
     assert content_of((await ended(poster, reply.json()["result"]["taskId"]))["result"]) == trace
 
 
-async def test_statuses(http: httpx2.AsyncClient, server: HttpServer, poster: Poster) -> None:
+async def test_statuses(http: httpx2.AsyncClient, server: HttpServer, poster: Client) -> None:
     """A missing extension is a bad request; an unknown task is a normal error."""
-    bodies = {
-        "tools/call": poster.written("tools/call", {"name": "must"}, roots={}),
-        "tasks/get": poster.written("tasks/get", {"taskId": "must"}, roots={}),
-    }
-    for method, body in bodies.items():
-        reply = await http.post(server.url, content=body, headers=mirrored(method, "must"))
+    plain = Client(http, server.url, roots={})
+    for method, params in (("tools/call", {"name": "must"}), ("tasks/get", {"taskId": "must"})):
+        reply = await plain.request(method, params)
         assert (reply.status_code, reply.json()["error"]["code"]) == (400, -32021)
         assert reply.json()["error"]["data"] == REQUIRED
-    reply = await poster.post("tasks/get", {"taskId": "nothing"})
+    reply = await poster.request("tasks/get", {"taskId": "nothing"})
     assert (reply.status_code, reply.json()["error"]["code"]) == (200, -32602)
-    assert (await poster.post("tasks/result", {"taskId": "nothing"})).status_code == 404
+    assert (await poster.request("tasks/result", {"taskId": "nothing"})).status_code == 404
 
 
-async def test_listening_over_http(http: httpx2.AsyncClient, server: HttpServer, poster: Poster, job: Job) -> None:
+async def test_listening_over_http(http: httpx2.AsyncClient, server: HttpServer, poster: Client, job: Job) -> None:
     """A subscription stream reports the end of a task."""
     task_id = await begin(poster, "job")
-    body = poster.written("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
+    body = poster.stateless("subscriptions/listen", {"notifications": {"taskIds": [task_id]}})
     headers = mirrored("subscriptions/listen")
     async with http.stream("POST", server.url, content=body, headers=headers) as response:
         stream = EventReader(response)

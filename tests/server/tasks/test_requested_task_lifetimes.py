@@ -184,7 +184,7 @@ async def test_the_end_of_a_connection_ends_waiting(peer: RequestingPeer, job: J
     task = await peer.start("job")
     waiting = peer.send("tasks/result", {"taskId": task["taskId"]})
     await peer.settle()
-    (reply,) = [said for said in await peer.close() if said.get("id") == waiting]
+    (reply,) = [said for said in await peer.close(0) if said.get("id") == waiting]
     assert (reply["error"]["code"], reply["error"]["data"]) == (-32603, {"reason": "shutdown"})
     assert not job.cancelled.is_set()
 

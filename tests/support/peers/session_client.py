@@ -2,14 +2,15 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import httpx2
 
-from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, message
+from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY
+from tests.support.peers.wire import INITIALIZE, JSON_HEADERS, META, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS
 
 INITIALIZED = message("notifications/initialized", id=None)
@@ -72,12 +73,14 @@ class EventReader:
 
 
 class Client:
-    """A client with a session."""
+    """A client with a session, or with an envelope in every request."""
 
-    def __init__(self, http: httpx2.AsyncClient, url: str) -> None:
+    def __init__(self, http: httpx2.AsyncClient, url: str, **capabilities: Any) -> None:
         self.http = http
         self.url = url
         self.headers: dict[str, str] = {}
+        self.capabilities = capabilities
+        """What a stateless client supports."""
 
     async def post(self, body: bytes, **headers: str) -> httpx2.Response:
         """Send a message and read the whole reply."""
@@ -91,6 +94,27 @@ class Client:
             self.headers = {"Mcp-Session-Id": reply.headers["mcp-session-id"]}
             assert (await self.post(INITIALIZED)).status_code == 202
         return reply
+
+    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Send a request in the session and return its result."""
+        reply = await self.post(message(method, params))
+        assert reply.status_code == 200, reply.text
+        return reply.json()["result"]
+
+    async def answer(self, question: Any, result: Any) -> int:
+        """Answer a question of the server and return the HTTP status."""
+        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
+        return (await self.post(body)).status_code
+
+    def stateless(self, method: str, params: Mapping[str, Any]) -> bytes:
+        """Encode a stateless request."""
+        meta = {**META, CLIENT_CAPABILITIES_KEY: self.capabilities, **params.get("_meta", {})}
+        return message(method, {**params, "_meta": meta})
+
+    async def request(self, method: str, params: Mapping[str, Any], **headers: str) -> httpx2.Response:
+        """Send a stateless request with the headers that repeat parts of it."""
+        name = params.get("taskId") or params.get("uri") or params.get("name")
+        return await self.post(self.stateless(method, params), **{**mirrored(method, name), **headers})
 
     async def end(self) -> httpx2.Response:
         """End the session."""

@@ -1,8 +1,7 @@
 """Tools, clients and fixtures for shared sessions."""
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +11,9 @@ import pytest_asyncio
 from pydantic import BaseModel
 
 from axolotl_core import ITokenVerifier, ITool, ToolContext, resource, tool
-from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with
+from tests.support.peers.memory_peer import ABLE, container_with
 from tests.support.peers.session_client import Client, EventReader
-from tests.support.peers.wire import call, message
+from tests.support.peers.wire import call
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.stores.redis_server import RedisServer
 
@@ -117,17 +116,6 @@ class Traveller(Client):
         same = Traveller(self.http, worker.server.url)
         same.headers = self.headers
         return same
-
-    async def answer(self, question: Any, result: Any = ACCEPTED) -> int:
-        """Answer a question of the server and return the HTTP status."""
-        body = json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode()
-        return (await self.post(body)).status_code
-
-    async def ask(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """Send a request and return its result."""
-        reply = await self.post(message(method, params))
-        assert reply.status_code == 200, reply.text
-        return reply.json()["result"]
 
 
 async def begun(http: httpx2.AsyncClient, worker: Worker, version: str = "2025-11-25") -> Traveller:
