@@ -81,12 +81,12 @@ async def test_an_unknown_session_is_not_found(client: Client, session: str) -> 
         assert reply.status_code == 404
 
 
-async def test_a_session_that_was_named_twice_is_not_found(client: Client) -> None:
+async def test_a_session_that_is_named_twice_is_refused(client: Client) -> None:
     """Two session headers are rejected, even if both are correct."""
     await client.begin()
     pairs = [*JSON_HEADERS.items(), *client.headers.items(), *client.headers.items()]
     reply = await client.http.post(client.url, content=message("ping"), headers=pairs)
-    assert reply.status_code == 404
+    assert reply.status_code == 400
 
 
 async def test_a_session_can_be_ended(client: Client) -> None:
