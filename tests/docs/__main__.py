@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.support.docs.bounds import bounds_table, short_bounds_table
 from tests.support.docs.comparison import comparison_table, try_projects
 from tests.support.docs.methods import methods_table
 from tests.support.docs.metrics import metrics_table
@@ -24,6 +25,8 @@ _TABLES: Final[dict[str, Callable[[str], str]]] = {
     "methods": lambda page: asyncio.run(methods_table()),
     "errors": lambda page: asyncio.run(errors_table()),
     "comparison": lambda page: comparison_table(try_projects()),
+    "bounds": lambda page: bounds_table(),
+    "short-bounds": lambda page: short_bounds_table(),
     "refusals": lambda page: asyncio.run(refusals_table()),
 }
 

@@ -12,6 +12,7 @@ from axolotl_core import IFeature, ITool, errors
 from axolotl_core.protocol.versions import REVISIONS
 from axolotl_server.hosting.roles import Roles
 from benchmarks.scenarios import SCENARIOS
+from tests.support.docs.bounds import bounds_table, short_bounds_table
 from tests.support.docs.methods import methods_table
 from tests.support.docs.pages import ROOT, blocks, page_names, read_page, region_of
 from tests.support.docs.settings_reference import all_settings, settings_reference
@@ -72,6 +73,12 @@ def test_list_of_revisions() -> None:
 async def test_errors() -> None:
     """The table of errors matches the responses of the server."""
     assert region_of(read_page("docs/reference/errors.md"), "errors") == await errors_table()
+
+
+def test_bounds() -> None:
+    """The pages about limits and security list the bounds with their defaults."""
+    assert region_of(read_page("docs/operate/limits.md"), "bounds") == bounds_table()
+    assert region_of(read_page("docs/operate/security.md"), "short-bounds") == short_bounds_table()
 
 
 def test_reasons() -> None:

@@ -84,8 +84,8 @@ def is_answer(data: bytes) -> bool:
 
 
 def key_of(identifier: Any) -> Key:
-    """Return an ID with its type."""
-    return None if identifier is None else (type(identifier).__name__, identifier)
+    """Return an ID with its type; None for what cannot be an ID."""
+    return (type(identifier).__name__, identifier) if isinstance(identifier, str | int | float) else None
 
 
 def faults_of(replies: list[Any], owed: Owed) -> list[str]:

@@ -1,6 +1,7 @@
 """OpenTelemetry metrics through the provider of the process."""
 
 import math
+import threading
 from collections.abc import Sequence
 
 import pytest
@@ -118,3 +119,18 @@ async def test_numbers_are_sent_before_the_server_has_ended(
     async with conversing(container_of(Echo()), settings=both) as host:
         await Peer(host).ask("tools/list")
     assert sorted(flushed) == ["meters", "tracers"]
+
+
+async def test_an_exporter_that_hangs_does_not_prevent_shutdown(
+    telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A shutdown waits for telemetry up to a time limit."""
+    released = threading.Event()
+    monkeypatch.setattr(telemetry.meters, "force_flush", released.wait)
+    try:
+        settings = {"telemetry": {"metrics": True, "flush_seconds": 0.01}}
+        async with conversing(container_of(Echo()), settings=settings) as host:
+            await Peer(host).ask("tools/list")
+    finally:
+        released.set()
+    assert "telemetry was not sent within 0.01 seconds" in caplog.text
