@@ -1,14 +1,16 @@
 """Quotas: their rules, their store, and its behavior during outages."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Final, Literal
 
-from axolotl_core.errors import ConfigurationError, Refused
-from axolotl_core.policies.quota import Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
-from axolotl_server.layers.quota import QuotaLayer
+from axolotl_core.errors import ConfigurationError, InternalError, QuotaExceeded, Refused
+from axolotl_core.policies.quota import Charge, Claim, IQuotaStore, QuotaRefusal, QuotaRule, QuotaStoreError
+from axolotl_server.eras.era import Method, Methods
+from axolotl_server.layers.quota import QuotaLayer, key_part, quota_exceeded
 from axolotl_server.lifecycle.outage_log import OutageLog
+from axolotl_server.messages.request import Request
 from axolotl_server.settings.policies import QuotaSettings
 from axolotl_server.stores.memory_quotas import MemoryQuotaStore
 
@@ -115,5 +117,51 @@ def quota_store(settings: QuotaSettings, redis: "RedisClient | None", given: IQu
 
 
 def quota_layer(settings: QuotaSettings, store: IQuotaStore) -> QuotaLayer:
-    """Make the layer; raises ConfigurationError if a rule cannot be applied."""
-    return QuotaLayer(store, quota_rules(settings))
+    """Make the layer for calls; raises ConfigurationError if a rule cannot be applied."""
+    return QuotaLayer(store, [rule for rule in quota_rules(settings) if rule.counts == "calls"])
+
+
+class RequestQuotas:
+    """Charges each request, of any method, to the rules that count requests."""
+
+    def __init__(self, store: IQuotaStore, rules: Iterable[QuotaRule]) -> None:
+        self._store = store
+        self._charges = {rule.name: (rule, rule.charge_of_request()) for rule in rules}
+
+    def protect(self, methods: Methods) -> Methods:
+        """Put the rules in front of methods."""
+        return {name: self._in_front_of(method) for name, method in methods.items()}
+
+    def _in_front_of(self, method: Method) -> Method:
+        async def counted(request: Request) -> bytes | None:
+            await self._take(request)
+            return await method(request)
+
+        return counted
+
+    async def _take(self, request: Request) -> None:
+        try:
+            refusal = await self._store.take(
+                [(_request_key(rule, charge, request), charge) for rule, charge in self._charges.values()]
+            )
+            if refusal is not None:
+                raise quota_exceeded(self._charges[refusal.rule][0], refusal)
+        except Refused as refused:
+            error = InternalError(refused.message, data=refused.meta)
+            error.status = 429 if isinstance(refused, QuotaExceeded) else 503
+            raise error from None
+
+
+def _request_key(rule: QuotaRule, charge: Charge, request: Request) -> str:
+    """Make the key that counts a request; anonymous callers are told apart by address."""
+    head, exchange = f"{rule.name}:{charge.scale}:", request.exchange
+    if "principal" in rule.per:
+        names = exchange.share or exchange.principal.identity
+        return f"{head}caller={''.join(map(key_part, names))}"
+    return f"{head}tenant={key_part(exchange.principal.tenant)}" if "tenant" in rule.per else head
+
+
+def request_quotas(settings: QuotaSettings, store: IQuotaStore) -> RequestQuotas | None:
+    """Make the rules for requests; None if there are none."""
+    rules = [rule for rule in quota_rules(settings) if rule.counts == "requests"]
+    return RequestQuotas(store, rules) if rules else None

@@ -85,6 +85,8 @@ Charge: TypeAlias = BucketCharge | WindowCharge
 
 Dimension: TypeAlias = Literal["principal", "tenant", "tool", "toolset"]
 """What a rule counts separately."""
+Counted: TypeAlias = Literal["calls", "requests"]
+"""What a rule counts: calls of features, or requests of any method."""
 Window: TypeAlias = Literal["minute", "hour", "day"]
 """A calendar interval, in UTC."""
 Claim: TypeAlias = tuple[str, Charge]
@@ -204,9 +206,13 @@ class QuotaRule:
     """Tool sets, including nested ones. If empty, all features."""
     kinds: frozenset[Kind] = frozenset()
     """Kinds of features. If empty, all kinds, or only tools if `tools` is not empty."""
+    counts: Counted = "calls"
+    """What is counted. A rule for requests applies to all of them."""
 
     def concerns(self, spec: FeatureSpec) -> bool:
-        """Whether the rule applies to a feature."""
+        """Whether the rule applies to calls of a feature."""
+        if self.counts == "requests":
+            return False
         kinds = self.kinds or (frozenset({"tool"}) if self.tools else None)
         if kinds is not None and spec.kind not in kinds:
             return False
@@ -233,6 +239,19 @@ class QuotaRule:
             raise ConfigurationError(
                 f"{spec.kind.title()} {spec.name!r} costs {cost:g}, more than quotas.rules.{self.name} ever allows "
                 f"({self.limit}): raise the limit or lower the cost"
+            )
+        return charge
+
+    def charge_of_request(self) -> Charge:
+        """Return the charge for a request.
+
+        Raises:
+            ConfigurationError: if the limit is lower than one request.
+        """
+        charge = self.limit.charge(self.name, 1.0)
+        if charge is None:
+            raise ConfigurationError(
+                f"Setting quotas.rules.{self.name}: {self.limit} never allows a request: raise it to at least 1"
             )
         return charge
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from axolotl_server.authorization.guard import Guard, ResourceWatch
     from axolotl_server.console.console import Console
     from axolotl_server.observation.observation import Observation
+    from axolotl_server.quotas import RequestQuotas
     from axolotl_server.stores.redis_client import RedisClient
     from axolotl_server.tasks.task import TaskStore
 
@@ -120,6 +121,15 @@ class ServerAssembly:
         from axolotl_server.quotas import quota_store
 
         return quota_store(self.settings.quotas, self.redis, self.roles.quota_store)
+
+    @cached_property
+    def request_quotas(self) -> "RequestQuotas | None":
+        """The quotas that count requests, if there are any."""
+        if self.quota_store is None:
+            return None
+        from axolotl_server.quotas import request_quotas
+
+        return request_quotas(self.settings.quotas, self.quota_store)
 
     @cached_property
     def result_store(self) -> IResultStore:

@@ -72,9 +72,10 @@ def make_eras(assembly: "ServerAssembly") -> Eras:
 
 
 def _protected(methods: Methods, assembly: "ServerAssembly") -> Methods:
-    """Put the guard in front of methods, and the observers in front of the guard: they see what it refuses."""
-    guard, observers = assembly.guard, assembly.observers
+    """Put quotas and the guard in front of methods, and the observers in front of both: they see what is refused."""
+    guard, quotas, observers = assembly.guard, assembly.request_quotas, assembly.observers
     guarded = methods if guard is None else guard.protect(methods)
+    guarded = guarded if quotas is None else quotas.protect(guarded)
     if not observers:
         return guarded
     return {name: _observed(name, method, observers) for name, method in guarded.items()}

@@ -23,23 +23,23 @@ def key_maker(rule: QuotaRule, charge: Charge, spec: FeatureSpec) -> MakeKey:
     """
     head = f"{rule.name}:{charge.scale}:"
     if "tool" in rule.per:
-        head += f"tool={_part(spec.kind)}{_part(spec.name)}:"
+        head += f"tool={key_part(spec.kind)}{key_part(spec.name)}:"
     if "toolset" in rule.per:
-        head += f"toolset={_part(spec.toolset)}:"
+        head += f"toolset={key_part(spec.toolset)}:"
     if "principal" in rule.per:
         head += "principal="
-        return lambda principal: f"{head}{_part(principal.tenant)}{_part(principal.subject)}{_issuer(principal)}"
+        return lambda principal: f"{head}{key_part(principal.tenant)}{key_part(principal.subject)}{_issuer(principal)}"
     if "tenant" in rule.per:
         head += "tenant="
-        return lambda principal: head + _part(principal.tenant)
+        return lambda principal: head + key_part(principal.tenant)
     return lambda principal: head
 
 
 def _issuer(principal: Principal) -> str:
-    return "" if principal.issuer is None else _part(principal.issuer)
+    return "" if principal.issuer is None else key_part(principal.issuer)
 
 
-def _part(text: str | None) -> str:
+def key_part(text: str | None) -> str:
     """Write a part of a key with its length, so that no other sequence of parts reads the same."""
     if text is None:
         return "-"
@@ -78,19 +78,20 @@ class QuotaLayer(ILayer):
             principal = call.principal
             refusal = await take([(make_key(principal), charge) for make_key, charge in shares])
             if refusal is not None:
-                raise self._refused(refusal)
+                raise quota_exceeded(self._rules[refusal.rule], refusal)
             return await call_next(call)
 
         return within
 
-    def _refused(self, refusal: QuotaRefusal) -> QuotaExceeded:
-        rule = self._rules[refusal.rule]
-        milliseconds = ceil(refusal.retry_after_microseconds / 1000)
-        what = "Too many calls" if isinstance(rule.limit, RateLimit) else "The quota is used up"
-        return QuotaExceeded(
-            f"{what}: the limit {rule.name!r} is {rule.limit}; try again in {_in_words(milliseconds)}",
-            meta={"reason": "quota", "rule": rule.name, "retryAfterMs": milliseconds},
-        )
+
+def quota_exceeded(rule: QuotaRule, refusal: QuotaRefusal) -> QuotaExceeded:
+    """Make the error for a call or request that a rule refuses."""
+    milliseconds = ceil(refusal.retry_after_microseconds / 1000)
+    what = f"Too many {rule.counts}" if isinstance(rule.limit, RateLimit) else "The quota is used up"
+    return QuotaExceeded(
+        f"{what}: the limit {rule.name!r} is {rule.limit}; try again in {_in_words(milliseconds)}",
+        meta={"reason": "quota", "rule": rule.name, "retryAfterMs": milliseconds},
+    )
 
 
 def _in_words(milliseconds: int) -> str:

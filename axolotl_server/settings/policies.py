@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
     BeforeValidator,
@@ -18,14 +18,19 @@ from pydantic_core import PydanticCustomError
 
 from axolotl_core.features.feature import Kind
 from axolotl_core.names import nearest
-from axolotl_core.policies.quota import Dimension, QuotaRule, RateLimit, Window, WindowLimit
+from axolotl_core.policies.quota import Counted, Dimension, QuotaRule, RateLimit, Window, WindowLimit
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.settings.section import Section
+
+_OF_CALLS: Final = frozenset({"tool", "toolset"})
+"""What only calls can be counted by."""
 
 
 class QuotaRuleSettings(Section):
     """A rate limit, or a quota per calendar window."""
 
+    counts: Counted = "calls"
+    """Whether the rule counts calls of tools, prompts and resources, or requests of any method."""
     per: tuple[Dimension, ...] = ()
     """What is counted separately. Without any, the whole server shares one count."""
     tools: tuple[str, ...] = ()
@@ -35,11 +40,11 @@ class QuotaRuleSettings(Section):
     kinds: tuple[Kind, ...] = ()
     """The kinds of features to which the rule applies. All unless set, or only tools if `tools` is set."""
     rate_per_second: PositiveFloat | None = None
-    """The sustained rate of calls per second."""
+    """The sustained rate per second."""
     burst: PositiveFloat | None = None
-    """How many calls may come at once. One second's worth unless set, at least 1."""
+    """How many may come at once. One second's worth unless set, at least 1."""
     limit: PositiveFloat | None = None
-    """How many calls may come in each `window`, instead of a rate."""
+    """How many may come in each `window`, instead of a rate."""
     window: Window | None = None
     """The calendar window of the limit, in UTC."""
 
@@ -50,11 +55,16 @@ class QuotaRuleSettings(Section):
         mixed = self.limit is not None or self.window is not None if rate else self.burst is not None
         if rate == quota or mixed:
             raise ValueError("a rule needs either rate_per_second, optionally with burst, or limit and window")
+        if self.counts == "requests" and (self.tools or self.toolsets or self.kinds or _OF_CALLS & {*self.per}):
+            raise ValueError(
+                "a rule that counts requests applies to all of them: it can only be per principal or tenant"
+            )
         return self
 
     def rule(self, name: str) -> QuotaRule:
         """Return the rule as the server applies it."""
-        return QuotaRule(name, self._limit(), frozenset(self.per), self.tools, self.toolsets, frozenset(self.kinds))
+        kinds = frozenset(self.kinds)
+        return QuotaRule(name, self._limit(), frozenset(self.per), self.tools, self.toolsets, kinds, self.counts)
 
     def _limit(self) -> RateLimit | WindowLimit:
         if self.rate_per_second is not None:
