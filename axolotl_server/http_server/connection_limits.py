@@ -35,6 +35,8 @@ class ConnectionState(ServerState):
         self.path = app.path.encode()
         self.heads = ReplyHeads()
         self.closes_after_replies = False
+        self.answers_directly = True
+        """Whether posted messages may be answered without an ASGI scope."""
         self.max_head_bytes = settings.max_head_bytes
         self.max_headers = settings.max_headers
         self._max_connections = max_connections

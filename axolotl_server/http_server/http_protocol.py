@@ -93,7 +93,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Answer a request with a known head at once, and parse everything else."""
-        if self._templates and self.part is None and self.is_idle and not self.server_state.closes_after_replies:
+        if self._templates and self.part is None and self.is_idle and self.server_state.answers_directly:
             for template in self._templates:
                 found = template.match(data)
                 if found is not None and len(found[1]) <= self.server_state.app.max_message_bytes:
@@ -124,7 +124,7 @@ class HttpProtocol(HttpToolsProtocol):
         self.server_state.app.count_refusal(refusal)
         if self.is_idle:
             self._write_refusal(refusal)
-        elif self.part == "head":
+        elif self.part != "body":
             self._refusal = refusal
             self.flow.pause_reading()
         elif not self.cycle.response_started and not self.pipeline:
@@ -258,7 +258,7 @@ class HttpProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Continue with the next request; idle connections are closed by a regular check, not by a timer."""
         self.server_state.total_requests += 1
-        if self.pipeline or self.flow.read_paused:
+        if self.pipeline or self.flow.read_paused or self._refusal is not None:
             if self.transport.is_closing():
                 return
             self.flow.resume_reading()
@@ -284,7 +284,7 @@ class HttpProtocol(HttpToolsProtocol):
         return (
             self.url == state.path
             and self.is_idle
-            and not state.closes_after_replies
+            and state.answers_directly
             and parser.get_method() == b"POST"
             and parser.get_http_version() == "1.1"
             and parser.should_keep_alive()

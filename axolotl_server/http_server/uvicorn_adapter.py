@@ -44,18 +44,19 @@ class UvicornServer:
         self._tls: dict[str, Any] = {"ssl": tls}
         if tls is not None:
             self._tls["ssl_handshake_timeout"] = settings.header_timeout_seconds
-        self._state = ConnectionState(app, settings, _affordable_connections(settings.max_connections))
+        self.state = ConnectionState(app, settings, _affordable_connections(settings.max_connections))
+        """What all connections share."""
         self.update_date()
 
     @property
     def connections(self) -> Collection[HttpProtocol]:
         """The open connections; the collection changes as clients come and go."""
-        return cast(set[HttpProtocol], self._state.connections)
+        return cast(set[HttpProtocol], self.state.connections)
 
     def update_date(self) -> None:
         """Update the `Date` header of replies; to be called about once per second."""
         date = (b"date", formatdate(time.time(), usegmt=True).encode())
-        self._state.set_headers([date, CLOSE] if self._state.closes_after_replies else [date])
+        self.state.set_headers([date, CLOSE] if self.state.closes_after_replies else [date])
 
     async def listen(self, listener: socket.socket) -> asyncio.Server:
         """Accept all connections from a socket."""
@@ -73,7 +74,8 @@ class UvicornServer:
 
     def close_after_replies(self) -> None:
         """Close each connection after its next reply, so that the client's next request goes to another server."""
-        self._state.closes_after_replies = True
+        self.state.closes_after_replies = True
+        self.state.answers_directly = False
         self.update_date()
         for connection in tuple(self.connections):
             if not connection.is_idle:
@@ -81,11 +83,11 @@ class UvicornServer:
 
     def cancel_requests(self) -> None:
         """Cancel the tasks of all requests."""
-        for task in tuple(self._state.tasks):
+        for task in tuple(self.state.tasks):
             task.cancel()
 
     def _make_protocol(self) -> asyncio.Protocol:
-        return HttpProtocol(self._config, self._state, {}, asyncio.get_running_loop())
+        return HttpProtocol(self._config, self.state, {}, asyncio.get_running_loop())
 
 
 def _affordable_connections(wanted: int) -> int:

@@ -11,6 +11,7 @@ from typing import Final
 
 import uvloop
 
+from tests.fuzz.both_paths import both_paths
 from tests.fuzz.corpus import HANDSHAKES, STATELESS
 from tests.fuzz.differences import is_documented
 from tests.fuzz.http_fuzz import HttpFuzz
@@ -24,6 +25,8 @@ _WARM_BLOCKS: Final = 4
 _ALLOWED_GROWTH: Final = 48 << 20
 """How much the memory of a server may grow after the first blocks; caches fill up slowly."""
 _MOST_FAULTS: Final = 20
+_MESSAGES_PER_CONVERSATION: Final = 50
+"""How many messages are sent for each conversation that compares the two paths of an HTTP server."""
 
 
 class Run:
@@ -113,6 +116,8 @@ async def _fuzz(options: argparse.Namespace) -> int:
         rate = options.messages / (time.monotonic() - played)
         memory = run.megabytes
         await run.finish()
+    async with both_paths() as paths:
+        run.faults += await paths.differences(options.seed, range(options.messages // _MESSAGES_PER_CONVERSATION))
     seconds = time.monotonic() - began
     for fault in run.faults[:_MOST_FAULTS]:
         print(fault)

@@ -38,12 +38,16 @@ class Response:
                 yield json.loads(data)
 
 
-class _Parsing:
-    """The callbacks of the parser: a queue of responses, the last of which may be incomplete."""
+class Responses:
+    """Responses on one connection, the last of which may be incomplete."""
 
     def __init__(self) -> None:
         self.responses: deque[Response] = deque()
         self.parser = httptools.HttpResponseParser(self)
+
+    def has(self, count: int) -> bool:
+        """Return whether a number of responses are complete."""
+        return sum(response.complete for response in self.responses) >= count
 
     def on_message_begin(self) -> None:
         self.responses.append(Response())
@@ -70,7 +74,7 @@ class HttpConnection:
     def __init__(self, port: int) -> None:
         self._port = port
         self._reader: asyncio.StreamReader
-        self._parsing: _Parsing
+        self._parsing: Responses
         self._writer: asyncio.StreamWriter | None = None
 
     async def exchange(
@@ -103,7 +107,7 @@ class HttpConnection:
     async def _read(
         self,
         reader: asyncio.StreamReader,
-        parsing: _Parsing,
+        parsing: Responses,
         count: int,
         hear: Callable[[int, Response, Any], bool],
         enough: Callable[[Response], bool],
@@ -130,7 +134,7 @@ class HttpConnection:
         if self._writer is None or self._writer.is_closing() or self._reader.at_eof():
             await self.close()
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-            self._parsing = _Parsing()
+            self._parsing = Responses()
         return self._reader
 
 

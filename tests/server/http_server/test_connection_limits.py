@@ -73,7 +73,7 @@ async def test_more_connections_than_allowed_are_refused() -> None:
 
 
 def _open_connections(server: HttpServer) -> int:
-    return sum(not one.transport.is_closing() for one in server.connections)
+    return sum(not one.transport.is_closing() for one in server.server.connections)
 
 
 async def test_one_address_cannot_take_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,6 @@ def _kind(place: str, field: Field) -> str:
     if field["type"] == "array":
         items = field["items"]
         return f"list of {_kind(place, items)}" + ("" if "enum" in items else "s")
-    bounds = [("exclusiveMinimum", "above {:g}"), ("minimum", "from {:g}"), ("maximum", "to {:g}")]
+    bounds = [("exclusiveMinimum", "above {:.15g}"), ("minimum", "from {:.15g}"), ("maximum", "to {:.15g}")]
     kind = "path" if field.get("format") == "path" else field["type"]
     return " ".join([kind, *(text.format(field[bound]) for bound, text in bounds if bound in field)])

@@ -5,7 +5,7 @@ import contextlib
 import itertools
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,6 @@ from dependency_injector import containers, providers
 
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.http.assembly import make_app
-from axolotl_server.http_server.http_protocol import HttpProtocol
 from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 
 PATIENCE_SECONDS = 20.0
@@ -37,7 +36,7 @@ class HttpServer:
     host: ServerHost
     app: HttpApp
     port: int
-    connections: Collection[HttpProtocol] = ()
+    server: UvicornServer
 
     @property
     def url(self) -> str:
@@ -60,7 +59,7 @@ async def serving(
         server = UvicornServer(app, host.settings.http)
         acceptor = await server.listen(listener)
         try:
-            yield HttpServer(host, app, listener.getsockname()[1], server.connections)
+            yield HttpServer(host, app, listener.getsockname()[1], server)
         finally:
             app.sessions.end_streams()
             acceptor.close()
@@ -70,7 +69,7 @@ async def serving(
 async def _stop(server: UvicornServer) -> None:
     for connection in tuple(server.connections):
         connection.shutdown()
-    if tasks := tuple(server._state.tasks):
+    if tasks := tuple(server.state.tasks):
         await asyncio.wait(tasks, timeout=_GRACE_SECONDS)
         server.cancel_requests()
     with contextlib.suppress(TimeoutError):

@@ -1,0 +1,189 @@
+"""Requests that are sent to two servers: one may answer directly, the other sends everything through ASGI."""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Final
+
+import httptools
+
+from tests.fuzz.container import TOKEN, Container
+from tests.fuzz.corpus import STATELESS
+from tests.fuzz.framing import Request, mutate_request
+from tests.fuzz.http_wire import Responses
+from tests.support.audited_calls import MemorySink
+from tests.support.peers.wire import META
+from tests.support.servers.serving import HttpServer, serving
+
+_QUIET_SECONDS: Final = 0.15
+"""How long nothing may arrive before the client goes on; some requests are incomplete and get no response."""
+_TOKENS: Final = (TOKEN, TOKEN, TOKEN, TOKEN, "wrong", "")
+_LARGE: Final = 400_000
+_VARYING: Final = re.compile(
+    rb"(?im)^date: [^\r]*\r\n"
+    rb'|(?<="reference":")[0-9a-f]+|(?<=Reference: )[0-9a-f]+|(?<=session=)[0-9a-f]+|(?<="retryAfterMs":)\d+'
+)
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """Requests on one connection."""
+
+    requests: tuple[bytes, ...]
+    cuts: tuple[tuple[int, ...], ...]
+    """Where each request is cut into pieces that arrive separately."""
+    pipelined: bool
+
+
+def make_conversation(seed: int, number: int) -> Conversation:
+    """Make a conversation of up to five requests, most of which repeat the head of another one."""
+    random = Random(f"paths/{seed}/{number}")
+    head = random.choice(_HEADS)
+    requests = []
+    for _ in range(random.randrange(1, 6)):
+        if random.random() < 0.2:
+            head = random.choice(_HEADS)
+        requests.append(_request(head, random))
+    cuts = tuple(tuple(_cuts(len(data), random)) for data in requests)
+    return Conversation(tuple(requests), cuts, pipelined=random.random() < 0.2)
+
+
+def _cuts(size: int, random: Random) -> list[int]:
+    dice = random.random()
+    if dice < 0.75 or size > 4000:
+        return []
+    if dice < 0.78:
+        return list(range(1, size))
+    return sorted(random.sample(range(1, size), k=min(size - 1, random.choice((1, 1, 2, 5)))))
+
+
+def _call(name: str, arguments: Any, **more: Any) -> tuple[str, str | None, Any]:
+    return "tools/call", name, {"name": name, "arguments": arguments, "_meta": META, **more}
+
+
+_HEADS: Final = (
+    _call("echo", {"text": "hello"}),
+    _call("ECHO", {"text": "hello"}),
+    _call("add", {"a": 1, "b": 2}),
+    _call("failing", {}),
+    _call("refusing", {}),
+    _call("reporting", {}),
+    _call("unknown", {}),
+    ("tools/list", None, {"_meta": META}),
+    ("server/discover", None, {"_meta": META}),
+    ("resources/read", "config://app", {"uri": "config://app", "_meta": META}),
+    ("notifications/cancelled", None, {"requestId": 99, "_meta": META}),
+)
+
+
+def _request(head: tuple[str, str | None, Any], random: Random) -> bytes:
+    method, name, params = head
+    body = {"jsonrpc": "2.0", "id": random.choice((1, 22, "three")), "method": method, "params": params}
+    if method.startswith("notifications/"):
+        del body["id"]
+    if name == "echo" and random.random() < 0.6:
+        size = random.choice((0, 1, 10, 1000, _LARGE))
+        body["params"] = {**params, "arguments": {"text": "x" * size, "times": 1}}
+    data = json.dumps(body).encode()
+    if random.random() < 0.1:
+        data = random.choice((b"", b"{", data[:-1], data + b" ", b"[%b]" % data, b"null"))
+    headers = [
+        (b"Host", b"127.0.0.1"),
+        (b"Content-Type", b"application/json"),
+        (b"Accept", b"application/json, text/event-stream"),
+        (b"MCP-Protocol-Version", STATELESS.encode()),
+        (b"Mcp-Method", method.encode()),
+    ]
+    if name is not None:
+        headers.append((b"Mcp-Name", name.encode()))
+    token = random.choice(_TOKENS)
+    if token:
+        headers.insert(random.randrange(len(headers) + 1), (b"Authorization", b"Bearer " + token.encode()))
+    if random.random() < 0.1:
+        headers.append(random.choice(((b"Connection", b"close"), (b"Expect", b"100-continue"), (b"X-Other", b"\t y "))))
+    request = Request(headers, data)
+    return mutate_request(request, random) if random.random() < 0.25 else request.encode()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that a client and an operator can see of a conversation."""
+
+    received: bytes
+    closed: bool
+    """Whether the server closed the connection before the client did."""
+    records: tuple[tuple[Any, ...], ...]
+    refused: tuple[tuple[int, int], ...]
+
+
+class BothPaths:
+    """A server that may answer directly, and one that does not."""
+
+    def __init__(self, servers: Sequence[HttpServer], sinks: Sequence[MemorySink]) -> None:
+        self._servers = servers
+        self._sinks = sinks
+        servers[1].server.state.answers_directly = False
+
+    async def differences(self, seed: int, numbers: range) -> list[str]:
+        """Hold conversations with both servers; describe each whose outcomes differ."""
+        found = []
+        for number in numbers:
+            conversation = make_conversation(seed, number)
+            direct, asgi = await asyncio.gather(*(self._outcome(which, conversation) for which in (0, 1)))
+            if direct != asgi:
+                found.append(
+                    f"conversation {number} of seed {seed}: {conversation}\n  direct: {direct}\n  ASGI: {asgi}"
+                )
+        return found
+
+    async def _outcome(self, which: int, conversation: Conversation) -> Outcome:
+        server, sink = self._servers[which], self._sinks[which]
+        sink.records.clear()
+        server.app.refused.clear()
+        received, closed = await _converse(server.port, conversation)
+        records = tuple((one.event, one.name, one.outcome, one.reason, one.subject) for one in sink.records)
+        return Outcome(_VARYING.sub(b"", received), closed, records, tuple(sorted(server.app.refused.items())))
+
+
+async def _converse(port: int, conversation: Conversation) -> tuple[bytes, bool]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
+    responses, received = Responses(), bytearray()
+    with suppress(ConnectionError, httptools.HttpParserError):
+        if conversation.pipelined:
+            writer.write(b"".join(conversation.requests))
+            await _read(reader, responses, received, len(conversation.requests))
+        else:
+            for count, (data, cuts) in enumerate(zip(conversation.requests, conversation.cuts, strict=True), 1):
+                for begin, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
+                    writer.write(data[begin:end])
+                    for _ in range(4 if cuts else 0):
+                        await asyncio.sleep(0)  # the server reads this piece alone
+                await _read(reader, responses, received, count)
+    closed = reader.at_eof() or reader.exception() is not None
+    writer.transport.abort()
+    return bytes(received), closed
+
+
+async def _read(reader: asyncio.StreamReader, responses: Responses, received: bytearray, count: int) -> None:
+    """Read until there are enough responses, the connection ends, or nothing arrives."""
+    with suppress(TimeoutError):
+        while not reader.at_eof() and not responses.has(count):
+            async with asyncio.timeout(_QUIET_SECONDS):
+                data = await reader.read(1 << 20)
+            received += data
+            responses.parser.feed_data(data)
+        async with asyncio.timeout(0.002):  # the end of the connection, if it follows
+            received += await reader.read(1 << 20)
+
+
+@asynccontextmanager
+async def both_paths() -> AsyncIterator[BothPaths]:
+    """Start both servers in this process."""
+    async with AsyncExitStack() as stack:
+        sinks = [MemorySink(), MemorySink()]
+        servers = [await stack.enter_async_context(serving(Container(), audit_sinks=[sink])) for sink in sinks]
+        yield BothPaths(servers, sinks)
