@@ -52,7 +52,7 @@ class BatchItem(IExchange):
     def notify(self, message: bytes) -> bool:
         return self._exchange.notify(message)
 
-    def watch(self, running: IStoppable) -> None:
+    def watch(self, running: IStoppable | None) -> None:
         self._exchange.watch(running)
 
     def reply_early(self, reply: bytes | None, running: ITask) -> None:

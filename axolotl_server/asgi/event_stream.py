@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Receive, Send
 from axolotl_server.messages.flow_control import Backlog, is_droppable
@@ -12,6 +12,8 @@ KEEP_ALIVE: Final = b": keep-alive\n"
 
 A blank line would end an event: httpx-sse then reports an empty one if the stream has event IDs.
 """
+_STEPS: Final = 8
+"""How often the timer looks at each stream during one interval."""
 
 
 def event(message: bytes, event_id: str | None = None) -> bytes:
@@ -36,17 +38,71 @@ def endpoint(uri: str) -> bytes:
     return b"event: endpoint\ndata: %b\n\n" % uri.encode()
 
 
-class EventStream:
-    """Writes an event stream. A client that reads too slowly loses the oldest notifications."""
+class IKeptAlive(Protocol):
+    """Something that must not be silent for long."""
 
-    def __init__(self, send: Send, headers: Headers, keep_alive_seconds: float) -> None:
+    silent_steps: int
+    """The number of steps since its last sign of life; whoever writes to the client sets it to 0."""
+
+    def keep_alive(self) -> None:
+        """Give a sign of life."""
+        ...
+
+
+class KeepAlive:
+    """The one timer of all event streams, which asks those that were silent for an interval for a sign of life.
+
+    A timer per stream would cost more than everything else that an idle stream needs.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._step_seconds = seconds / _STEPS
+        self._members: dict[IKeptAlive, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, member: IKeptAlive) -> None:
+        """Begin to count the silence of a member."""
+        self._members[member] = None
+        if self._timer is None:
+            self._step_later()
+
+    def remove(self, member: IKeptAlive) -> None:
+        """Forget a member, if it is one."""
+        self._members.pop(member, None)
+
+    def _step_later(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(self._step_seconds, self._step)
+
+    def _step(self) -> None:
+        for member in tuple(self._members):
+            member.silent_steps += 1
+            if member.silent_steps >= _STEPS and member in self._members:
+                member.silent_steps = 0
+                member.keep_alive()
+        self._timer = None
+        if self._members:
+            self._step_later()
+
+
+class EventStream:
+    """Writes an event stream. A client that reads too slowly loses the oldest notifications.
+
+    Events are written by a task that exists only while there are any, so that an idle stream has none.
+    """
+
+    __slots__ = ("_done", "_ending", "_headers", "_keep_alive", "_send", "_task", "_waiting", "silent_steps")
+
+    def __init__(self, send: Send, headers: Headers, keep_alive: KeepAlive) -> None:
         self._send = send
-        self._headers = EVENT_STREAM_HEADERS + headers
-        self._keep_alive_seconds = keep_alive_seconds
+        self._headers: Headers | None = EVENT_STREAM_HEADERS + headers
+        """The headers; None when they are sent."""
+        self._keep_alive = keep_alive
         self._waiting: Backlog[bytes] = Backlog()
-        self._wake = asyncio.Event()
         self._ending = False
+        self._done: asyncio.Future[None] | None = None
+        """Done when the stream has ended; None until it is started."""
         self._task: asyncio.Task[None] | None = None
+        self.silent_steps = 0
 
     @property
     def open(self) -> bool:
@@ -66,10 +122,15 @@ class EventStream:
         """Send a framed event, which is never dropped."""
         self._add(frame, droppable=False)
 
+    def keep_alive(self) -> None:
+        """Send a comment, unless the client does not read the events that wait."""
+        if self._task is None:
+            self.write(KEEP_ALIVE)
+
     def end(self) -> None:
         """End the stream after everything that waits is sent."""
         self._ending = True
-        self._wake.set()
+        self._work()
 
     def abandon(self) -> None:
         """End the stream and drop everything that waits, because the client has left."""
@@ -77,45 +138,63 @@ class EventStream:
         self.end()
 
     def start(self) -> None:
-        """Write in a new task."""
-        self._task = asyncio.get_running_loop().create_task(self._write())
+        """Write from now on."""
+        self._done = asyncio.get_running_loop().create_future()
+        self._keep_alive.add(self)
+        self._work()
 
     async def finished(self) -> None:
-        """Wait until everything is written."""
-        if self._task is not None:
-            await self._task
+        """Wait until the stream has ended and everything is written."""
+        assert self._done is not None
+        try:
+            await self._done
+        finally:
+            self._close()
+            if self._task is not None:
+                self._task.cancel()
 
     async def run(self) -> None:
-        """Write in the task of the caller until the stream ends."""
-        await self._write()
+        """Write until the stream ends."""
+        self.start()
+        await self.finished()
 
     def _add(self, frame: bytes, *, droppable: bool) -> None:
         if not self._ending:
             self._waiting.put(frame, droppable=droppable)
-            self._wake.set()
+            self._work()
+
+    def _work(self) -> None:
+        self.silent_steps = 0
+        if self._task is None and self._done is not None and not self._done.done():
+            self._task = asyncio.get_running_loop().create_task(self._write())
 
     async def _write(self) -> None:
         try:
-            await self._send({"type": "http.response.start", "status": 200, "headers": self._headers})
-            while (frame := await self._next()) is not None:
-                await self._send({"type": "http.response.body", "body": frame, "more_body": True})
-            await self._send({"type": "http.response.body", "body": b""})
-        except OSError:  # some servers report a disconnected client this way
-            return
-        finally:
-            self.abandon()
-
-    async def _next(self) -> bytes | None:
-        while not self._waiting:
+            if self._headers is not None:
+                headers, self._headers = self._headers, None
+                await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            while self._waiting:
+                await self._send({"type": "http.response.body", "body": self._waiting.take(), "more_body": True})
             if self._ending:
-                return None
-            self._wake.clear()
-            try:
-                async with asyncio.timeout(self._keep_alive_seconds):
-                    await self._wake.wait()
-            except TimeoutError:
-                return KEEP_ALIVE
-        return self._waiting.take()
+                await self._send({"type": "http.response.body", "body": b""})
+                self._close()
+        except OSError:  # some servers report a disconnected client this way
+            self._close()
+        except Exception as error:
+            self._close(error)
+        finally:
+            self._task = None
+
+    def _close(self, error: Exception | None = None) -> None:
+        """Accept and write nothing more."""
+        self._keep_alive.remove(self)
+        self._waiting.clear()
+        self._ending = True
+        if self._done is not None and not self._done.done():
+            if error is None:
+                self._done.set_result(None)
+            else:
+                self._done.set_exception(error)
 
 
 async def until_client_leaves(receive: Receive, leave: Callable[[], object]) -> None:

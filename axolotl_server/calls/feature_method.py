@@ -49,7 +49,7 @@ class InFlight(dict[ToolCall, None]):
 
     IDs of unrelated HTTP clients collide, so a call is found by its ID only in the table of its connection. This table
     is a dict, so that a short call costs one entry. A timer runs while there are calls; a call that it sees twice is
-    watched for the disconnection of its client.
+    slow: its client is kept waiting, and watched for its disconnection.
     """
 
     def __init__(
@@ -173,8 +173,7 @@ class InFlight(dict[ToolCall, None]):
             self.has_watchers = True
             request = call.caller
             assert isinstance(request, Request)
-            if request.era.cancel_on_disconnect:
-                request.exchange.watch(call)
+            request.exchange.watch(call if request.era.cancel_on_disconnect else None)
 
 
 class RequestTarget(msgspec.Struct, gc=False):

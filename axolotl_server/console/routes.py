@@ -14,7 +14,7 @@ from axolotl_core.policies.quota import QuotaRule
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
-from axolotl_server.asgi.event_stream import EventStream, until_client_leaves
+from axolotl_server.asgi.event_stream import EventStream, KeepAlive, until_client_leaves
 from axolotl_server.asgi.http import HttpRefusal, IAuthenticator, Receive, Route, Scope, Send, ServeRoute, send_json
 from axolotl_server.calls.binding import Binding
 from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
@@ -180,7 +180,7 @@ class ConsoleRoutes:
         self._host = host
         self._console = console
         self._gate = gate
-        self._keep_alive_seconds = host.settings.http.keep_alive_seconds
+        self._keep_alive = KeepAlive(host.settings.http.keep_alive_seconds)
         self.sessions: Sessions | None = None
         """The sessions of the application, once there is one."""
 
@@ -212,7 +212,7 @@ class ConsoleRoutes:
         await self._admit(headers)
         assert self.sessions is not None
         page_headers = [pair for pair in PAGE_HEADERS if pair[0] != b"cache-control"]  # the stream has its own
-        stream = EventStream(send, page_headers, self._keep_alive_seconds)
+        stream = EventStream(send, page_headers, self._keep_alive)
         loop = asyncio.get_running_loop()
         with self.sessions.other_connection(stream.abandon), self._console.subscribed(Feed(stream, loop)):
             watcher = loop.create_task(until_client_leaves(receive, stream.abandon))

@@ -1,24 +1,17 @@
 """The endpoint: POST for messages, GET and DELETE for the sessions of handshake clients."""
 
-import asyncio
 from asyncio import get_running_loop
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import ConfigurationError, InvalidRequest
-from axolotl_core.layers import ITask
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
-from axolotl_server.asgi.event_stream import EventStream, until_client_leaves
+from axolotl_server.asgi.event_stream import EventStream, KeepAlive, until_client_leaves
 from axolotl_server.asgi.http import (
     AsgiRequest,
     BodyBudget,
-    Headers,
     HttpRefusal,
-    IAuthenticator,
     IPostedRequest,
     Receive,
     Routing,
@@ -32,10 +25,9 @@ from axolotl_server.asgi.http import (
 from axolotl_server.eras.era import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.header_checks import HeaderChecks, accepts
-from axolotl_server.messages.connection import Connection, IStoppable
-from axolotl_server.messages.fair_share import Share, share_of
-from axolotl_server.sessions.session import Session, SessionStream
-from axolotl_server.sessions.sessions import Sessions, choose_sessions
+from axolotl_server.http.http_exchange import ExchangeContext, HttpExchange
+from axolotl_server.sessions.session import Session
+from axolotl_server.sessions.sessions import choose_sessions
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.settings.transports import HttpSettings
 
@@ -55,155 +47,6 @@ async def listen(session: Session, headers: Mapping[bytes, bytes], response: Eve
         watcher.cancel()
         if stream is not None:
             stream.detach(response)
-
-
-_SESSION_HEADER = b"mcp-session-id"
-
-
-class ExchangeContext(msgspec.Struct, frozen=True, eq=False):
-    """The objects that all exchanges of an application share."""
-
-    sessions: Sessions
-    keep_alive_seconds: float
-    gate: IAuthenticator | None = None
-
-
-class HttpExchange(msgspec.Struct, eq=False):
-    """The exchange of one POST. The reply is plain JSON, unless messages have to be sent before it."""
-
-    loop: asyncio.AbstractEventLoop
-    headers: Mapping[bytes, bytes]
-    principal: Principal
-    _context: ExchangeContext
-    _request: IPostedRequest
-    status: int = 200
-    plain: bool = True
-    """Whether a JSON reply is all there is to send; otherwise `finish` has to be called."""
-    _session: Session | None = None
-    _is_new_session: bool = False
-    _response_stream: EventStream | None = None
-    """The response to this request, once it is an event stream."""
-    _message_stream: EventStream | SessionStream | None = None
-    """The stream that messages are put into: the response, or in a session a stream that outlives it."""
-    _watcher: asyncio.Task[None] | None = None
-    _early_reply: asyncio.Task[None] | None = None
-    _refusal: HttpRefusal | None = None
-    """A challenge or a hint when to try again, sent with the reply if that has the same status."""
-
-    @property
-    def share(self) -> Share | None:
-        """Whom the request counts for in limits per principal."""
-        return share_of(self.principal, self._request.client)
-
-    def connection(self) -> Connection:
-        """Find the session that the header names."""
-        self._session = self._context.sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
-        self.plain = self.plain and self._context.sessions.plain_replies
-        return self._session
-
-    def open_connection(self) -> Connection:
-        """Begin a session; the reply carries its id."""
-        if self.headers.get(_SESSION_HEADER) is not None:
-            raise InvalidRequest("Invalid request: initialize begins a session, send it without Mcp-Session-Id")
-        self.plain = False
-        self._session = self._context.sessions.begin(self.principal, self.share)
-        self._is_new_session = True
-        return self._session
-
-    def notify(self, message: bytes) -> bool:
-        """Send a message ahead of the reply, as an event stream; return False if the client does not accept one."""
-        stream = self._message_stream or self._open_stream()
-        if stream is None:
-            return False
-        stream.put(message)
-        return True
-
-    def watch(self, running: IStoppable) -> None:
-        """Stop a call when the client disconnects."""
-        self.plain = False
-        self._watcher = self.loop.create_task(self._watch(running))
-
-    def hang_up(self) -> None:
-        """End the response if the client will return for the reply."""
-        if self._session is not None and self._session.polls:
-            stream = self._message_stream or self._open_stream()
-            if isinstance(stream, SessionStream):
-                stream.hang_up()
-
-    def challenge(self, scopes: Iterable[str]) -> HttpRefusal | None:
-        """Ask a client for a token with more scopes, unless the reply has begun."""
-        if self._context.gate is None or self._response_stream is not None:
-            return None
-        self.plain = False
-        self._refusal = self._context.gate.challenge(scopes)
-        return self._refusal
-
-    def retry_after(self, seconds: int) -> None:
-        """Send the error with a Retry-After header."""
-        self.plain = False
-        self._refusal = HttpRefusal(self.status, "", headers=[(b"retry-after", b"%d" % seconds)])
-
-    def reply_early(self, reply: bytes | None, running: ITask) -> None:
-        """Reply in a separate task, because the task of the request is still busy."""
-        self.plain = False
-        self._early_reply = self.loop.create_task(self._finish(reply))
-
-    async def finish(self, reply: bytes | None) -> None:
-        """End an exchange whose reply is more than plain JSON."""
-        await (self._finish(reply) if self._early_reply is None else self._early_reply)
-
-    async def _finish(self, reply: bytes | None) -> None:
-        if self._watcher is not None:
-            self._watcher.cancel()
-            self._watcher = None  # a cancelled task keeps its traceback, and with it this exchange
-        if self._session is not None and self._context.sessions.shared:
-            await self._share(self._session)
-        if reply is not None and self._streams_reply:
-            self._open_stream()
-        if self._message_stream is not None and self._response_stream is not None:
-            if reply is not None:
-                self._message_stream.put(reply)
-            self._message_stream.end()
-            await self._response_stream.finished()
-        elif reply is not None:
-            await send_json(self._request.send, self.status, reply, [*self._session_header(), *self._challenge()])
-        else:
-            await send_empty(self._request.send, self.status if self.status != 200 else 204)
-
-    async def _share(self, session: Session) -> None:
-        """Publish changes of the session to other processes. A reply that has begun is continued even if that fails."""
-        try:
-            await self._context.sessions.publish_changes(session)
-        except HttpRefusal:
-            if self._response_stream is None:
-                raise
-
-    @property
-    def _streams_reply(self) -> bool:
-        """Whether a reply that could be plain JSON is sent as an event, so that it can be fetched again."""
-        in_session = self._session is not None and not self._is_new_session
-        return (
-            in_session and self.status == 200 and self._message_stream is None and self._context.sessions.stream_replies
-        )
-
-    def _open_stream(self) -> EventStream | SessionStream | None:
-        if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
-            return None
-        self.plain = False
-        outlet = EventStream(self._request.send, self._session_header(), self._context.keep_alive_seconds)
-        outlet.start()
-        self._response_stream = outlet
-        self._message_stream = outlet if self._session is None else self._session.open_stream(outlet)
-        return self._message_stream
-
-    def _session_header(self) -> Headers:
-        return [(_SESSION_HEADER, self._session.id)] if self._is_new_session and self._session is not None else []
-
-    def _challenge(self) -> Sequence[tuple[bytes, bytes]]:
-        return () if self._refusal is None or self._refusal.status != self.status else self._refusal.headers
-
-    async def _watch(self, running: IStoppable) -> None:
-        await until_client_leaves(self._request.receive, lambda: running.stop(CancelReason.DISCONNECT))
 
 
 _SECURITY_HEADERS = frozenset({b"authorization", b"content-type", b"host", b"last-event-id", b"origin"})
@@ -237,7 +80,7 @@ class HttpApp:
         """The number of requests refused before a method saw them, by status."""
         self.sessions = choose_sessions(handler, settings, event_store, redis)
         self._shares_sessions = self.sessions.shared
-        self._context = ExchangeContext(self.sessions, settings.http.keep_alive_seconds, routing.gate)
+        self._context = ExchangeContext(self.sessions, KeepAlive(settings.http.keep_alive_seconds), routing.gate)
         self._sse = None if settings.http.sse_path is None else self._make_sse(handler, settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -279,7 +122,11 @@ class HttpApp:
             if self._shares_sessions and b"mcp-session-id" in headers:
                 await self._restore(headers, principal)
             exchange = HttpExchange(get_running_loop(), headers, principal, self._context, request)
-            reply = await self._handler.handle(body, exchange)
+            try:
+                reply = await self._handler.handle(body, exchange)
+            except BaseException:
+                exchange.abort()
+                raise
             if reply is None or not exchange.plain:
                 await exchange.finish(reply)
             elif not request.write_reply(exchange.status, reply):
@@ -326,13 +173,14 @@ class HttpApp:
         session = await self._session(headers, principal)
         if not headers.get(b"last-event-id"):
             self.sessions.check_open()
-        await listen(session, headers, EventStream(send, [], self._context.keep_alive_seconds), receive)
+        await listen(session, headers, EventStream(send, [], self._context.keep_alive), receive)
 
     def _make_sse(self, handler: DefaultHandler, settings: ServerSettings) -> "SseTransport":
         """Load the deprecated transport, which few servers enable."""
         from axolotl_server.http.sse_transport import SseTransport
 
-        return SseTransport(handler, settings, self.sessions, self._checks, self.bodies)
+        keep_alive = self._context.keep_alive
+        return SseTransport(handler, settings, self.sessions, self._checks, bodies=self.bodies, keep_alive=keep_alive)
 
     async def _session(self, headers: Mapping[bytes, bytes], principal: Principal) -> Session:
         if headers.get(b"mcp-protocol-version", b"") not in HANDSHAKE_VERSIONS:

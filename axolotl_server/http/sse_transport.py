@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.asgi.event_stream import EventStream, endpoint, until_client_leaves
+from axolotl_server.asgi.event_stream import EventStream, KeepAlive, endpoint, until_client_leaves
 from axolotl_server.asgi.http import BodyBudget, HttpRefusal, Receive, Scope, Send, read_body, send_empty
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.header_checks import HeaderChecks, accepts
@@ -55,7 +55,9 @@ class SseTransport:
         settings: ServerSettings,
         sessions: Sessions,
         checks: HeaderChecks,
+        *,
         bodies: BodyBudget,
+        keep_alive: KeepAlive,
     ) -> None:
         self._handler = handler
         self._bodies = bodies
@@ -63,6 +65,7 @@ class SseTransport:
         self._max_bytes = settings.limits.max_message_bytes
         self._sessions = sessions
         self._checks = checks
+        self._keep_alive = keep_alive
         self._path = settings.http.sse_path or "/"
         self._messages = f"{self._path.rstrip('/')}/messages"
         self._by_id: dict[str, _SseConnection] = {}
@@ -90,7 +93,7 @@ class SseTransport:
         """Open a stream, which is the client's connection."""
         if not accepts(headers.get(b"accept", b"*/*"), b"text/event-stream"):
             raise HttpRefusal(406, "Not acceptable: send Accept: text/event-stream")
-        stream, leaving = EventStream(send, [], self._http.keep_alive_seconds), asyncio.Event()
+        stream, leaving = EventStream(send, [], self._keep_alive), asyncio.Event()
         share = share_of(principal, scope.get("client"))
         with self._sessions.other_connection(leaving.set, share):
             exchange = StreamExchange(self._handler, stream.put, principal, share)

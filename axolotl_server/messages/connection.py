@@ -131,8 +131,11 @@ class IExchange(Protocol):
         """Reply now, although `running`, which handles the message, has not ended; its own reply is dropped."""
         ...
 
-    def watch(self, running: IStoppable) -> None:
-        """Stop a request when its client disconnects, if the transport would not do that otherwise."""
+    def watch(self, running: IStoppable | None) -> None:
+        """Notice that a request takes long: keep its client waiting, if the transport has to.
+
+        Stop `running` when the client disconnects, if it is not None and the transport would not do that otherwise.
+        """
         return
 
     def hang_up(self) -> None:

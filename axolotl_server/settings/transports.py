@@ -93,7 +93,7 @@ class HttpSettings(Section):
     watch_after_seconds: PositiveFloat = 0.05
     """When a running call begins to watch whether its client disconnects."""
     keep_alive_seconds: PositiveFloat = 15.0
-    """How often an idle event stream gets a comment, so that proxies keep it open."""
+    """How often an idle event stream gets a comment, and when a call that has sent nothing becomes one."""
     workers: PositiveInt = 1
     """How many processes serve the address. Cannot be set in the container."""
     worker_timeout_seconds: PositiveFloat | None = 30.0

@@ -108,14 +108,14 @@ async def test_a_rejected_request_creates_no_task(server: Asgi) -> None:
 
 
 async def test_streams_and_watchers_are_created_on_demand(server: Asgi, probe: Probe) -> None:
-    """Only a call with progress gets a stream, and only a slow call a disconnect watcher."""
+    """Only a call with progress gets a stream, whose task exists while it writes, and only a slow call a watcher."""
     with counting_tasks() as made:
         slow = asyncio.ensure_future(server.ask(call("probe", token=1), mirrored(name="probe")))
         await probe.started.wait()
         await until(lambda: len(made) == 3)
         probe.release.set()
         await slow
-    assert made == ["Asgi.ask", "EventStream._write", "HttpExchange._watch"]
+    assert made == ["Asgi.ask", "EventStream._write", "HttpExchange._watch", "EventStream._write"]
 
 
 async def test_a_whole_reply_is_two_events(server: Asgi) -> None:

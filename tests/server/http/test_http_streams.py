@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from axolotl_core import ITool, SchemaTool, ToolContext
 from axolotl_core.protocol.wire import notification
-from axolotl_server.asgi.event_stream import EventStream
+from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.messages.flow_control import MAX_WAITING, Backlog, is_droppable
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
@@ -239,7 +239,7 @@ class SlowReader:
 async def test_a_slow_reader_loses_notifications_only() -> None:
     """A slow reader misses only the oldest notifications."""
     reader = SlowReader()
-    stream = EventStream(reader.send, [], PATIENCE_SECONDS)
+    stream = EventStream(reader.send, [], KeepAlive(PATIENCE_SECONDS))
     stream.start()
     stream.put(REQUEST)
     for number in range(3 * MAX_WAITING):
@@ -260,7 +260,7 @@ async def test_a_slow_reader_loses_notifications_only() -> None:
 async def test_an_abandoned_stream_ends_at_once() -> None:
     """An abandoned stream writes none of its queued messages."""
     reader = SlowReader()
-    stream = EventStream(reader.send, [], PATIENCE_SECONDS)
+    stream = EventStream(reader.send, [], KeepAlive(PATIENCE_SECONDS))
     stream.start()
     stream.put(RESPONSE)
     stream.abandon()
@@ -277,7 +277,7 @@ async def test_a_failed_send_ends_the_stream() -> None:
         tried.append(event["type"])
         raise ConnectionResetError
 
-    stream = EventStream(send, [], PATIENCE_SECONDS)
+    stream = EventStream(send, [], KeepAlive(PATIENCE_SECONDS))
     stream.start()
     stream.put(RESPONSE)
     await stream.finished()
@@ -300,3 +300,31 @@ async def test_ended_streams_leave_no_task(server: HttpServer, http: httpx2.Asyn
             await running.rest()
     await client.end()
     await until(lambda: not stream_tasks())
+
+
+async def test_idle_streams_share_a_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comments of many idle streams take no timer per stream, and an idle stream has no task."""
+    loop, timers, sent = asyncio.get_running_loop(), 0, 0
+    call_at, tasks = loop.call_at, asyncio.all_tasks()
+
+    def counted(*arguments: Any, **options: Any) -> asyncio.TimerHandle:
+        nonlocal timers
+        timers += 1
+        return call_at(*arguments, **options)
+
+    async def send(event: Any) -> None:
+        nonlocal sent
+        sent += event.get("body") == KEEP_ALIVE
+
+    monkeypatch.setattr(loop, "call_at", counted)
+    keep_alive = KeepAlive(0.04)
+    streams = [EventStream(send, [], keep_alive) for _ in range(500)]
+    for stream in streams:
+        stream.start()
+    await until(lambda: sent >= 3 * len(streams))
+    assert timers < len(streams)
+    assert asyncio.all_tasks() <= tasks
+    for stream in streams:
+        stream.end()
+        await stream.finished()
+    assert keep_alive._members == {}

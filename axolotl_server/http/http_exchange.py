@@ -1,0 +1,193 @@
+"""The exchange of one posted message: a JSON reply, or an event stream."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from axolotl_core.calls.cancellation import CancelReason
+from axolotl_core.errors import InvalidRequest
+from axolotl_core.layers import ITask
+from axolotl_core.protocol.identity import Principal
+from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive, until_client_leaves
+from axolotl_server.asgi.http import Headers, HttpRefusal, IAuthenticator, IPostedRequest, send_empty, send_json
+from axolotl_server.http.header_checks import accepts
+from axolotl_server.messages.connection import Connection, IStoppable
+from axolotl_server.messages.fair_share import Share, share_of
+from axolotl_server.sessions.session import Session, SessionStream
+from axolotl_server.sessions.sessions import Sessions
+
+_SESSION_HEADER = b"mcp-session-id"
+
+
+class ExchangeContext(msgspec.Struct, frozen=True, eq=False):
+    """The objects that all exchanges of an application share."""
+
+    sessions: Sessions
+    keep_alive: KeepAlive
+    gate: IAuthenticator | None = None
+
+
+class HttpExchange(msgspec.Struct, eq=False):
+    """The exchange of one POST. The reply is plain JSON, unless messages have to be sent before it."""
+
+    loop: asyncio.AbstractEventLoop
+    headers: Mapping[bytes, bytes]
+    principal: Principal
+    _context: ExchangeContext
+    _request: IPostedRequest
+    status: int = 200
+    plain: bool = True
+    """Whether a JSON reply is all there is to send; otherwise `finish` has to be called."""
+    _session: Session | None = None
+    _is_new_session: bool = False
+    _response_stream: EventStream | None = None
+    """The response to this request, once it is an event stream."""
+    _message_stream: EventStream | SessionStream | None = None
+    """The stream that messages are put into: the response, or in a session a stream that outlives it."""
+    _watcher: asyncio.Task[None] | None = None
+    _early_reply: asyncio.Task[None] | None = None
+    _refusal: HttpRefusal | None = None
+    """A challenge or a hint when to try again, sent with the reply if that has the same status."""
+    _finishing: bool = False
+    silent_steps: int = 0
+
+    @property
+    def share(self) -> Share | None:
+        """Whom the request counts for in limits per principal."""
+        return share_of(self.principal, self._request.client)
+
+    def connection(self) -> Connection:
+        """Find the session that the header names."""
+        self._session = self._context.sessions.find(self.headers.get(_SESSION_HEADER), self.principal)
+        self.plain = self.plain and self._context.sessions.plain_replies
+        if self._context.sessions.stream_replies:
+            self.loop.call_soon(self._prime)
+        return self._session
+
+    def open_connection(self) -> Connection:
+        """Begin a session; the reply carries its id."""
+        if self.headers.get(_SESSION_HEADER) is not None:
+            raise InvalidRequest("Invalid request: initialize begins a session, send it without Mcp-Session-Id")
+        self.plain = False
+        self._session = self._context.sessions.begin(self.principal, self.share)
+        self._is_new_session = True
+        return self._session
+
+    def notify(self, message: bytes) -> bool:
+        """Send a message ahead of the reply, as an event stream; return False if the client does not accept one."""
+        stream = self._message_stream or self._open_stream()
+        if stream is None:
+            return False
+        stream.put(message)
+        return True
+
+    def watch(self, running: IStoppable | None) -> None:
+        """Keep the client waiting with an event stream, and stop a call when the client disconnects."""
+        self.plain = False
+        if self._response_stream is None:
+            self._context.keep_alive.add(self)
+        if running is not None:
+            self._watcher = self.loop.create_task(self._watch(running))
+
+    def keep_alive(self) -> None:
+        """Begin an event stream, because the client has waited for an interval without getting anything."""
+        self._context.keep_alive.remove(self)
+        self._open_stream()
+        if self._response_stream is not None and (self._session is None or not self._session.polls):
+            self._response_stream.write(KEEP_ALIVE)  # other streams begin with an event
+
+    def abort(self) -> None:
+        """Write nothing more, because the request was cancelled."""
+        self._context.keep_alive.remove(self)
+        if self._response_stream is not None:
+            self._response_stream.abandon()
+
+    def hang_up(self) -> None:
+        """End the response if the client will return for the reply."""
+        if self._session is not None and self._session.polls:
+            stream = self._message_stream or self._open_stream()
+            if isinstance(stream, SessionStream):
+                stream.hang_up()
+
+    def challenge(self, scopes: Iterable[str]) -> HttpRefusal | None:
+        """Ask a client for a token with more scopes, unless the reply has begun."""
+        if self._context.gate is None or self._response_stream is not None:
+            return None
+        self.plain = False
+        self._refusal = self._context.gate.challenge(scopes)
+        return self._refusal
+
+    def retry_after(self, seconds: int) -> None:
+        """Send the error with a Retry-After header."""
+        self.plain = False
+        self._refusal = HttpRefusal(self.status, "", headers=[(b"retry-after", b"%d" % seconds)])
+
+    def reply_early(self, reply: bytes | None, running: ITask) -> None:
+        """Reply in a separate task, because the task of the request is still busy."""
+        self.plain = False
+        self._early_reply = self.loop.create_task(self._finish(reply))
+
+    async def finish(self, reply: bytes | None) -> None:
+        """End an exchange whose reply is more than plain JSON."""
+        await (self._finish(reply) if self._early_reply is None else self._early_reply)
+
+    async def _finish(self, reply: bytes | None) -> None:
+        self._finishing = True
+        self._context.keep_alive.remove(self)
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher = None  # a cancelled task keeps its traceback, and with it this exchange
+        if self._session is not None and self._context.sessions.shared:
+            await self._share(self._session)
+        if reply is not None and self._streams_reply:
+            self._open_stream()
+        if self._message_stream is not None and self._response_stream is not None:
+            if reply is not None:
+                self._message_stream.put(reply)
+            self._message_stream.end()
+            await self._response_stream.finished()
+        elif reply is not None:
+            await send_json(self._request.send, self.status, reply, [*self._session_header(), *self._challenge()])
+        else:
+            await send_empty(self._request.send, self.status if self.status != 200 else 204)
+
+    async def _share(self, session: Session) -> None:
+        """Publish changes of the session to other processes. A reply that has begun is continued even if that fails."""
+        try:
+            await self._context.sessions.publish_changes(session)
+        except HttpRefusal:
+            if self._response_stream is None:
+                raise
+
+    @property
+    def _streams_reply(self) -> bool:
+        """Whether a reply that could be plain JSON is sent as an event, so that it can be fetched again."""
+        in_session = self._session is not None and not self._is_new_session
+        return (
+            in_session and self.status == 200 and self._message_stream is None and self._context.sessions.stream_replies
+        )
+
+    def _prime(self) -> None:
+        """Let the client resume the stream of its reply from the start; notifications and errors have no stream."""
+        if self._streams_reply and not self._finishing and self._session is not None and self._session.polls:
+            self._open_stream()
+
+    def _open_stream(self) -> EventStream | SessionStream | None:
+        if not accepts(self.headers.get(b"accept", b"*/*"), b"text/event-stream"):
+            return None
+        self.plain = False
+        outlet = EventStream(self._request.send, self._session_header(), self._context.keep_alive)
+        outlet.start()
+        self._response_stream = outlet
+        self._message_stream = outlet if self._session is None else self._session.open_stream(outlet)
+        return self._message_stream
+
+    def _session_header(self) -> Headers:
+        return [(_SESSION_HEADER, self._session.id)] if self._is_new_session and self._session is not None else []
+
+    def _challenge(self) -> Sequence[tuple[bytes, bytes]]:
+        return () if self._refusal is None or self._refusal.status != self.status else self._refusal.headers
+
+    async def _watch(self, running: IStoppable) -> None:
+        await until_client_leaves(self._request.receive, lambda: running.stop(CancelReason.DISCONNECT))
