@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 import msgspec
@@ -43,6 +44,11 @@ class ICaller(Protocol):
     @property
     def trace(self) -> TraceContext | None:
         """The trace that the request belongs to."""
+        ...
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of the request, without the keys of the protocol."""
         ...
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -90,6 +96,7 @@ class _Nobody:
 
     client: Implementation | None = None
     trace: TraceContext | None = None
+    meta: Mapping[str, Any] = MappingProxyType({})
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
         return
@@ -174,6 +181,15 @@ class ToolContext(msgspec.Struct, eq=False):
     def trace(self) -> TraceContext | None:
         """The distributed trace that the call belongs to, if the caller sent one."""
         return self.caller.trace
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """What the client added to the request in `_meta`, read-only. It proves nothing.
+
+        Keys of the protocol, `progressToken` and those that begin with `io.modelcontextprotocol/`, are left out. The
+        message is decoded again each time.
+        """
+        return self.caller.meta
 
     def raise_if_cancelled(self) -> None:
         """Stop the code here if the call was cancelled.

@@ -2,7 +2,9 @@
 
 import re
 from array import array
+from collections.abc import Mapping
 from itertools import accumulate
+from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
@@ -29,6 +31,8 @@ PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
+_PROTOCOL_PREFIX: Final = "io.modelcontextprotocol/"
+_PROGRESS_TOKEN_KEY: Final = "progressToken"
 _MAX_ID: Final = 2**53 - 1
 
 _Id = Annotated[int, Meta(ge=-_MAX_ID, le=_MAX_ID)] | Annotated[str, Meta(max_length=MAX_NAME_LENGTH)]
@@ -43,7 +47,7 @@ class RequestMeta(
         "capabilities": CLIENT_CAPABILITIES_KEY,
         "client_info": CLIENT_INFO_KEY,
         "log_level": LOG_LEVEL_KEY,
-        "progress_token": "progressToken",
+        "progress_token": _PROGRESS_TOKEN_KEY,
     },
 ):
     """The keys of `params._meta` that the server reads."""
@@ -175,6 +179,28 @@ def _check_depth(data: bytes) -> None:
 
 def _too_deep() -> ParseError:
     return ParseError(f"Parse error: the message is nested more than {MAX_DEPTH} levels deep")
+
+
+class _MetaParams(msgspec.Struct):
+    meta: dict[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+
+class _MetaMessage(msgspec.Struct):
+    params: _MetaParams | None = None
+
+
+_decode_meta: Final = msgspec.json.Decoder(_MetaMessage).decode
+
+
+def read_meta(data: bytes) -> Mapping[str, Any]:
+    """Decode the `_meta` of a message that `read_head` accepted, without the keys of the protocol."""
+    params = _decode_meta(data).params
+    meta = {} if params is None else params.meta or {}
+    return MappingProxyType({key: value for key, value in meta.items() if not _is_of_protocol(key)})
+
+
+def _is_of_protocol(key: str) -> bool:
+    return key == _PROGRESS_TOKEN_KEY or key.startswith(_PROTOCOL_PREFIX)
 
 
 _TRACEPARENT: Final = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")

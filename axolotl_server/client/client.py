@@ -63,16 +63,19 @@ class InProcessClient:
         name: str,
         arguments: Mapping[str, Any] | None = None,
         *,
+        meta: Mapping[str, Any] | None = None,
         on_progress: OnNotification | None = None,
         on_log: OnNotification | None = None,
     ) -> CallOutcome:
         """Call a tool; if the capabilities include the tasks extension, wait for the end of a task.
 
+        The tool reads `meta` as `context.meta`.
+
         Raises RemoteError if the server refuses the request, for example for an unknown name, UnansweredQuestion if the
         tool asks and there is no `answer`, and TaskCancelled if the task was cancelled.
         """
         params = {"name": name, "arguments": arguments or {}}
-        result = await self._finish("tools/call", params, on_progress, on_log)
+        result = await self._finish("tools/call", params, meta, on_progress, on_log)
         return CallOutcome.of(await self._follow_or_cancel(result["taskId"]) if is_task(result) else result)
 
     async def get_prompt(
@@ -80,6 +83,7 @@ class InProcessClient:
         name: str,
         arguments: Mapping[str, str] | None = None,
         *,
+        meta: Mapping[str, Any] | None = None,
         on_progress: OnNotification | None = None,
         on_log: OnNotification | None = None,
     ) -> PromptOutcome:
@@ -89,17 +93,22 @@ class InProcessClient:
         it asks and there is no `answer`.
         """
         params = {"name": name, "arguments": arguments or {}}
-        return PromptOutcome.of(await self._finish("prompts/get", params, on_progress, on_log))
+        return PromptOutcome.of(await self._finish("prompts/get", params, meta, on_progress, on_log))
 
     async def read_resource(
-        self, uri: str, *, on_progress: OnNotification | None = None, on_log: OnNotification | None = None
+        self,
+        uri: str,
+        *,
+        meta: Mapping[str, Any] | None = None,
+        on_progress: OnNotification | None = None,
+        on_log: OnNotification | None = None,
     ) -> ResourceOutcome:
         """Read a resource.
 
         Raises RemoteError if there is no such resource or reading it fails, and UnansweredQuestion if it asks and there
         is no `answer`.
         """
-        return ResourceOutcome.of(await self._finish("resources/read", {"uri": uri}, on_progress, on_log))
+        return ResourceOutcome.of(await self._finish("resources/read", {"uri": uri}, meta, on_progress, on_log))
 
     async def complete(
         self,
@@ -187,8 +196,15 @@ class InProcessClient:
             params = {"cursor": result["nextCursor"]}
 
     async def _finish(
-        self, method: str, params: Mapping[str, Any], on_progress: OnNotification | None, on_log: OnNotification | None
+        self,
+        method: str,
+        params: Mapping[str, Any],
+        meta: Mapping[str, Any] | None,
+        on_progress: OnNotification | None,
+        on_log: OnNotification | None,
     ) -> Any:
+        if meta is not None:
+            params = {**params, "_meta": meta}
         result = await self.request(method, params, on_progress=on_progress, on_log=on_log)
         if is_asking(result):
             raise unanswered("The server asks, but the client has no answer: pass one to connect()", result)

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Mapping
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -114,6 +115,7 @@ class RunCall(msgspec.Struct, frozen=True):
     uri: str
     client: Implementation | None
     trace: TraceContext | None
+    meta: dict[str, Any]
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -243,6 +245,7 @@ class _PipeCaller:
         self._ended = False
         self.client = run_call.client
         self.trace = run_call.trace
+        self.meta: Mapping[str, Any] = MappingProxyType(run_call.meta)
 
     def send_outcome(self, outcome: Outcome) -> None:
         """Send the outcome of the call; later messages of its threads are dropped."""

@@ -170,7 +170,7 @@ def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run) -> "Outcome | No
 def _run_call(call: ToolCall, pooled: "PooledTool") -> "RunCall":
     from axolotl_server.execution.process_worker import RunCall
 
-    caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace
+    caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace, dict(call.meta)
     return RunCall(pooled.number, call.arguments, *caller)
 
 

@@ -19,6 +19,7 @@ from axolotl_core.protocol.messages import (
     LogLevel,
     TraceContext,
     is_at_least,
+    read_meta,
     read_trace,
 )
 from axolotl_core.protocol.wire import log_text, notification
@@ -100,6 +101,11 @@ class Request(msgspec.Struct, eq=False):
             return trace
         names = (b"traceparent", b"tracestate", b"baggage")
         return read_trace(*(headers.get(name, b"").decode("latin-1") for name in names))
+
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of the request, without the keys of the protocol."""
+        return read_meta(self.data)
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
         """Notify a caller that sent a progress token; the protocol requires that the values grow."""

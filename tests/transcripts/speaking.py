@@ -1,5 +1,6 @@
 """Tools, prompts and resources that send log messages and progress."""
 
+import json
 from typing import Any
 
 from dependency_injector import containers, providers
@@ -64,6 +65,29 @@ class Trace(ITool[NoArguments, str]):
         return f"{trace.trace_id} {trace.parent_id} {trace.tracestate} {trace.baggage}"
 
 
+def _told(context: ToolContext) -> str:
+    """Tell the metadata, without the key that the player adds in some revisions."""
+    return json.dumps({key: value for key, value in context.meta.items() if key != "example.com/unknown"})
+
+
+@tool(name="meta")
+async def tell_meta(context: ToolContext) -> str:
+    """Tell the metadata of the request."""
+    return _told(context)
+
+
+@prompt(name="meta")
+async def meta_prompt(context: ToolContext) -> str:
+    """Tell the metadata of the request."""
+    return _told(context)
+
+
+@resource("meta://request")
+async def meta_resource(context: ToolContext) -> str:
+    """Tell the metadata of the request."""
+    return _told(context)
+
+
 class Steps(BaseModel):
     steps: int
     total: int | None = None
@@ -88,9 +112,10 @@ class Container(containers.DeclarativeContainer):
         providers.Object(log_kinds),
         providers.Object(log_in_thread),
         providers.Singleton(Trace),
+        providers.Object(tell_meta),
     )
-    prompts = providers.List(providers.Object(log_prompt))
-    resources = providers.List(providers.Object(log_resource))
+    prompts = providers.List(providers.Object(log_prompt), providers.Object(meta_prompt))
+    resources = providers.List(providers.Object(log_resource), providers.Object(meta_resource))
 
 
 class Quiet(containers.DeclarativeContainer):

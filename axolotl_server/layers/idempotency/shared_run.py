@@ -46,6 +46,11 @@ class SharedCaller:
         """The trace of the call that started the run."""
         return self._first.trace
 
+    @property
+    def meta(self) -> Mapping[str, Any]:
+        """The `_meta` of the call that started the run."""
+        return self._first.meta
+
     def is_asked(self, call: ToolCall) -> bool:
         """Tell whether a caller was asked and has not answered yet."""
         return call in self._being_asked

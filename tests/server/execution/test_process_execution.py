@@ -48,11 +48,12 @@ async def test_models_travel() -> None:
 async def test_the_context_is_available_in_a_process() -> None:
     """The context is available in the process, and a process is reused."""
     async with connect(container_of(process_tools.whoami), settings=ONE, principal=Principal("ada")) as client:
-        first, second = [(await client.call("whoami")).structured for _ in range(2)]
+        first, second = [(await client.call("whoami", meta={"tenant": "acme"})).structured for _ in range(2)]
     assert first["pid"] == second["pid"] != os.getpid()
     assert first["subject"] == "ada"
     assert first["id"] != second["id"]
     assert 0 < first["remaining"] <= 30
+    assert first["meta"] == {"tenant": "acme"}
 
 
 async def test_a_process_can_send_messages() -> None:

@@ -46,6 +46,7 @@ def whoami(context: ToolContext) -> dict[str, Any]:
         "subject": context.principal.subject,
         "id": context.request_id,
         "remaining": context.remaining_seconds,
+        "meta": dict(context.meta),
     }
 
 

@@ -1,6 +1,7 @@
 """A scripted caller."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from axolotl_core import Implementation, ITool, MissingCapability, ToolContext, TraceContext
@@ -15,6 +16,7 @@ class Caller:
 
     client: Implementation | None = Implementation("inspector", "1")
     trace: TraceContext | None = None
+    meta: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
