@@ -24,10 +24,15 @@ _NOT_LISTS: Final = (str, bytes, bytearray, memoryview)
 
 
 class PromptMessage(msgspec.Struct, frozen=True):
-    """One message of a prompt: its role and content."""
+    """One message of a prompt: its role and content. A string is a text block."""
 
     role: Literal["user", "assistant"]
-    content: ContentBlock
+    content: str | ContentBlock
+
+    @property
+    def block(self) -> ContentBlock:
+        """The content as a block."""
+        return TextContent(self.content) if isinstance(self.content, str) else self.content
 
 
 class PromptResult(msgspec.Struct, frozen=True):
@@ -114,8 +119,8 @@ def _message(part: Any) -> PromptMessage:
 def _checked(message: PromptMessage) -> PromptMessage:
     if message.role not in _ROLES:
         raise TypeError(f"the role of a prompt message is {' or '.join(_ROLES)}, not {message.role!r}")
-    if not isinstance(message.content, BLOCKS):
-        raise TypeError(f"a prompt message contains a content block, not {type(message.content).__name__}")
+    if not isinstance(message.block, BLOCKS):
+        raise TypeError(f"a prompt message contains a string or a content block, not {type(message.content).__name__}")
     return message
 
 

@@ -12,6 +12,13 @@ from pydantic_core import core_schema
 JsonSchema: TypeAlias = dict[str, Any]
 
 _CACHE_SIZE: Final = 4096
+_MAX_INLINED_SCHEMAS: Final = 10_000
+_DEFINITION_PREFIX: Final = "#/$defs/"
+_SCHEMA_MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "definitions"})
+_DATA: Final = frozenset({"const", "default", "enum", "examples"})
+_ANNOTATIONS: Final = frozenset(
+    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "$comment"}
+)
 _METHOD_NAMES: dict[Any, str] = {}
 
 
@@ -124,8 +131,92 @@ def closed(schema: JsonSchema) -> JsonSchema:
 
 
 def wrapped(schema: JsonSchema) -> JsonSchema:
-    """Put a schema whose root is not an object under the property `result`, for revisions that require an object."""
+    """Put a schema whose root is not an object under the property `result`, for revisions that require an object.
+
+    FastMCP's client looks for the extra keyword and returns the value without the object around it.
+    """
     inner = deepcopy(schema)
     definitions = inner.pop("$defs", None)
     outer: JsonSchema = {"type": "object", "properties": {"result": inner}, "required": ["result"]}
+    outer["x-fastmcp-wrap-result"] = True
     return outer if definitions is None else {**outer, "$defs": definitions}
+
+
+def inlined(schema: JsonSchema) -> JsonSchema:
+    """Replace the references to `$defs` by the definitions, except those of recursive types.
+
+    Raises:
+        ValueError: if the result would be too large, because definitions are used many times.
+    """
+    return _Inlining(schema.get("$defs", {})).run(schema)
+
+
+class _Inlining:
+    """The replacement of the references in one schema."""
+
+    def __init__(self, definitions: Mapping[str, Any]) -> None:
+        self._definitions = definitions
+        uses = {name: set(_used_definitions(definition)) for name, definition in definitions.items()}
+        self._recursive = {name for name in uses if name in _reachable(name, uses)}
+        self._count = 0
+
+    def run(self, schema: JsonSchema) -> JsonSchema:
+        result: JsonSchema = self._schema({key: value for key, value in schema.items() if key != "$defs"})
+        kept = {name: self._schema(self._definitions[name]) for name in self._definitions if name in self._recursive}
+        return {**result, "$defs": kept} if kept else result
+
+    def _schema(self, schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [self._schema(item) for item in schema]
+        if not isinstance(schema, Mapping):
+            return schema
+        self._count += 1
+        if self._count > _MAX_INLINED_SCHEMAS:
+            raise ValueError(f"it has more than {_MAX_INLINED_SCHEMAS} parts if its references are inlined")
+        own = {key: self._member(key, value) for key, value in schema.items()}
+        name = _definition_name(own.get("$ref"))
+        if name is None or name not in self._definitions or name in self._recursive:
+            return own
+        del own["$ref"]
+        definition = self._schema(self._definitions[name])
+        if not isinstance(definition, dict) or own.keys() & definition.keys() - _ANNOTATIONS:
+            return {**own, "allOf": [definition, *own.get("allOf", ())]}
+        return {**definition, **own}
+
+    def _member(self, key: str, value: Any) -> Any:
+        if key in _DATA or key.startswith("x-"):
+            return value
+        if key in _SCHEMA_MAPS and isinstance(value, Mapping):
+            return {name: self._schema(child) for name, child in value.items()}
+        if key == "discriminator" and isinstance(value, Mapping):
+            return {name: child for name, child in value.items() if name != "mapping"}  # it refers to definitions
+        return self._schema(value)
+
+
+def _definition_name(reference: Any) -> str | None:
+    if not isinstance(reference, str) or not reference.startswith(_DEFINITION_PREFIX):
+        return None
+    name = reference.removeprefix(_DEFINITION_PREFIX)
+    return None if "/" in name else name.replace("~1", "/").replace("~0", "~")
+
+
+def _used_definitions(value: Any) -> Iterator[str]:
+    """Find the references in a schema. Data that looks like a reference does no harm here."""
+    if isinstance(value, Mapping):
+        name = _definition_name(value.get("$ref"))
+        if name is not None:
+            yield name
+    children = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    for child in children:
+        yield from _used_definitions(child)
+
+
+def _reachable(name: str, uses: Mapping[str, set[str]]) -> set[str]:
+    """Return the definitions that a definition uses, directly or indirectly."""
+    found: set[str] = set()
+    waiting = [name]
+    while waiting:
+        new = uses.get(waiting.pop(), set()) - found
+        found |= new
+        waiting.extend(new)
+    return found

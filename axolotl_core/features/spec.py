@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.schema import JsonSchema
+from axolotl_core.schema import JsonSchema, inlined
 
 if TYPE_CHECKING:
     from axolotl_core.features.feature import Execution, IFeature, Kind
@@ -120,14 +120,29 @@ class ToolSpec(FeatureSpec):
         return cast("ITool[Any, Any]", self.feature)
 
     @classmethod
-    def of(cls, tool: "ITool[Any, Any]", limits: Limits, toolset: str | None = None) -> "ToolSpec":
-        """Describe a tool.
+    def of(
+        cls, tool: "ITool[Any, Any]", limits: Limits, toolset: str | None = None, *, inline_references: bool = False
+    ) -> "ToolSpec":
+        """Describe a tool. With `inline_references`, its schemas refer only to definitions of recursive types.
 
         Raises:
-            ConfigurationError: if its input schema or a header annotation is invalid.
+            ConfigurationError: if its input schema or a header annotation is invalid, or a schema becomes too large.
         """
-        input_schema = tool.input_schema
+        input_schema, output_schema = tool.input_schema, tool.output_schema
+        if inline_references:
+            input_schema = _inlined(tool.name, "input", input_schema)
+            output_schema = output_schema and _inlined(tool.name, "output", output_schema)
         if input_schema.get("type") != "object":
             raise ConfigurationError(f'Tool {tool.name!r}: the root of an input schema must have "type": "object"')
         headers = header_parameters(tool.name, input_schema)
-        return cls(tool, "tool", tool.name, limits, toolset, input_schema, tool.output_schema, headers)
+        return cls(tool, "tool", tool.name, limits, toolset, input_schema, output_schema, headers)
+
+
+def _inlined(tool: str, which: str, schema: JsonSchema) -> JsonSchema:
+    try:
+        return inlined(schema)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"Tool {tool!r}: the {which} schema is too large: {error}; "
+            "turn off tools.inline_references, or use fewer nested models"
+        ) from None

@@ -171,7 +171,9 @@ class Binder:
             overrides = self._settings.tools.overrides_for(tool.name)
             coerce = _first(overrides.coerce_arguments, tool.coerce_arguments, self._settings.tools.coerce_arguments)
             toolset = self._toolsets.get(id(tool))
-            spec = ToolSpec.of(tool, self._limits_of(tool, coerce, overrides, toolset), toolset)
+            limits = self._limits_of(tool, coerce, overrides, toolset)
+            inline = self._settings.tools.inline_references
+            spec = ToolSpec.of(tool, limits, toolset, inline_references=inline)
             return self._compile(spec, result_encoder(spec))
         except ConfigurationError:
             raise

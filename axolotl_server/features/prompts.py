@@ -56,7 +56,7 @@ class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):
 
 def _encode_messages(output: PromptResult, request: Request) -> bytes:
     era = request.era
-    messages = [{"role": one.role, "content": content_for(one.content, era.revision)} for one in output.messages]
+    messages = [{"role": one.role, "content": content_for(one.block, era.revision)} for one in output.messages]
     result: dict[str, Any] = {"messages": messages}
     if output.description is not None:
         result["description"] = output.description

@@ -53,6 +53,8 @@ class ToolsSettings(Section):
     """Whether the case of tool names is ignored (`fold`) or matters (`exact`)."""
     coerce_arguments: bool = False
     """Whether `"5"` is accepted for 5, unless the tool or `tools.<name>` sets it."""
+    inline_references: bool = False
+    """Whether each `$ref` in a schema is replaced by its definition, except for recursive types."""
 
     def overrides_for(self, name: str) -> ToolOverrides:
         """Return the settings of a tool; the case of its name does not matter."""

@@ -10,7 +10,6 @@ from axolotl_core import (
     PromptMessage,
     PromptOutput,
     PromptResult,
-    TextContent,
     TextResource,
     ToolContext,
     ToolError,
@@ -46,7 +45,7 @@ async def discuss(topic: str) -> list[PromptMessage | EmbeddedResource | str]:
     """Discuss a topic by the house rules."""
     return [
         EmbeddedResource(TextResource("rules://house", "Be kind. Be brief.", "text/plain")),
-        PromptMessage("assistant", TextContent("I have read the rules.")),
+        PromptMessage("assistant", "I have read the rules."),
         f"Then let us talk about {topic}.",
     ]
 
@@ -58,7 +57,7 @@ async def discuss(topic: str) -> list[PromptMessage | EmbeddedResource | str]:
 @prompt
 async def summarize(text: str) -> PromptResult:
     """Summarize a text."""
-    message = PromptMessage("user", TextContent(f"Summarize in one sentence: {text}"))
+    message = PromptMessage("user", f"Summarize in one sentence: {text}")
     return PromptResult([message], description=f"A summary of {len(text)} characters")
 
 

@@ -80,7 +80,7 @@ async def test_a_whole_result_is_kept() -> None:
         pytest.param(iter(["a"]), "not list_iterator", id="iterator"),
         pytest.param(ToolResult(), "not ToolResult", id="result-of-a-tool"),
         pytest.param(PromptResult([5]), "not int", id="in-a-result"),  # type: ignore[list-item]
-        pytest.param(PromptMessage("user", "Hi"), "contains a content block, not str", id="content"),  # type: ignore[arg-type]
+        pytest.param(PromptMessage("user", b"Hi"), "contains a string or a content block, not bytes", id="content"),  # type: ignore[arg-type]
         pytest.param(
             PromptMessage("system", TextContent("Hi")),  # type: ignore[arg-type]
             "user or assistant, not 'system'",

@@ -77,7 +77,7 @@ class Whole(IPrompt[NoArguments]):
     name = "whole"
 
     async def render(self, arguments: NoArguments, context: ToolContext) -> PromptOutput:
-        said = (PromptMessage("user", TextContent("Why?")), PromptMessage("assistant", TextContent("Because.")))
+        said = (PromptMessage("user", TextContent("Why?")), PromptMessage("assistant", "Because."))
         return PromptResult(said, "A short talk", {"example.com/took": 5})
 
 
