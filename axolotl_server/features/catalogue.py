@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from axolotl_core.errors import ConfigurationError
@@ -58,9 +59,8 @@ class Views(Generic[ViewT]):
     is asked each time.
     """
 
-    def __init__(self, specs: Sequence[FeatureSpec]) -> None:
-        self._specs = specs
-        self._used_scopes: frozenset[str] = frozenset().union(*(spec.feature.scopes for spec in specs))
+    def __init__(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
+        self._bindings = bindings
         self._by_profile: _RecentValues[bytes] = _RecentValues(_MAX_PROFILES)
         self._views: _RecentValues[ViewT] = _RecentValues(_MAX_VIEWS)
 
@@ -74,6 +74,14 @@ class Views(Generic[ViewT]):
             mask = bytes(await authorization.allowed(principal, self._specs))
             self._by_profile.put(profile, mask)
         return mask
+
+    @cached_property
+    def _specs(self) -> Sequence[FeatureSpec]:
+        return [binding.spec for binding in self._bindings]
+
+    @cached_property
+    def _used_scopes(self) -> frozenset[str]:
+        return frozenset().union(*(spec.feature.scopes for spec in self._specs))
 
     def view(self, mask: bytes, make: Callable[[], ViewT]) -> ViewT:
         """Give the view for a mask; it is made once and kept while it is in use."""
@@ -95,6 +103,11 @@ class _Listing(Generic[SpecT]):
     bindings: Sequence[Binding[SpecT]]
     ordinals: Sequence[int]
     pages: dict[tuple[str, int], bytes] = field(default_factory=dict)
+
+    def extended(self, entries: Iterable[tuple[int, Binding[SpecT]]]) -> "_Listing[SpecT]":
+        """Add bindings at the end."""
+        ordinals, bindings = zip(*entries, strict=True) if (entries := tuple(entries)) else ((), ())
+        return _Listing([*self.bindings, *bindings], [*self.ordinals, *ordinals])
 
     def select(self, mask: bytes) -> "_Listing[SpecT]":
         """Leave out the bindings that are not marked; the ordinals of the others stay, so that cursors remain valid."""
@@ -125,6 +138,8 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         self._page_size = settings.protocol.page_size
         self._private_hint = CacheHint(settings.caching.list_ttl_seconds, "private")
         self._next_ordinal = itertools.count(1)
+        self._registered: tuple[Any, ...] = ()
+        """The content of the registry that the catalogue shows."""
         self._known: dict[int, tuple[int, Binding[SpecT]]] = {}
         self._shown: tuple[_Listing[SpecT], Views[_Listing[SpecT]]]
         """All bindings, and the views of them; both are replaced together."""
@@ -133,8 +148,8 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         """Stop following the registry."""
 
     @abstractmethod
-    def items(self) -> Iterable[ItemT]:
-        """Give the features of the registry that are served."""
+    def served(self, registered: Iterable[Any]) -> Iterable[ItemT]:
+        """Select the features that are served from those in the registry."""
 
     @abstractmethod
     def compile(self, item: ItemT) -> Binding[SpecT]:
@@ -147,6 +162,10 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
     @abstractmethod
     def index(self, bindings: Sequence[Binding[SpecT]]) -> None:
         """Replace the bindings that can be found."""
+
+    def index_more(self, bindings: Sequence[Binding[SpecT]], added: Sequence[Binding[SpecT]]) -> None:
+        """Add bindings to those that can be found; `bindings` are all of them."""
+        self.index(bindings)
 
     def bindings(self) -> tuple[Binding[SpecT], ...]:
         """Give the bindings of everything that is served."""
@@ -198,22 +217,36 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
     def refresh(self) -> None:
         """Compile new features and forget removed ones.
 
-        If some cannot be compiled, nothing changes and a ConfigurationError names all of them.
+        If some cannot be compiled, nothing changes and a ConfigurationError names all of them. New features at the end
+        are added to the others in little time, because programs may register thousands one by one.
         """
-        known: dict[int, tuple[int, Binding[SpecT]]] = {}
+        registered, before = self._registry.get_all(), len(self._registered)
+        if before and registered[:before] == self._registered:
+            added = self._compile_all(registered[before:])
+            listing = self._shown[0].extended(added.values())
+            self.index_more(listing.bindings, [binding for _, binding in added.values()])
+            self._known.update(added)
+        else:
+            known = self._compile_all(registered)
+            nothing: _Listing[SpecT] = _Listing((), ())
+            listing = nothing.extended(known.values())
+            self.index(listing.bindings)
+            self._known = known
+        self._registered = registered
+        self._shown = listing, Views(listing.bindings)
+
+    def _compile_all(self, registered: Iterable[Any]) -> dict[int, tuple[int, Binding[SpecT]]]:
+        """Give the ordinals and bindings of features, by their identity; only new ones are compiled."""
+        entries: dict[int, tuple[int, Binding[SpecT]]] = {}
         findings: list[str] = []
-        for item in self.items():
+        for item in self.served(registered):
             try:
-                known[id(item)] = self._known.get(id(item)) or self._compiled(item)
+                entries[id(item)] = self._known.get(id(item)) or self._compiled(item)
             except ConfigurationError as error:
                 findings.extend(error.findings)
         if findings:
             raise ConfigurationError(*findings)
-        bindings = [binding for _, binding in known.values()]
-        self.index(bindings)
-        self._known = known
-        listing = _Listing(bindings, [ordinal for ordinal, _ in known.values()])
-        self._shown = listing, Views([binding.spec for binding in bindings])
+        return entries
 
     def _compiled(self, item: ItemT) -> tuple[int, Binding[SpecT]]:
         binding = self.compile(item)

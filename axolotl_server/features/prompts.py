@@ -38,8 +38,8 @@ class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):
         """Make the error for an unknown name; it suggests the nearest name that the principal may know."""
         return PromptNotFound(name, await self.suggestion(name, principal))
 
-    def items(self) -> Iterable[AnyPrompt]:
-        return self._registry.get_all()
+    def served(self, registered: Iterable[AnyPrompt]) -> Iterable[AnyPrompt]:
+        return registered
 
     def compile(self, item: AnyPrompt) -> Binding[FeatureSpec]:
         bound = self._binder.bind(item, "prompt", item.name, _encode_messages)

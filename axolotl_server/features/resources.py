@@ -36,8 +36,8 @@ class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
         """Find the resource with a URI."""
         return self._by_uri.get(uri)
 
-    def items(self) -> Iterable[IResource]:
-        return (one for one in self._registry.get_all() if isinstance(one, IResource))
+    def served(self, registered: Iterable[AnyResource]) -> Iterable[IResource]:
+        return (one for one in registered if isinstance(one, IResource))
 
     def compile(self, item: IResource) -> Binding[FeatureSpec]:
         encode = _contents_encoder(item, self._settings.caching, self.authorization is not None)
@@ -73,8 +73,8 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
         found = self.find(text) if exact is None else None
         return found[0] if found is not None else exact
 
-    def items(self) -> Iterable[IResourceTemplate[Any]]:
-        return (one for one in self._registry.get_all() if isinstance(one, IResourceTemplate))
+    def served(self, registered: Iterable[AnyResource]) -> Iterable[IResourceTemplate[Any]]:
+        return (one for one in registered if isinstance(one, IResourceTemplate))
 
     def compile(self, item: IResourceTemplate[Any]) -> Binding[FeatureSpec]:
         from axolotl_core.resources.uri_template import UriTemplate  # servers without templates start faster without it

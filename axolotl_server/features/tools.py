@@ -1,6 +1,6 @@
 """`tools/list` and `tools/call`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET
@@ -35,8 +35,16 @@ class _Names(dict[str, ToolBinding | None]):
     """Bindings by exact name; an unknown name is tried again in any case, so that an exact name costs one lookup."""
 
     def __init__(self, bindings: Sequence[ToolBinding], *, fold: bool) -> None:
-        super().__init__((binding.spec.name, binding) for binding in bindings)
-        self._by_fold = {name.casefold(): binding for name, binding in self.items()} if fold else {}
+        super().__init__()
+        self._fold = fold
+        self._by_fold: dict[str, ToolBinding] = {}
+        self.add(bindings)
+
+    def add(self, bindings: Sequence[ToolBinding]) -> None:
+        """Add bindings in place; calls may look up names at the same time."""
+        self.update((binding.spec.name, binding) for binding in bindings)
+        if self._fold:
+            self._by_fold.update((binding.spec.name.casefold(), binding) for binding in bindings)
 
     def __missing__(self, name: str) -> ToolBinding | None:
         return self._by_fold.get(name.casefold())
@@ -48,7 +56,7 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
     field = "tools"
     method_prefix = "tools"
 
-    by_name: Mapping[str, ToolBinding | None]
+    by_name: _Names
     """The tool with a name: the exact name first, then in any case; None if there is none."""
 
     def __init__(
@@ -77,9 +85,9 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
         """Give the tools that a principal may use, or raise InternalError if the authorizer failed."""
         return tuple(binding.spec.tool for binding in await self.visible_bindings(principal))
 
-    def items(self) -> Iterable[AnyTool]:
+    def served(self, registered: Iterable[AnyTool]) -> Iterable[AnyTool]:
         # The operator may have disabled some of them.
-        return (tool for tool in self._registry.get_all() if self._settings.tools.overrides_for(tool.name).enabled)
+        return (tool for tool in registered if self._settings.tools.overrides_for(tool.name).enabled)
 
     def compile(self, item: AnyTool) -> ToolBinding:
         check_name(item, self._name_rule)
@@ -90,6 +98,9 @@ class ToolCatalogue(Catalogue[AnyTool, ToolSpec]):
 
     def index(self, bindings: Sequence[ToolBinding]) -> None:
         self.by_name = _Names(bindings, fold=self._settings.tools.name_matching == "fold")
+
+    def index_more(self, bindings: Sequence[ToolBinding], added: Sequence[ToolBinding]) -> None:
+        self.by_name.add(added)
 
 
 _OPENING_BRACE = ord("{")

@@ -119,6 +119,15 @@ def test_a_listing_is_a_picture_of_its_moment() -> None:
     assert [tool.name for tool in before] == ["a"]
 
 
+def test_adding_a_tool_copies_nothing() -> None:
+    """Registering many tools one by one takes linear time, because no registration copies the earlier ones."""
+    registry = ToolRegistry([Named("a")])
+    content = registry._by_key
+    registry.register(Named("b"))
+    assert registry._by_key is content
+    assert names(registry) == ["a", "b"]
+
+
 def test_listeners_hear_of_changes_and_of_nothing_else() -> None:
     """A listener is called once for every change, after it happened."""
     registry = ToolRegistry()

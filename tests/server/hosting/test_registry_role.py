@@ -7,6 +7,7 @@ from dependency_injector import containers, providers
 
 from axolotl_core import ConfigurationError, SchemaTool, ToolRegistry
 from axolotl_server import InProcessClient, ServerHost, connect
+from axolotl_server.settings.calls import ToolOverrides, ToolsSettings
 from tests.support.tools import Echo
 
 
@@ -83,3 +84,24 @@ async def test_no_registry() -> None:
     container.tool_registry = providers.Object([])
     with pytest.raises(ConfigurationError, match="The role tool_registry returned list; expected ToolRegistry"):
         await ServerHost(container).start()
+
+
+async def test_many_registrations_look_at_each_tool_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Registering tools one by one does not look at the earlier ones again, and all can be called."""
+    looked_at: list[str] = []
+    overrides_for = ToolsSettings.overrides_for
+
+    def counting(settings: ToolsSettings, name: str) -> ToolOverrides:
+        looked_at.append(name)
+        return overrides_for(settings, name)
+
+    container = Container()
+    async with connect(container) as client:
+        monkeypatch.setattr(ToolsSettings, "overrides_for", counting)
+        for number in range(50):
+            assert container.tool_registry().register_tool(f"Tool_{number}", {}, len)
+        assert len(looked_at) <= 3 * 50
+        assert await names(client) == ["echo", "measure", *(f"Tool_{number}" for number in range(50))]
+        assert [(await client.call(f"tool_{number}")).text for number in (0, 49)] == ["0", "0"]
+        container.tool_registry().unregister("tool_7")
+        assert "Tool_7" not in await names(client)
