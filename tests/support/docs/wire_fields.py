@@ -35,7 +35,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("CancelledParams.request_id", "CancelledParams.reason", "PromptParams.name", "PromptParams.arguments"),
         *("_Reference.type", "_Reference.name", "_Reference.uri", "_Argument.name", "_Argument.value"),
         *("_Context.arguments", "_Named.name", "_Named.uri", "_Named.task_id", "_CallParams.name"),
-        *("_TaskParams.task_id", "SubscriptionFilter.task_ids"),
+        *("_TaskParams.task_id", "SubscriptionFilter.task_ids", "_MetaParams.meta"),
         *("_Roots.roots", "Root.uri", "Root.name", "Annotations.audience", "Annotations.last_modified"),
         *("_CreatedMessage.content", "_CreatedMessage.model", "_CreatedMessage.stop_reason"),
         *("TextContent.text", "TextContent.meta", "ImageContent.data", "ImageContent.mime_type", "ImageContent.meta"),
