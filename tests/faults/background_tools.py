@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dependency_injector import containers, providers
 
 from axolotl_core import ToolContext, tool
+from tests.support.tools import echo
 
 DEADLINE = 0.1
 
@@ -33,11 +34,6 @@ def _cancel_own_task() -> None:
     task = asyncio.current_task()
     assert task is not None
     task.cancel()
-
-
-@tool
-async def echo(text: str) -> str:
-    return text
 
 
 @tool

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
 from axolotl_server import ServerHost
@@ -17,15 +16,11 @@ from tests.support.forked_processes import Mailbox
 from tests.support.object_counts import bulkhead_of, nothing_left, server_threads, wait_for_threads
 from tests.support.peers.wire import INITIALIZE, call, message
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.tools import container_of
+from tests.support.tools import Name, container_of
 
 pytestmark = pytest.mark.slow
 
 LONG = 60.0
-
-
-class Name(BaseModel):
-    name: str
 
 
 class Stage:

@@ -12,6 +12,7 @@ from dependency_injector import containers, providers
 
 from axolotl_core import ToolCall, ToolContext, ToolError, tool
 from axolotl_server.calls.feature_method import FeatureMethod
+from tests.support.tools import echo
 
 DEADLINE = 0.3
 LONG = 60.0
@@ -62,11 +63,6 @@ async def census(context: ToolContext) -> dict[str, int]:
         "threads": threading.active_count(),
         "processes": len(psutil.Process().children(recursive=True)),
     }
-
-
-@tool
-async def echo(text: str) -> str:
-    return text
 
 
 @tool

@@ -7,7 +7,7 @@ from typing import Any
 from dependency_injector import containers, providers
 from pydantic import BaseModel
 
-from axolotl_core import ILayer, ITool, NoArguments, ToolContext
+from axolotl_core import ILayer, ITool, NoArguments, ToolContext, ToolError, tool
 
 
 class Text(BaseModel):
@@ -19,6 +19,36 @@ class Echo(ITool[Text, str]):
 
     async def execute(self, arguments: Text, context: ToolContext) -> str:
         return arguments.text
+
+
+class Name(BaseModel):
+    """A form with one field."""
+
+    name: str
+
+
+@tool
+async def echo(text: str) -> str:
+    """Return a text."""
+    return text
+
+
+@tool
+async def ask_name(context: ToolContext) -> str:
+    """Ask a question and return the answer."""
+    return (await context.ask(Name, "Who?")).name
+
+
+@tool
+async def refuse(word: str) -> str:
+    """Fail with a text that the model sees."""
+    raise ToolError(word)
+
+
+@tool
+async def crash(word: str) -> str:
+    """Fail with a text that the model does not see."""
+    raise ValueError(word)
 
 
 class Probe(ITool[NoArguments, str]):

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from dependency_injector import providers
-from pydantic import BaseModel
 
 from axolotl_core import (
     CancelReason,
@@ -25,7 +24,7 @@ from tests.support.endless_tools import SHORT, Stuck
 from tests.support.peers.memory_peer import Peer
 from tests.support.peers.wire import META, call
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.tools import Echo, Probe, container_of
+from tests.support.tools import Echo, Name, Probe, container_of
 
 
 async def test_a_caller_is_answered_without_the_code() -> None:
@@ -45,10 +44,6 @@ async def test_a_caller_is_answered_without_the_code() -> None:
         assert await peer.close() == []
         assert inflight.zombies.total == 1
     await until(lambda: asyncio.all_tasks() == before)
-
-
-class Name(BaseModel):
-    name: str
 
 
 async def _speak(context: ToolContext) -> None:

@@ -9,23 +9,18 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from tests.support.object_counts import bulkhead_of
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.tools import container_of
+from tests.support.tools import Name, container_of
 
 pytestmark = pytest.mark.slow
 
 LONG = 200.0
 """A timeout that never elapses in a test."""
-
-
-class Name(BaseModel):
-    name: str
 
 
 def held(name: str) -> int:

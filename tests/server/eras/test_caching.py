@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from axolotl_core import CacheHint, Principal, ToolContext, resource
-from tests.server.questions.test_handshake_questions import Name
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing
-from tests.support.tools import Echo
+from tests.support.tools import Echo, Name
 
 PUBLIC = {"caching": {"list_ttl_seconds": 10, "resource_ttl_seconds": 20, "scope": "public"}}
 

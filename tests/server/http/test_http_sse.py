@@ -73,13 +73,6 @@ async def connected(http: httpx2.AsyncClient, server: HttpServer) -> AsyncIterat
         yield SseClient(http, server, stream, event.data)
 
 
-@pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client."""
-    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
-        yield client
-
-
 @pytest.fixture
 def probe() -> Probe:
     """A tool that waits."""

@@ -5,13 +5,11 @@ import json
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-import pytest_asyncio
 
 from tests.support.containers.shutdown_tools import LONG
 from tests.support.peers.session_client import Client
@@ -36,13 +34,6 @@ SLACK = 3.0
 """Additional time for busy machines."""
 TOLD = "stopping, requested by"
 TASKS: dict[str, Any] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-
-
-@pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client for sessions."""
-    async with httpx2.AsyncClient(timeout=PATIENCE_SECONDS) as client:
-        yield client
 
 
 async def ended_well(server: ServerProcess) -> str:

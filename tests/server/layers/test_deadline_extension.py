@@ -6,14 +6,13 @@ import time
 from typing import Any, cast
 
 import pytest
-from pydantic import BaseModel
 
 from axolotl_core import CancelReason, ITool, NoArguments, ToolCall, ToolContext, tool
 from axolotl_server import InProcessClient, ServerHost, connect
 from axolotl_server.layers.deadline import DeadlineLane, DeadlineTable
 from tests.support.peers.memory_peer import ACCEPTED, Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
-from tests.support.tools import container_of
+from tests.support.tools import Name, container_of
 
 pytestmark = pytest.mark.slow
 
@@ -182,10 +181,6 @@ async def test_a_thread_may_report_when_the_server_is_gone() -> None:
     go_on.set()
     assert await asyncio.to_thread(ended.wait, PATIENCE_SECONDS)
     assert problems == []
-
-
-class Name(BaseModel):
-    name: str
 
 
 @pytest.mark.parametrize("ceiling", [2 * SHORT, 30.0], ids=["reached", "far"])

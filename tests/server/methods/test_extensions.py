@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from axolotl_core import ConfigurationError, Extension, ExtensionMethod, IExtension, ToolContext
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import Peer, container_with, conversing
-from tests.support.tools import Echo
+from tests.support.tools import Echo, Name
 
 IDENTIFIER = "com.example/receipts"
 ABLE: Mapping[str, Any] = {"extensions": {IDENTIFIER: {}}, "elicitation": {}}
@@ -65,10 +64,6 @@ async def test_the_methods_of_the_protocol_stay_what_they_are(method: str) -> No
 
     with pytest.raises(ConfigurationError, match=f"adds the method '{method}', which already exists"):
         await ServerHost(container_with((Echo(),), extensions=(Greedy(),))).start()
-
-
-class Name(BaseModel):
-    name: str
 
 
 async def test_a_method_asks_no_rounds() -> None:

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core import Principal, ToolError, resource, tool
+from axolotl_core import Principal, resource, tool
 from axolotl_core.policies.audit import Sensitive
 from axolotl_server.observation.json_log import JsonFormatter
 from axolotl_server.observation.tracebacks import LimitedTracebackHandler, TracebackLimit
 from tests.support.endless_tools import Stuck
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.servers.observed_server import SECRET, Telemetry
-from tests.support.tools import container_of
+from tests.support.tools import container_of, crash, refuse
 
 JSON: dict[str, Any] = {"log": {"format": "json"}}
 BODY = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -46,18 +46,6 @@ async def fail(word: Annotated[str, Sensitive]) -> str:
     raise LookupError
 
 
-@tool
-async def tell(word: str) -> str:
-    """Raise a ToolError with confidential text."""
-    raise ToolError(word)
-
-
-@tool
-async def crash(word: str) -> str:
-    """Raise a given exception."""
-    raise ValueError(word)
-
-
 @resource("note://{number}")
 async def note(number: str) -> str:
     """Log something of its own."""
@@ -66,7 +54,7 @@ async def note(number: str) -> str:
 
 
 def everything() -> Any:
-    return container_with((speak, speak_in_thread, fail, tell, crash), (), (note,))
+    return container_with((speak, speak_in_thread, fail, refuse, crash), (), (note,))
 
 
 @pytest.fixture
@@ -160,7 +148,7 @@ async def test_secrets_stay_out(stream: io.StringIO) -> None:
     """Arguments, ToolError texts and claims do not appear in the log."""
     async with conversing(everything(), settings={**JSON, "log_level": "debug"}) as host:
         peer = Peer(host, principal=ADA)
-        for name in ("speak", "fail", "tell", SECRET):
+        for name in ("speak", "fail", "refuse", SECRET):
             await peer.ask("tools/call", {"name": name, "arguments": {"word": SECRET}})
             await peer.ask("tools/call", {"name": name, "arguments": {"word": [SECRET]}})
         await peer.ask(SECRET)

@@ -7,20 +7,13 @@ from collections.abc import Sequence
 import pytest
 from opentelemetry.sdk.metrics.export import HistogramDataPoint
 
-from axolotl_core import tool
 from axolotl_server.observation.metrics import BUCKETS, METRICS
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.servers.observed_server import SECRET, Telemetry
 from tests.support.servers.serving import until
-from tests.support.tools import Echo, Probe, container_of
+from tests.support.tools import Echo, Probe, container_of, crash
 
 SENT = {"telemetry": {"metrics": True}}
-
-
-@tool
-async def fail(word: str) -> str:
-    """Raise a given exception."""
-    raise ValueError(word)
 
 
 def durations(telemetry: Telemetry) -> Sequence[HistogramDataPoint]:
@@ -31,11 +24,11 @@ def durations(telemetry: Telemetry) -> Sequence[HistogramDataPoint]:
 
 async def test_durations(telemetry: Telemetry) -> None:
     """The histogram has the name, unit, buckets and attributes of the conventions."""
-    async with conversing(container_with((Echo(), fail)), settings=SENT) as host:
+    async with conversing(container_with((Echo(), crash)), settings=SENT) as host:
         peer = Peer(host)
         for _ in range(3):
             await peer.ask("tools/call", {"name": "echo", "arguments": {"text": SECRET}})
-        await peer.ask("tools/call", {"name": "fail", "arguments": {"word": SECRET}})
+        await peer.ask("tools/call", {"name": "crash", "arguments": {"word": SECRET}})
         await peer.ask("tools/call", {"name": SECRET})
         await peer.ask("tools/list")
         await peer.close()

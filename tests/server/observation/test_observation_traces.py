@@ -9,7 +9,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 from opentelemetry.trace import SpanKind, StatusCode, format_trace_id
 
-from axolotl_core import ToolContext, ToolError, prompt, resource, tool
+from axolotl_core import ToolContext, prompt, resource, tool
 from tests.support.endless_tools import Stuck
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 from tests.support.peers.session_client import Client
@@ -17,23 +17,11 @@ from tests.support.peers.wire import META, call, message, mirrored
 from tests.support.servers.authenticated_server import gated
 from tests.support.servers.observed_server import SECRET, Telemetry
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer
-from tests.support.tools import Echo, Probe, container_of
+from tests.support.tools import Echo, Probe, container_of, crash, refuse
 
 TRACES: dict[str, Any] = {"telemetry": {"traces": True}}
 BODY = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 HEADER = "00-11111111111111111111111111111111-2222222222222222-01"
-
-
-@tool
-async def fail(word: str) -> str:
-    """Raise a given exception."""
-    raise ValueError(word)
-
-
-@tool
-async def tell(word: str) -> str:
-    """Raise a ToolError with a given text."""
-    raise ToolError(word)
 
 
 @tool
@@ -63,7 +51,7 @@ async def note(number: str) -> str:
 
 
 def everything() -> Any:
-    return container_with((Echo(), fail, tell, inner, inner_in_thread), (greet,), (note,))
+    return container_with((Echo(), crash, refuse, inner, inner_in_thread), (greet,), (note,))
 
 
 def said(span: ReadableSpan) -> dict[str, Any]:
@@ -116,9 +104,9 @@ async def test_every_operation_is_a_span(telemetry: Telemetry) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "error", "outcome"),
     [
-        ("fail", {"word": SECRET}, "tool_error", "failed"),
-        ("tell", {"word": SECRET}, "tool_error", "error"),
-        ("tell", {SECRET: SECRET}, "tool_error", "invalid_arguments"),
+        ("crash", {"word": SECRET}, "tool_error", "failed"),
+        ("refuse", {"word": SECRET}, "tool_error", "error"),
+        ("refuse", {SECRET: SECRET}, "tool_error", "invalid_arguments"),
     ],
 )
 async def test_failures(telemetry: Telemetry, name: str, arguments: Any, error: str, outcome: str) -> None:
@@ -137,9 +125,9 @@ async def test_failures(telemetry: Telemetry, name: str, arguments: Any, error: 
 async def test_a_span_names_the_reference_of_a_hidden_failure(telemetry: Telemetry) -> None:
     """The span of a hidden failure has its reference."""
     async with conversing(everything(), settings=TRACES) as host:
-        reply = await Peer(host).ask("tools/call", {"name": "fail", "arguments": {"word": "x"}})
+        reply = await Peer(host).ask("tools/call", {"name": "crash", "arguments": {"word": "x"}})
     reference = reply["result"]["_meta"]["reference"]
-    assert said(telemetry.span("tools/call fail"))["axolotl.reference"] == reference
+    assert said(telemetry.span("tools/call crash"))["axolotl.reference"] == reference
 
 
 async def test_errors_of_the_protocol(telemetry: Telemetry) -> None:

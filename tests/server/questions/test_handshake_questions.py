@@ -13,19 +13,10 @@ from axolotl_core import Declined, ITool, NoArguments, ToolContext, tool
 from axolotl_server import ServerHost
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.servers.serving import PATIENCE_SECONDS, until
+from tests.support.tools import Name, ask_name
 
 MOMENT = 0.2
 """A short timeout."""
-
-
-class Name(BaseModel):
-    name: str
-
-
-@tool
-async def greet(context: ToolContext) -> str:
-    """Ask once."""
-    return (await context.ask(Name, "Who?")).name
 
 
 @tool(timeout_seconds=MOMENT)
@@ -82,7 +73,7 @@ async def pair(context: ToolContext) -> str:
     return f"{one.name} {two.name}"
 
 
-TOOLS = (greet, hasty, asleep, dawdle, hasty_pair, hasty_thread, threaded, threaded_pair, pair)
+TOOLS = (ask_name, hasty, asleep, dawdle, hasty_pair, hasty_thread, threaded, threaded_pair, pair)
 
 
 async def assert_nothing_is_left(host: ServerHost, peer: Peer) -> None:
@@ -155,7 +146,7 @@ async def test_a_thread_asks(name: str) -> None:
         await assert_nothing_is_left(host, peer)
 
 
-@pytest.mark.parametrize("name", ["greet", "pair", "threaded", "threaded_pair"])
+@pytest.mark.parametrize("name", ["ask_name", "pair", "threaded", "threaded_pair"])
 async def test_a_cancelled_call_takes_its_questions_back(name: str) -> None:
     """Canceling a call withdraws its questions."""
     async with conversing(container_with(TOOLS)) as host:
@@ -190,7 +181,7 @@ async def test_the_end_of_a_connection_ends_its_questions() -> None:
     """Closing the connection stops a call that waits for an answer."""
     async with conversing(container_with(TOOLS), settings={"stdio": {"drain_seconds": 0}}) as host:
         peer = await Peer(host).shake_hands()
-        peer.call("greet")
+        peer.call("ask_name")
         await peer.receive()
         await peer.transport.close(0)
         await assert_nothing_is_left(host, peer)
@@ -200,11 +191,11 @@ async def test_answers_of_another_connection_do_not_count() -> None:
     """Questions of two connections with equal ids get their own answers."""
     async with conversing(container_with(TOOLS)) as host:
         mine, theirs = await Peer(host).shake_hands(), await Peer(host).shake_hands()
-        mine.call("greet")
+        mine.call("ask_name")
         question = await mine.receive()
         theirs.answer(question, {"action": "accept", "content": {"name": "Eve"}})
         assert (await theirs.ask("ping"))["result"] == {}
-        theirs.call("greet")
+        theirs.call("ask_name")
         assert (await theirs.receive())["id"] == question["id"]
         mine.answer(question, ACCEPTED)
         assert text_of(await mine.receive()) == "Ann"
@@ -220,7 +211,7 @@ async def test_only_the_first_answer_counts() -> None:
     asyncio.get_running_loop().set_exception_handler(lambda loop, trouble: troubles.append(trouble))
     async with conversing(container_with(TOOLS)) as host:
         peer = await Peer(host).shake_hands()
-        peer.call("greet")
+        peer.call("ask_name")
         question = await peer.receive()
         peer.answer(question, ACCEPTED)
         peer.answer(question, {"action": "decline"})
@@ -352,7 +343,7 @@ async def test_a_question_nobody_answers_is_given_up() -> None:
     """A question that times out is withdrawn, and a late answer is dropped."""
     async with conversing(container_with(TOOLS), settings={"limits": {"ask_timeout_seconds": 0.01}}) as host:
         peer = await Peer(host).shake_hands()
-        for name in ("greet", "threaded"):
+        for name in ("ask_name", "threaded"):
             peer.call(name)
             question = await peer.receive()
             assert (await peer.receive())["params"] == {"requestId": question["id"]}

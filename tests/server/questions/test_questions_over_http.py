@@ -4,39 +4,21 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-from pydantic import BaseModel
 
-from axolotl_core import ToolContext, tool
 from tests.support.peers.memory_peer import ABLE, ACCEPTED, container_with, text_of
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call
-from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
+from tests.support.servers.serving import HttpServer, serving, until
+from tests.support.tools import ask_name
 
 VERSION = "2025-06-18"
-
-
-class Name(BaseModel):
-    name: str
-
-
-@tool
-async def greet(context: ToolContext) -> str:
-    """Ask once."""
-    return (await context.ask(Name, "Who?")).name
 
 
 @pytest.fixture
 async def server() -> AsyncIterator[HttpServer]:
     """A server with a tool that asks."""
-    async with serving(container_with((greet,))) as running:
+    async with serving(container_with((ask_name,))) as running:
         yield running
-
-
-@pytest.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client."""
-    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
-        yield client
 
 
 async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, http: httpx2.AsyncClient) -> None:
@@ -44,7 +26,7 @@ async def test_a_question_leaves_on_the_stream_of_its_call(server: HttpServer, h
     client = Client(http, server.url)
     await client.begin(VERSION, **ABLE)
     async with client.hearing() as news:
-        async with client.calling(call("greet", handshake=True)) as stream:
+        async with client.calling(call("ask_name", handshake=True)) as stream:
             question = (await stream.take()).message
             assert question["method"] == "elicitation/create"
             assert await client.answer(question, ACCEPTED) == 202
@@ -59,7 +41,7 @@ async def test_another_session_cannot_answer(server: HttpServer, http: httpx2.As
     mine, theirs = Client(http, server.url), Client(http, server.url)
     await mine.begin(VERSION, **ABLE)
     await theirs.begin(VERSION, **ABLE)
-    async with mine.calling(call("greet", handshake=True)) as stream:
+    async with mine.calling(call("ask_name", handshake=True)) as stream:
         question = (await stream.take()).message
         assert await theirs.answer(question, {"action": "decline"}) == 202
         nobody = Client(http, server.url)
@@ -72,7 +54,7 @@ async def test_a_client_without_streams_cannot_be_asked(server: HttpServer, http
     """A client that does not accept streams cannot be asked, and the model gets an error."""
     client = Client(http, server.url)
     await client.begin(VERSION, **ABLE)
-    reply = await client.post(call("greet", handshake=True), Accept="application/json")
+    reply = await client.post(call("ask_name", handshake=True), Accept="application/json")
     assert reply.json()["result"]["isError"]
     assert text_of(reply.json()) == "The client cannot be asked: it does not accept an event stream"
     assert not server.host.handler.inflight
@@ -82,7 +64,7 @@ async def test_the_end_of_a_session_ends_its_questions(server: HttpServer, http:
     """Ending a session stops a call that waits for an answer."""
     client = Client(http, server.url)
     await client.begin(VERSION, **ABLE)
-    async with client.calling(call("greet", handshake=True)) as stream:
+    async with client.calling(call("ask_name", handshake=True)) as stream:
         question = (await stream.take()).message
         assert (await client.end()).status_code == 200
         await until(lambda: not server.host.handler.inflight)
@@ -95,7 +77,7 @@ async def test_an_answer_survives_the_stream(server: HttpServer, http: httpx2.As
     """A client that lost its connection can answer, and gets the reply when it resumes."""
     client = Client(http, server.url)
     await client.begin("2025-11-25", **ABLE)
-    async with client.calling(call("greet", handshake=True)) as stream:
+    async with client.calling(call("ask_name", handshake=True)) as stream:
         assert (await stream.take()).is_priming
         asked = await stream.take()
     assert await client.answer(asked.message, ACCEPTED) == 202
@@ -109,7 +91,7 @@ async def test_many_sessions_are_asked_at_once(server: HttpServer, http: httpx2.
     clients = [Client(http, server.url) for _ in range(10)]
     for client in clients:
         await client.begin(VERSION, **ABLE)
-    streams = [client.calling(call("greet", handshake=True)) for client in clients]
+    streams = [client.calling(call("ask_name", handshake=True)) for client in clients]
     readers = [await stream.__aenter__() for stream in streams]
     questions = [(await reader.take()).message for reader in readers]
     assert {question["id"] for question in questions} == {1}

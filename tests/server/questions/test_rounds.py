@@ -17,18 +17,9 @@ from axolotl_server.questions.sealing import MAX_TOKEN_LENGTH
 from tests.support.peers.memory_peer import ABLE, ACCEPTED, Peer, container_with, conversing, text_of
 from tests.support.peers.wire import META, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, serving
+from tests.support.tools import Name, ask_name
 
 KEYS = {"protocol": {"state_keys": ["a secret of at least sixteen characters"]}}
-
-
-class Name(BaseModel):
-    name: str
-
-
-@tool
-async def greet(context: ToolContext) -> str:
-    """Ask once."""
-    return (await context.ask(Name, "Who?")).name
 
 
 @tool
@@ -57,14 +48,14 @@ def given(*keys: str, **answers: Any) -> Mapping[str, Any]:
     return {**dict.fromkeys(keys, ACCEPTED), **answers}
 
 
-async def begun(peer: Peer, name: str = "greet", arguments: Mapping[str, Any] | None = None) -> Any:
+async def begun(peer: Peer, name: str = "ask_name", arguments: Mapping[str, Any] | None = None) -> Any:
     """Call a tool up to its first question and return the result."""
     result = (await peer.ask("tools/call", {"name": name, "arguments": arguments or {}}))["result"]
     assert result["resultType"] == "input_required"
     return result
 
 
-async def again(peer: Peer, result: Any, responses: Mapping[str, Any], name: str = "greet", **params: Any) -> Any:
+async def again(peer: Peer, result: Any, responses: Mapping[str, Any], name: str = "ask_name", **params: Any) -> Any:
     """Repeat the request with answers."""
     return await peer.ask(
         "tools/call",
@@ -76,8 +67,8 @@ async def again(peer: Peer, result: Any, responses: Mapping[str, Any], name: str
 async def test_another_instance_can_go_on() -> None:
     """Servers with a shared key can continue each other's rounds, without stored state."""
     async with (
-        conversing(container_with((greet,)), settings=KEYS) as first,
-        conversing(container_with((greet,)), settings=KEYS) as second,
+        conversing(container_with((ask_name,)), settings=KEYS) as first,
+        conversing(container_with((ask_name,)), settings=KEYS) as second,
     ):
         result = await begun(Peer(first))
         assert text_of(await again(Peer(second), result, given("ask-1"))) == "Ann"
@@ -85,7 +76,7 @@ async def test_another_instance_can_go_on() -> None:
 
 async def test_without_a_key_no_other_instance_can() -> None:
     """A server without a configured key generates its own."""
-    async with conversing(container_with((greet,))) as first, conversing(container_with((greet,))) as second:
+    async with conversing(container_with((ask_name,))) as first, conversing(container_with((ask_name,))) as second:
         reply = await again(Peer(second), await begun(Peer(first)), given("ask-1"))
         assert reply["error"]["code"] == -32602
 
@@ -93,7 +84,7 @@ async def test_without_a_key_no_other_instance_can() -> None:
 async def test_a_state_belongs_to_whom_it_was_given() -> None:
     """A state cannot be used by another principal."""
     ann, eve = Principal("ann"), Principal("eve")
-    async with conversing(container_with((greet,))) as host:
+    async with conversing(container_with((ask_name,))) as host:
         result = await begun(Peer(host, principal=ann))
         assert (await again(Peer(host, principal=eve), result, given("ask-1")))["error"]["code"] == -32602
         assert (await again(Peer(host), result, given("ask-1")))["error"]["code"] == -32602
@@ -102,7 +93,7 @@ async def test_a_state_belongs_to_whom_it_was_given() -> None:
 
 async def test_a_state_expires() -> None:
     """A state expires."""
-    async with conversing(container_with((greet,)), settings={"protocol": {"state_ttl_seconds": 1e-9}}) as host:
+    async with conversing(container_with((ask_name,)), settings={"protocol": {"state_ttl_seconds": 1e-9}}) as host:
         reply = await again(Peer(host), await begun(Peer(host)), given("ask-1"))
         assert reply["error"]["code"] == -32602
 
@@ -182,7 +173,7 @@ async def test_answers_may_be_too_large() -> None:
 
 async def test_nothing_is_kept_of_a_round() -> None:
     """The server keeps nothing of an abandoned round."""
-    async with conversing(container_with((greet,), resources=(secret,))) as host:
+    async with conversing(container_with((ask_name,), resources=(secret,))) as host:
         peer = Peer(host)
         await begun(peer)
         await peer.ask("resources/read", {"uri": "secrets://one"})
@@ -194,13 +185,13 @@ async def test_nothing_is_kept_of_a_round() -> None:
 
 async def test_statuses_over_http() -> None:
     """A round is a plain reply, a missing capability is status 400, and an invalid state is an error in the body."""
-    container = container_with((greet,), resources=(secret,))
+    container = container_with((ask_name,), resources=(secret,))
     async with serving(container) as server, httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as http:
 
         async def post(capabilities: Mapping[str, Any], **params: Any) -> httpx2.Response:
             meta = {**META, CLIENT_CAPABILITIES_KEY: capabilities}
-            body = message("tools/call", {"name": "greet", **params, "_meta": meta})
-            return await http.post(server.url, content=body, headers=mirrored(name="greet"))
+            body = message("tools/call", {"name": "ask_name", **params, "_meta": meta})
+            return await http.post(server.url, content=body, headers=mirrored(name="ask_name"))
 
         asked = await post(ABLE)
         assert (asked.status_code, asked.headers["content-type"]) == (200, "application/json")
@@ -233,12 +224,12 @@ async def test_a_round_ends_a_stream() -> None:
 
 async def test_both_ways_of_asking_live_on_one_connection() -> None:
     """On one connection, requests with and without an envelope are asked in their own way."""
-    async with conversing(container_with((greet,))) as host:
+    async with conversing(container_with((ask_name,))) as host:
         peer = await Peer(host).shake_hands()
-        peer.call("greet", id=1)
+        peer.call("ask_name", id=1)
         question = await peer.receive()
         assert question["method"] == "elicitation/create"
-        peer.call("greet", id=2, **{**META, CLIENT_CAPABILITIES_KEY: ABLE})
+        peer.call("ask_name", id=2, **{**META, CLIENT_CAPABILITIES_KEY: ABLE})
         assert (await peer.receive())["result"]["resultType"] == "input_required"
         peer.answer(question, ACCEPTED)
         assert (await peer.receive())["id"] == 1
@@ -246,7 +237,7 @@ async def test_both_ways_of_asking_live_on_one_connection() -> None:
 
 async def test_a_stateless_request_does_not_inherit_capabilities() -> None:
     """Capabilities of the handshake do not apply to stateless requests."""
-    async with ServerHost(container_with((greet,))) as host:
+    async with ServerHost(container_with((ask_name,))) as host:
         peer = await Peer(host).shake_hands()
-        peer.call("greet", id=2, **META)
+        peer.call("ask_name", id=2, **META)
         assert (await peer.receive())["error"]["code"] == -32021

@@ -5,14 +5,10 @@ import itertools
 import logging
 
 import pytest
-from pydantic import BaseModel
 
 from axolotl_core import ToolContext, tool
 from tests.support.peers.memory_peer import ACCEPTED, Peer, container_with, conversing, text_of
-
-
-class Name(BaseModel):
-    name: str
+from tests.support.tools import Name
 
 
 @tool

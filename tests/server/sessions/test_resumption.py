@@ -7,11 +7,11 @@ from axolotl_core import SchemaTool
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import message
-from tests.support.scenarios.resumable_calls import Talker, client, http, said, server, store, talk, talker
+from tests.support.scenarios.resumable_calls import Talker, client, said, server, store, talk, talker
 from tests.support.servers.serving import HttpServer, serving, until
 from tests.support.tools import container_of
 
-__all__ = ["client", "http", "server", "store", "talker"]
+__all__ = ["client", "server", "store", "talker"]
 
 CHANGED = "notifications/tools/list_changed"
 

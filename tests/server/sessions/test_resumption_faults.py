@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import httpx2
 import pytest
 from mcp import Client as OfficialClient
-from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, ToolContext
 from axolotl_core.sessions import IEventStore, StoredEvent
@@ -15,17 +14,13 @@ from axolotl_server.sessions import event_archive as resumption
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client, Event
 from tests.support.peers.wire import JSON_HEADERS, call, mirrored
-from tests.support.scenarios.resumable_calls import Talker, client, http, said, server, store, talk, talker
+from tests.support.scenarios.resumable_calls import Talker, client, said, server, store, talk, talker
 from tests.support.servers.serving import PATIENCE_SECONDS, serving, until
-from tests.support.tools import container_of
+from tests.support.tools import Name, container_of
 
-__all__ = ["client", "http", "server", "store", "talker"]
+__all__ = ["client", "server", "store", "talker"]
 
 UNTHROTTLED = {"protocol": {"progress_per_second": 1_000_000}}
-
-
-class Name(BaseModel):
-    name: str
 
 
 class Shy(ITool[NoArguments, str]):

@@ -86,7 +86,7 @@ async def test_an_outage(http: httpx2.AsyncClient) -> None:
                     pass
             for worker in (one, other):
                 assert await client.at(worker).ask("ping") == {}
-            async with client.calling(call("greet", handshake=True)) as stream:
+            async with client.calling(call("ask_name", handshake=True)) as stream:
                 event = await stream.take()
                 question = (await stream.take() if event.is_priming else event).message
                 assert await client.at(other).answer(question, ACCEPTED) == 202

@@ -106,7 +106,7 @@ async def test_a_question_is_answered_elsewhere(
     """An answer reaches the call that asked, at any process."""
     one, other = workers
     client = await begun(http, one, version)
-    async with client.calling(call("greet", handshake=True)) as stream:
+    async with client.calling(call("ask_name", handshake=True)) as stream:
         event = await stream.take()
         question = (await stream.take() if event.is_priming else event).message
         assert question["method"] == "elicitation/create"
@@ -118,8 +118,8 @@ async def test_questions_of_two_processes_differ(workers: tuple[Worker, Worker],
     """Two processes can ask one client at the same time, and each gets its own answer."""
     one, other = workers
     client = await begun(http, one, "2025-06-18")
-    first, second = client.calling(call("greet", id=1, handshake=True)), client.at(other)
-    async with first as mine, second.calling(call("greet", id=2, handshake=True)) as theirs:
+    first, second = client.calling(call("ask_name", id=1, handshake=True)), client.at(other)
+    async with first as mine, second.calling(call("ask_name", id=2, handshake=True)) as theirs:
         asked = [(await mine.take()).message, (await theirs.take()).message]
         assert asked[0]["id"] != asked[1]["id"]
         for number, question in enumerate(asked):

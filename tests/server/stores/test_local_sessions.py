@@ -7,9 +7,8 @@ import httpx2
 import msgspec
 import pytest
 from dependency_injector import containers, providers
-from pydantic import BaseModel
 
-from axolotl_core import ConfigurationError, ToolContext, tool
+from axolotl_core import ConfigurationError
 from axolotl_server import ServerHost
 from axolotl_server.http.assembly import make_app
 from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
@@ -17,6 +16,7 @@ from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, message
 from tests.support.servers.serving import serving
 from tests.support.stores.session_stores import RECORD, Place, Process
+from tests.support.tools import ask_name
 
 pytestmark = pytest.mark.slow
 
@@ -40,22 +40,10 @@ async def test_sockets_of_dead_processes_are_removed(tmp_path: Path) -> None:
         dead._database.close()
 
 
-class Name(BaseModel):
-    """A name."""
-
-    name: str
-
-
-@tool
-async def ask(context: ToolContext) -> str:
-    """Ask once."""
-    return (await context.ask(Name, "Who?")).name
-
-
 class Container(containers.DeclarativeContainer):
     """A tool that asks."""
 
-    tools = providers.List(providers.Object(ask))
+    tools = providers.List(providers.Object(ask_name))
 
 
 async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
@@ -66,7 +54,7 @@ async def test_a_session_outlives_its_process(tmp_path: Path) -> None:
             client = Client(http, earlier.url)
             await client.begin()
         client.url = later.url
-        assert (await client.post(message("tools/list"))).json()["result"]["tools"][0]["name"] == "ask"
+        assert (await client.post(message("tools/list"))).json()["result"]["tools"][0]["name"] == "ask_name"
         assert (await client.end()).status_code == 200
         assert (await client.post(message("tools/list"))).status_code == 404
 
@@ -77,7 +65,7 @@ async def test_an_answer_reaches_the_asking_process(tmp_path: Path) -> None:
     async with serving(Container(), shared) as one, serving(Container(), shared) as other, httpx2.AsyncClient() as http:
         client = Client(http, one.url)
         await client.begin(elicitation={"form": {}})
-        async with client.calling(call("ask", handshake=True)) as events:
+        async with client.calling(call("ask_name", handshake=True)) as events:
             assert (await events.take()).is_priming
             asked = (await events.take()).message
             answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": {"name": "Ann"}}}

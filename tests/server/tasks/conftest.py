@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 
-import httpx2
 import pytest
 import pytest_asyncio
 
@@ -10,7 +9,6 @@ from axolotl_server import ServerHost
 from tests.support.peers.task_peers import DESIGNS, DirectedPeer, Herald, Job, RequestingPeer, TaskPeer
 from tests.support.scenarios.asking_tasks import ASKING_TOOLS
 from tests.support.scenarios.task_tools import TOOLS
-from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.tools import Echo, container_of
 
 
@@ -45,10 +43,3 @@ async def peer(request: pytest.FixtureRequest, host: ServerHost) -> TaskPeer:
     """A client of each design."""
     design: type[TaskPeer] = request.param
     return await design.connect(host)
-
-
-@pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client."""
-    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
-        yield client

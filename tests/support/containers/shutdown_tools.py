@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from dependency_injector import containers, providers
-from pydantic import BaseModel
 
 from axolotl_core import HealthStatus, IHealthCheck, ToolContext, tool
+from tests.support.tools import Name, echo
 
 LONG = 60.0
 
@@ -18,10 +18,6 @@ LONG = 60.0
 def say(text: str) -> None:
     """Write a line that the test waits for."""
     print(text, file=sys.stderr, flush=True)
-
-
-class Name(BaseModel):
-    name: str
 
 
 _begun: list[int] = []
@@ -38,11 +34,6 @@ async def work_together(total: int, number: int, seconds: float) -> int:
     await _together.wait()
     await asyncio.sleep(seconds)
     return number
-
-
-@tool
-async def echo(text: str) -> str:
-    return text
 
 
 @tool(timeout_seconds=LONG)

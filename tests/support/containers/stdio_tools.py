@@ -13,17 +13,13 @@ import warnings
 from dependency_injector import containers, providers
 
 from axolotl_core import ToolContext, tool
+from tests.support.tools import echo
 
 NOISE = "NOISE"
 
 print(f"{NOISE} at import")
 os.write(1, f"{NOISE} of the descriptor at import\n".encode())
 atexit.register(print, f"{NOISE} at exit")
-
-
-@tool
-async def echo(text: str) -> str:
-    return text
 
 
 @tool

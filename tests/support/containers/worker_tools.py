@@ -5,13 +5,9 @@ import os
 from pathlib import Path
 
 from dependency_injector import containers, providers
-from pydantic import BaseModel
 
 from axolotl_core import ResourceRegistry, ToolContext, resource, tool
-
-
-class Name(BaseModel):
-    name: str
+from tests.support.tools import Name
 
 
 @tool

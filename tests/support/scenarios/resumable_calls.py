@@ -13,7 +13,7 @@ from axolotl_core import ITool, ToolContext
 from axolotl_server.stores.memory_events import MemoryEventStore
 from tests.support.peers.session_client import Client, Event
 from tests.support.peers.wire import call
-from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
+from tests.support.servers.serving import HttpServer, serving
 from tests.support.tools import container_of
 
 
@@ -56,13 +56,6 @@ def said(events: Sequence[Event]) -> list[Any]:
         body = event.message
         told.append(body["params"]["progress"] if "params" in body else body["result"]["content"][0]["text"])
     return told
-
-
-@pytest_asyncio.fixture
-async def http() -> AsyncIterator[httpx2.AsyncClient]:
-    """An HTTP client."""
-    async with httpx2.AsyncClient(verify=False, timeout=PATIENCE_SECONDS) as client:
-        yield client
 
 
 @pytest.fixture

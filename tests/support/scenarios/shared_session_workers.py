@@ -16,6 +16,7 @@ from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
 from tests.support.stores.redis_server import RedisServer
+from tests.support.tools import ask_name
 
 UNTHROTTLED = {"progress_per_second": 1_000_000}
 
@@ -56,16 +57,6 @@ class Talker(ITool[Told, str]):
         self.contexts[-1].report_progress(progress)
 
 
-class Name(BaseModel):
-    name: str
-
-
-@tool
-async def greet(context: ToolContext) -> str:
-    """Ask once."""
-    return (await context.ask(Name, "Who?")).name
-
-
 @tool
 async def mutter(context: ToolContext) -> str:
     """Log something."""
@@ -94,7 +85,7 @@ async def working(
     """Serve like a separate process."""
     talker = Talker()
     shared = {"store_timeout_seconds": PATIENCE_SECONDS, **sessions}
-    container = container_with((talker, greet, mutter), resources=(note,))
+    container = container_with((talker, ask_name, mutter), resources=(note,))
     settings = {"redis": {"url": redis.url, "prefix": prefix}, "sessions": shared, "protocol": UNTHROTTLED}
     roles: dict[str, Any] = {} if verifier is None else {"token_verifier": verifier}
     async with serving(container, settings, **roles) as server:
