@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from axolotl_core.prompts import IPrompt, check_prompt
 from axolotl_core.resources.resource import IResource, IResourceTemplate, check_resource
+from axolotl_core.resources.uri_form import canonical_uri
 from axolotl_core.schema import JsonSchema
 from axolotl_core.tools.schema_tool import SchemaHandler, SchemaTool
 from axolotl_core.tools.tool import ITool, check_definition
@@ -164,7 +165,7 @@ class PromptRegistry(Registry[AnyPrompt]):
 
 
 class ResourceRegistry(Registry[AnyResource]):
-    """Resources by URI, and resource templates by URI template. URIs are case-sensitive."""
+    """Resources by URI in any equivalent spelling, and resource templates by URI template."""
 
     def __init__(self, items: Iterable[AnyResource] = ()) -> None:
         self._update_listeners: list[UpdateListener] = []
@@ -177,7 +178,7 @@ class ResourceRegistry(Registry[AnyResource]):
         return item.uri if isinstance(item, IResource) else item.uri_template
 
     def key(self, name: str) -> str:
-        return name
+        return canonical_uri(name) or name
 
     def updated(self, uri: str) -> None:
         """Notify the subscribers of a URI that the resource has changed. Can be called from any thread."""

@@ -18,6 +18,7 @@ from axolotl_core.features.completion import CompletableFunction, ICompletable
 from axolotl_core.features.feature import IFeature, check_listed, open_parameters, type_arguments
 from axolotl_core.features.function_feature import FeatureOptions, check_function, check_options, features_of, is_method
 from axolotl_core.protocol.wire import json_text
+from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
 from axolotl_core.schema import JsonSchema
 
 if TYPE_CHECKING:
@@ -161,6 +162,10 @@ def _check_fixed(resource: IResource) -> None:
         raise ConfigurationError(f'{kind} has the URI {uri!r}: use one with a scheme, such as uri = "config://app"')
     if "{" in uri or "}" in uri:
         raise ConfigurationError(f"{kind} has the URI {uri!r}: for a URI with variables, subclass IResourceTemplate")
+    if canonical_uri(uri) is None:
+        raise ConfigurationError(
+            f"{kind} has the URI {uri[:100]!r}: use at most {MAX_URI_CHARACTERS} characters, %25 for % and no backslash"
+        )
 
 
 def _check_mime_type(resource: _AnyResource, uri: str) -> None:

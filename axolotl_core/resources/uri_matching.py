@@ -2,7 +2,7 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 from urllib.parse import unquote
@@ -184,6 +184,33 @@ def capture(atoms: Sequence[Atom], text: str) -> Iterator[tuple[Slot, str]]:
             else:
                 yield atom, text[start + len(atom.lead) : end]
         start, index = end, index + step
+
+
+class AtomSequence:
+    """Atoms in a row, compiled to match a text."""
+
+    def __init__(self, atoms: Sequence[Atom]) -> None:
+        self._atoms = atoms
+        self._pattern = pattern_of(atoms)
+        self.slots: Sequence[Slot] = [atom for atom in atoms if isinstance(atom, Slot)]
+
+    def values(self, text: str) -> UriValues | None:
+        """Find the values of the slots in a text; None if it does not match."""
+        values: UriValues = {}
+        try:
+            for slot, part in self._capture(text):
+                values.update(slot.read(part))
+        except ValueError:
+            return None
+        return values
+
+    def _capture(self, text: str) -> Iterable[tuple[Slot, str]]:
+        if self._pattern is None:
+            return capture(self._atoms, text)
+        match = self._pattern.fullmatch(text)
+        if match is None:
+            raise ValueError("the text does not match")
+        return [(slot, part) for slot, part in zip(self.slots, match.groups(), strict=True) if part is not None]
 
 
 def _positions_of(part: str, text: str) -> Iterator[int]:

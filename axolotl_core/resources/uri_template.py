@@ -1,31 +1,23 @@
 """URI templates (RFC 6570): expansion, and matching of URIs."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.resources.uri_matching import (
-    Atom,
-    Literal,
-    NamedSlot,
-    Slot,
-    UriValues,
-    Variable,
-    capture,
-    pattern_of,
-)
+from axolotl_core.resources.uri_form import FORBIDDEN, UNRESERVED, canonical_uri, has_dot_segments, normalized, uri_key
+from axolotl_core.resources.uri_matching import Atom, AtomSequence, Literal, NamedSlot, Slot, UriValues, Variable
 
 if TYPE_CHECKING:
     from uritemplate.variable import URIVariable
 
 UriValue: TypeAlias = str | int | float | Sequence[str] | None
 
-_MAX_LENGTH = 8192
-_UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_SEGMENT = _UNRESERVED | frozenset("%!$&'()*+,;=:@[]")
+_SEGMENT = UNRESERVED | frozenset("%!$&'()*+,;=:@[]")
+_ANY_CHARACTER = _SEGMENT | frozenset("/?#")
 _SEPARATORS = {"": ",", "+": ",", "#": ",", ".": ".", "/": "/", ";": ";", "?": "&", "&": "&"}
 _EXTRA_CHARACTERS = {"+": "/?#", "#": "/?#", "/": "/", "?": "/?", "&": "/?"}
 _RESERVED = ("+", "#")
@@ -35,8 +27,8 @@ _EXPRESSION = re.compile(r"(\{[^{}]*\})")
 _OPERATOR = re.compile(r"\{([^A-Za-z0-9_}]?)([^}]*)\}")
 _VARIABLE = re.compile(r"([A-Za-z0-9_]+(?:\.[A-Za-z0-9_]+)*)(?:\*|:[1-9][0-9]{0,3})?")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_FORBIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\\{}]|%(?![0-9A-Fa-f]{2})")
-_TRIPLET_OR_UNSAFE = re.compile(r'%[0-9A-Fa-f]{2}|[^!-~]+|["<>^`|]')
+_MARK = "\0"
+"""Stands for an expression while the literals around it are normalized."""
 _STRAY_OR_UNSAFE = re.compile(r'%(?![0-9A-Fa-f]{2})|[^!-~]+|["<>\\^`{|}]')
 
 
@@ -61,7 +53,7 @@ class UriTemplate:
       once.
 
     Characters that must be encoded in a URI are treated as encoded, except braces, backslashes and control characters.
-    A URI with one of these, or with more than 8192 characters, never matches.
+    A URI with one of these, or with more than 2048 characters, never matches.
     """
 
     def __init__(self, text: str) -> None:
@@ -74,10 +66,10 @@ class UriTemplate:
 
         parts = _parts_of(text)
         self._library = URITemplate("".join(parts))
+        self._parts = parts
         self._head = parts[0]
-        self._atoms = _atoms_of(parts, self._library.variables)
-        self._pattern = pattern_of(self._atoms)
-        self._slots = slots = [atom for atom in self._atoms if isinstance(atom, Slot)]
+        self._atoms = AtomSequence(_atoms_of(parts, self._library.variables))
+        slots = self._atoms.slots
         variables = [variable for slot in slots for variable in slot.variables]
         self.text = text
         self.variables = tuple(variable.name for variable in variables)
@@ -98,26 +90,15 @@ class UriTemplate:
 
     def match(self, uri: str) -> UriValues | None:
         """Find the values of the variables in a URI; None if it does not match."""
-        if len(uri) > _MAX_LENGTH or _FORBIDDEN.search(uri):
+        canonical = canonical_uri(uri)
+        if canonical is None or not canonical.startswith(self._head):
             return None
-        plain = _canonical(uri)
-        if len(plain) > _MAX_LENGTH or not plain.startswith(self._head):
-            return None
-        values: UriValues = {}
-        try:
-            for slot, text in self._capture(plain[len(self._head) :]):
-                values.update(slot.read(text))
-        except ValueError:
-            return None
-        return values
+        return self._atoms.values(canonical[len(self._head) :])
 
-    def _capture(self, text: str) -> Iterable[tuple[Slot, str]]:
-        if self._pattern is None:
-            return capture(self._atoms, text)
-        match = self._pattern.fullmatch(text)
-        if match is None:
-            raise ValueError("the text does not match")
-        return [(slot, part) for slot, part in zip(self._slots, match.groups(), strict=True) if part is not None]
+    @cached_property
+    def cover(self) -> "UriCover":
+        """The URIs that the template matches, in any spelling."""
+        return UriCover(self._parts)
 
     def _prepared(self, name: str, value: UriValue) -> str | list[str] | None:
         """Convert a value for the library, which treats a zero as empty, but not an empty list."""
@@ -132,6 +113,49 @@ class UriTemplate:
         return f"UriTemplate({self.text!r})"
 
 
+class UriCover:
+    """The keys of the URIs that a template matches in some spelling, because a value may contain any character encoded.
+
+    `contains` takes no slash for a part of `{x}`, where it would have to be encoded; `may_contain` does.
+    """
+
+    def __init__(self, parts: Sequence[str]) -> None:
+        from uritemplate import URITemplate  # servers without templates start faster
+
+        keyed = _keyed(parts)
+        atoms = _atoms_of(keyed, URITemplate("".join(keyed)).variables)
+        self._head = keyed[0]
+        self._atoms = AtomSequence([_loosened(atom, slashes=False) for atom in atoms])
+        self._wide_atoms = AtomSequence([_loosened(atom, slashes=True) for atom in atoms])
+
+    def contains(self, key: str) -> bool:
+        """Whether the template matches a URI with this key that has no encoded slashes."""
+        return self._matches(self._atoms, key)
+
+    def may_contain(self, key: str) -> bool:
+        """Whether the template matches some URI with this key."""
+        return self._matches(self._wide_atoms, key) or self._matches(self._wide_atoms, f"{key}/")
+
+    def _matches(self, atoms: AtomSequence, key: str) -> bool:
+        return key.startswith(self._head) and atoms.values(key[len(self._head) :]) is not None
+
+
+def _keyed(parts: Sequence[str]) -> list[str]:
+    """Replace the literals of a template by those of the keys of its URIs."""
+    literals = uri_key(_MARK.join(parts[::2])).split(_MARK)
+    return [literals[index // 2] if index % 2 == 0 else part for index, part in enumerate(parts)]
+
+
+def _loosened(atom: Atom, *, slashes: bool) -> Atom:
+    """Let a slot match every character that may be encoded in its value."""
+    if not isinstance(atom, Slot):
+        return atom
+    alphabet = _ANY_CHARACTER if slashes or "/" in atom.alphabet else _ANY_CHARACTER - {"/"}
+    prefix = atom.variables[0].prefix if len(atom.variables) == 1 and not isinstance(atom, NamedSlot) else None
+    value = Variable(atom.variables[0].name, reserved=True, exploded=False, prefix=prefix)
+    return Slot((value,), atom.lead, atom.separator, alphabet, atom.skips)
+
+
 def _parts_of(text: str) -> list[str]:
     """Split a template into alternating literals and expressions, and check them."""
     parts = _EXPRESSION.split(text)
@@ -140,13 +164,15 @@ def _parts_of(text: str) -> list[str]:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise _malformed(text, f"it contains the variable {name!r} twice")
-    parts[::2] = map(_canonical, parts[::2])
+    parts[::2] = map(normalized, parts[::2])
+    if has_dot_segments(_MARK.join(parts[::2])):
+        raise _malformed(text, "it must not contain a segment '.' or '..'")
     return parts
 
 
 def _check_literals(text: str, literals: Sequence[str]) -> None:
     for literal in literals:
-        if forbidden := _FORBIDDEN.search(literal):
+        if forbidden := FORBIDDEN.search(literal):
             fault = "is unbalanced" if forbidden[0] in "{}" else "must be percent-encoded"
             raise _malformed(text, f"{forbidden[0]!r} {fault}")
     if not _SCHEME.match(literals[0]):
@@ -206,19 +232,6 @@ def _terminators(operator: str, before: str, after: str) -> Iterator[str]:
     yield from (mark for mark in "?#" if mark in after)
     if operator not in _RESERVED and "?" in before:
         yield "&"
-
-
-def _canonical(uri: str) -> str:
-    """Normalize a URI: unreserved characters are plain, all others encoded in uppercase."""
-    return _TRIPLET_OR_UNSAFE.sub(_canonical_piece, uri)
-
-
-def _canonical_piece(found: re.Match[str]) -> str:
-    piece = found[0]
-    if not piece.startswith("%"):
-        return quote(piece, safe="")
-    character = chr(int(piece[1:], 16))
-    return character if character in _UNRESERVED else piece.upper()
 
 
 def _encoded(value: str) -> str:

@@ -1,7 +1,7 @@
 """The guard in front of methods that name a feature, and of notifications about resources."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -172,17 +172,22 @@ class ResourceWatch:
 
     async def readable_uris(self, principal: Principal, uris: Sequence[str]) -> tuple[str, ...]:
         """Leave out the URIs that the principal may not read, or raise InternalError if the authorizer failed."""
-        found = {uri: binding.spec for uri in uris if (binding := self._resources.at_uri(uri).binding) is not None}
+        found: dict[str, FeatureSpec] = {}
+        for uri in uris:
+            binding = self._resources.at_uri(uri).binding
+            if binding is not None:
+                found[uri] = binding.spec
+            await asyncio.sleep(0)  # a long URI takes milliseconds, in which other requests wait
         specs = list(dict.fromkeys(found.values()))
         allowed = dict(zip(specs, await self._authorization.allowed(principal, specs), strict=True))
         return tuple(uri for uri in uris if uri in found and allowed[found[uri]])
 
-    def audience_of(self, uri: str, parents: Callable[[str], Iterable[str]]) -> frozenset[str]:
+    def audience_of(self, uri: str, parents: frozenset[str]) -> frozenset[str]:
         """Give the URIs whose subscribers are notified of a change: the URI, and parents that are the same resource.
 
         A subscriber of a directory is notified of its files if one template matches both. Another resource could be one
         that the subscriber may not read.
         """
         at_uri = self._resources.at_uri
-        binding = at_uri(uri).binding
-        return frozenset(one for one in parents(uri) if one == uri or at_uri(one).binding is binding is not None)
+        binding = at_uri(uri).binding if parents else None
+        return frozenset(one for one in parents if one == uri or at_uri(one).binding is binding is not None)

@@ -11,6 +11,7 @@ from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyResource
 from axolotl_core.resources.resource import CacheHint, IResource, IResourceTemplate, ResourceContents, screen
+from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri, is_plain, uri_key
 from axolotl_server.calls.binding import Binding, EncodeOutput
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
 from axolotl_server.eras.presentation import contents_for, resource_definition
@@ -31,10 +32,15 @@ class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
     method_prefix = "resources"
 
     _by_uri: Mapping[str, Binding[FeatureSpec]]
+    _keys: frozenset[str]
 
-    def find(self, uri: str) -> Binding[FeatureSpec] | None:
-        """Find the resource with a URI."""
-        return self._by_uri.get(uri)
+    def find(self, canonical: str) -> Binding[FeatureSpec] | None:
+        """Find the resource with a canonical URI."""
+        return self._by_uri.get(canonical)
+
+    def contains(self, key: str) -> bool:
+        """Tell whether a resource has a URI with this key."""
+        return key in self._keys
 
     def served(self, registered: Iterable[AnyResource]) -> Iterable[IResource]:
         return (one for one in registered if isinstance(one, IResource))
@@ -47,7 +53,8 @@ class ResourceCatalogue(Catalogue[IResource, FeatureSpec]):
         return resource_definition(cast("AnyResource", binding.spec.feature), revision)
 
     def index(self, bindings: Sequence[Binding[FeatureSpec]]) -> None:
-        self._by_uri = {binding.spec.name: binding for binding in bindings}
+        self._by_uri = {canonical_uri(one.spec.name) or one.spec.name: one for one in bindings}
+        self._keys = frozenset(map(uri_key, self._by_uri))
 
 
 class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
@@ -58,19 +65,40 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
 
     _by_specificity: Sequence[Binding[FeatureSpec]]
 
-    def find(self, uri: str) -> tuple[Binding[FeatureSpec], bytes] | None:
-        """Find the template that matches a URI, with the values of its variables."""
-        for binding in self._by_specificity:
-            values = _template_of(binding).match(uri)
-            unscreened = cast("IResourceTemplate[Any]", binding.spec.feature).unscreened
-            if values is not None and screen(values, unscreened) is None:
-                return binding, encode(values)
+    def find(self, canonical: str, key: str) -> tuple[Binding[FeatureSpec], bytes] | None:
+        """Find the template that matches a canonical URI with a key, and the values of its variables.
+
+        There is none if a value attempts path traversal, or if another template also claims the URI in some spelling.
+        """
+        for place, binding in enumerate(self._by_specificity):
+            values = _template_of(binding).match(canonical)
+            if values is not None:
+                unscreened = cast("IResourceTemplate[Any]", binding.spec.feature).unscreened
+                refused = screen(values, unscreened) is not None or not (
+                    is_plain(canonical, key) or self._is_owner(key, place)
+                )
+                return None if refused else (binding, encode(values))
         return None
+
+    def _is_owner(self, key: str, place: int) -> bool:
+        """Tell whether all URIs with a key belong to the template at a place.
+
+        Otherwise, a spelling such as `files://secret%2Fplan` would read through `files://{+path}` what a rule about
+        `files://secret/{name}` denies.
+        """
+        covers = [_template_of(binding).cover for binding in self._by_specificity]
+        narrower, own, wider = covers[:place], covers[place], covers[place + 1 :]
+        if any(cover.contains(key) for cover in narrower):
+            return False
+        if own.contains(key) or own.contains(f"{key}/"):
+            return True
+        return not any(cover.may_contain(key) for cover in narrower) and not any(cover.contains(key) for cover in wider)
 
     def find_template(self, text: str) -> Binding[FeatureSpec] | None:
         """Find a template by its text, or by a URI that it matches."""
         exact = next((one for one in self._by_specificity if one.spec.name == text), None)
-        found = self.find(text) if exact is None else None
+        canonical = canonical_uri(text) if exact is None else None
+        found = self.find(canonical, uri_key(canonical)) if canonical is not None else None
         return found[0] if found is not None else exact
 
     def served(self, registered: Iterable[AnyResource]) -> Iterable[IResourceTemplate[Any]]:
@@ -131,36 +159,41 @@ class ResourceMethods(ErrorFeatureMethod):
         self._maximum = maximum
 
     def locate(self, request: Request) -> RequestTarget:
-        return self.at_uri(read_params(request.data, ResourceParams).uri)
+        return self.at_uri(_uri_in(request))
 
     def at_uri(self, uri: str) -> RequestTarget:
         """Find the resource with a URI, or the template that matches it.
 
         A resource comes before a template, and a more specific template before another, whether the principal may read
-        it or not: what is denied must not be readable through a template.
+        it or not: what is denied must not be readable through a template, in any spelling of its URI.
         """
-        fixed = self._resources.find(uri)
+        canonical = canonical_uri(uri)
+        if canonical is None:
+            return RequestTarget(None, uri=uri, needs_check=True)
+        fixed = self._resources.find(canonical)
         if fixed is not None:
-            return RequestTarget(fixed, uri=uri)
-        binding, variables = self._templates.find(uri) or (None, b"{}")
-        return RequestTarget(binding, variables, uri, needs_check=binding is None)
+            return RequestTarget(fixed, uri=fixed.spec.name)
+        key = uri_key(canonical)
+        found = None if self._resources.contains(key) else self._templates.find(canonical, key)
+        binding, variables = found or (None, b"{}")
+        return RequestTarget(binding, variables, canonical, needs_check=binding is None)
 
     async def not_found(self, request: Request) -> ProtocolError:
-        return ResourceNotFound(read_params(request.data, ResourceParams).uri)
+        return ResourceNotFound(_uri_in(request))
 
     def reply_to_failure(self, error: ToolError, request: Request) -> bytes:
         # Variables that are not valid mean that there is no such resource.
         if isinstance(error, InvalidArguments):
-            raise ResourceNotFound(read_params(request.data, ResourceParams).uri) from None
+            raise ResourceNotFound(_uri_in(request)) from None
         return super().reply_to_failure(error, request)
 
     async def subscribe(self, request: Request) -> bytes:
         """Notify a client of changes of a resource from now on."""
         target = request.target or self.locate(request)
-        uri = target.uri
         if target.binding is None:
-            raise ResourceNotFound(uri)
+            raise ResourceNotFound(_uri_in(request))
         assert request.connection is not None
+        uri = canonical_uri(target.uri) or target.uri
         subscribed = request.connection.subscriptions
         if uri not in subscribed and len(subscribed) >= self._maximum:
             raise InvalidParams(f"Too many subscriptions: a client may subscribe to {self._maximum} resources")
@@ -169,7 +202,17 @@ class ResourceMethods(ErrorFeatureMethod):
 
     async def unsubscribe(self, request: Request) -> bytes:
         """Stop notifying a client of changes of a resource."""
-        uri = read_params(request.data, ResourceParams).uri
+        uri = _uri_in(request)
         assert request.connection is not None
-        request.connection.subscriptions.discard(uri)
+        request.connection.subscriptions.discard(canonical_uri(uri) or uri)
         return b"{}"
+
+
+def _uri_in(request: Request) -> str:
+    """Give the URI that a request names, or raise InvalidParams if there is none, or it is too long."""
+    uri = read_params(request.data, ResourceParams).uri
+    if len(uri) > MAX_URI_CHARACTERS:
+        raise InvalidParams(
+            f"Invalid params: the URI has {len(uri)} characters; at most {MAX_URI_CHARACTERS} are allowed"
+        )
+    return uri

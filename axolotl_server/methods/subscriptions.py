@@ -1,7 +1,7 @@
 """Notifications of changes, and `subscriptions/listen`, a request that stays open to receive them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -12,10 +12,12 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InternalError, InvalidParams, InvalidRequest
 from axolotl_core.protocol.identity import Principal, RequestId
 from axolotl_core.protocol.wire import notification
+from axolotl_core.resources.uri_form import MAX_URI_CHARACTERS, canonical_uri
 from axolotl_server.messages.connection import Connection, IExchange
 from axolotl_server.messages.fair_share import is_used_up
 from axolotl_server.messages.params import ListenParams, SubscriptionFilter, read_params
 from axolotl_server.messages.request import Request
+from axolotl_server.settings.calls import SubscriptionSettings
 
 if TYPE_CHECKING:
     from axolotl_server.tasks.directed_tasks import DirectedTasks
@@ -34,7 +36,8 @@ class Listener:
         self._subscribed = subscribed
         self._exchange = exchange
         self.share = exchange.share
-        self._uris = frozenset(subscribed.resource_subscriptions)
+        self.uris = frozenset(canonical_uri(uri) or uri for uri in subscribed.resource_subscriptions)
+        """The canonical URIs of the resources that the client subscribed to."""
         self.ended: asyncio.Future[CancelReason] = exchange.loop.create_future()
 
     @property
@@ -55,10 +58,9 @@ class Listener:
         if getattr(self._subscribed, f"{kind}_list_changed"):
             self._send_soon(f"notifications/{kind}/list_changed", {})
 
-    def updated(self, uri: str, parents: frozenset[str]) -> None:
-        """Notify the client that a resource has changed, if it subscribed to the resource or to a parent of it."""
-        if not self._uris.isdisjoint(parents):
-            self._send_soon(_UPDATED, {"uri": uri})
+    def updated(self, uri: str) -> None:
+        """Notify the client that a resource has changed."""
+        self._send_soon(_UPDATED, {"uri": uri})
 
     def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
         """Notify the client of the state of a task, if it subscribed to the task."""
@@ -80,13 +82,13 @@ class Subscriptions:
     def __init__(
         self,
         maximum: int,
-        audience_of: Callable[[str, Callable[[str], Iterable[str]]], frozenset[str]] | None = None,
+        audience_of: Callable[[str, frozenset[str]], frozenset[str]] | None = None,
         maximum_per_principal: int | None = None,
     ) -> None:
         self._maximum = maximum
         self._maximum_per_principal = maximum_per_principal
         self._audience_of = audience_of
-        """Chooses the URIs whose subscribers are notified of a change, where access is restricted."""
+        """Chooses the parents whose subscribers are notified of a change, where access is restricted."""
         self._connections: dict[Connection, asyncio.AbstractEventLoop] = {}
         self._listeners: dict[Listener, Connection | None] = {}
         self._closing = False
@@ -169,13 +171,19 @@ class Subscriptions:
 
     def notify_updated(self, uri: str) -> None:
         """Notify the subscribers of a resource in this process that it has changed."""
-        parents = frozenset(_parents(uri)) if self._audience_of is None else self._audience_of(uri, _parents)
+        canonical = canonical_uri(uri) or uri
+        parents = frozenset(_parents(canonical))
+        connections, listeners = tuple(self._connections.items()), tuple(self._listeners)
+        if self._audience_of is not None:
+            watched = (*(connection.subscriptions for connection, _ in connections), *(one.uris for one in listeners))
+            parents = self._audience_of(canonical, frozenset().union(*(parents & uris for uris in watched)))
         message = notification(_UPDATED, {"uri": uri})
-        for connection, loop in tuple(self._connections.items()):
+        for connection, loop in connections:
             if not connection.subscriptions.isdisjoint(parents):
                 loop.call_soon_threadsafe(connection.send, message)
-        for listener in tuple(self._listeners):
-            listener.updated(uri, parents)
+        for listener in listeners:
+            if not listener.uris.isdisjoint(parents):
+                listener.updated(uri)
 
     def task_changed(self, task_id: str, described: dict[str, Any]) -> None:
         """Notify the subscribers of a task of its state."""
@@ -205,7 +213,7 @@ class SubscriptionMethods:
         self,
         subscriptions: Subscriptions,
         capabilities: Mapping[str, Any],
-        maximum_resources: int,
+        limits: SubscriptionSettings,
         tasks: "DirectedTasks | None",
         readable_uris: ReadableUris | None = None,
     ) -> None:
@@ -213,7 +221,7 @@ class SubscriptionMethods:
         self._readable_uris = readable_uris
         self._subscriptions = subscriptions
         self._capabilities = capabilities
-        self._maximum_resources = maximum_resources
+        self._limits = limits
 
     async def listen(self, request: Request) -> bytes | None:
         """Notify the client of changes until it leaves; there is a result only if the server ends the subscription."""
@@ -249,10 +257,20 @@ class SubscriptionMethods:
         return b"{" + request.era.tail_with_meta(listener.meta)[1:]
 
     def _accepted(self, subscribed: SubscriptionFilter, request: Request) -> SubscriptionFilter:
-        """Leave out subscriptions that the server does not support."""
-        if len(subscribed.resource_subscriptions) > self._maximum_resources:
+        """Leave out subscriptions that the server does not support, or raise InvalidParams if there are too many."""
+        uris, limits = subscribed.resource_subscriptions, self._limits
+        if len(uris) > limits.maximum_resources:
             raise InvalidParams(
-                f"Too many subscriptions: a client may subscribe to {self._maximum_resources} resources"
+                f"Too many subscriptions: a client may subscribe to {limits.maximum_resources} resources"
+            )
+        if len(uris) > limits.maximum_per_request:
+            raise InvalidParams(
+                f"Too many subscriptions: a request may name {limits.maximum_per_request} resources; send more requests"
+            )
+        longest = max(map(len, uris), default=0)
+        if longest > MAX_URI_CHARACTERS:
+            raise InvalidParams(
+                f"Invalid params: a URI has {longest} characters; at most {MAX_URI_CHARACTERS} are allowed"
             )
         capabilities = self._capabilities
         return SubscriptionFilter(

@@ -181,6 +181,8 @@ class SubscriptionSettings(Section):
     """How many of them one principal may have over HTTP, or one address while anonymous. null means all."""
     maximum_resources: PositiveInt = 1000
     """How many resources a client may watch."""
+    maximum_per_request: PositiveInt = 100
+    """How many resources one `subscriptions/listen` request may name."""
 
 
 class TaskSettings(Section):

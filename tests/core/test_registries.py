@@ -166,14 +166,25 @@ def test_prompts_are_found_in_any_case(declared: str, asked: str) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("a://B", "a://b"), ("a://b", "a://b/"), ("a://%41", "a://A"), ("A://b", "a://b"), ("a://ß", "a://ss")],
+    [("a://B", "a://b"), ("a://b", "a://b/"), ("a://b/c", "a://b%2Fc"), ("a://ß", "a://ss")],
 )
-def test_uris_are_compared_as_they_are(one: str, other: str) -> None:
-    """URIs are compared exactly."""
+def test_uris_that_differ(one: str, other: str) -> None:
+    """URIs with different canonical forms are different names."""
     registry = ResourceRegistry([At(one)])
     assert other not in registry
     assert registry.register(At(other))
-    assert not registry.unregister(one.swapcase())
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("a://%41", "a://A"), ("A://b", "a://b"), ("a://%c3%9f", "a://ß"), ("a://b%2fc", "a://b%2Fc")]
+)
+def test_equivalent_uris(one: str, other: str) -> None:
+    """URIs with the same canonical form are one name, which keeps its spelling."""
+    registry = ResourceRegistry([At(one)])
+    assert other in registry
+    assert not registry.register(At(other))
+    assert [item.uri for item in registry.get_all() if isinstance(item, At)] == [one]
+    assert registry.unregister(other)
 
 
 def test_resources_and_templates_stand_in_one_registry() -> None:

@@ -133,7 +133,7 @@ def test_the_examples_of_the_standard_work_both_ways(template: str, uri: str, fo
         pytest.param("u://{id}/p", "u://a?/p", None, id="question-mark"),
         pytest.param("u://{id}/p", "u://a", None, id="too-short"),
         pytest.param("u://{id}/p", "u://a/p/", None, id="too-long"),
-        pytest.param("u://{id}/p", "U://a/p", None, id="other-case"),
+        pytest.param("u://{id}/p", "U://a/p", {"id": "a"}, id="other-case-of-the-scheme"),
         pytest.param("u://{id}/p", "u://%FF/p", None, id="not-utf-8"),
         pytest.param("u://{id}/p", "u://%C0%AE/p", None, id="overlong-utf-8"),
         pytest.param("u://{id}/p", "u://%ED%A0%80/p", None, id="encoded-surrogate"),

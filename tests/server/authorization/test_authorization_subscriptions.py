@@ -112,3 +112,76 @@ async def test_a_directory_covers_its_own_template(handshake: bool) -> None:
             (UPDATED, "notes://"),
         ]
         await speaker.close()
+
+
+async def test_other_requests_run_while_a_subscription_is_checked() -> None:
+    """The server answers other requests between the URIs of a subscription."""
+    watched = Watched()
+    uris = [f"files://{number}/" + "a.b/" * 400 for number in range(100)]
+    async with watched.host:
+        speaker = await watched.speaker(ADA, handshake=False)
+        speaker.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}, id="listen")
+        speaker.send("tools/list", id="list")
+        assert (await speaker.receive())["id"] == "list"
+        assert (await speaker.receive())["params"]["notifications"]["resourceSubscriptions"] == uris
+        await speaker.close()
+
+
+@pytest.mark.parametrize(
+    ("uris", "message"),
+    [
+        pytest.param(
+            ["files://a"] * 101,
+            "Too many subscriptions: a request may name 100 resources; send more requests",
+            id="too-many",
+        ),
+        pytest.param(
+            ["files://a", "files://" + "a" * 2041],
+            "Invalid params: a URI has 2049 characters; at most 2048 are allowed",
+            id="too-long",
+        ),
+    ],
+)
+async def test_limits_of_a_subscription(uris: list[str], message: str) -> None:
+    """A subscription names at most 100 resources, with at most 2048 characters each."""
+    watched = Watched()
+    async with watched.host:
+        speaker = await watched.speaker(ADA, handshake=False)
+        reply = await speaker.ask("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}})
+        assert reply["error"] == {"code": -32602, "message": message}
+        await speaker.close()
+
+
+@pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
+async def test_a_long_uri(handshake: bool) -> None:
+    """A URI of more than 2048 characters is refused before it is matched."""
+    watched = Watched()
+    async with watched.host:
+        speaker = await watched.speaker(ROOT, handshake=handshake)
+        for method in ("resources/read", *(("resources/subscribe", "resources/unsubscribe") if handshake else ())):
+            reply = await speaker.ask(method, {"uri": "files://" + "a" * 2041})
+            assert reply["error"]["code"] == -32602
+            assert reply["error"]["message"] == (
+                "Invalid params: the URI has 2049 characters; at most 2048 are allowed"
+            )
+        assert "result" in await speaker.ask("resources/read", {"uri": "files://" + "a" * 2040})
+        await speaker.close()
+
+
+@pytest.mark.parametrize("handshake", [True, False], ids=["handshake", "stateless"])
+async def test_equivalent_spellings(handshake: bool) -> None:
+    """A subscriber is notified of a change in any equivalent spelling of its URI."""
+    watched = Watched()
+    async with watched.host:
+        speaker = await watched.speaker(ROOT, handshake=handshake)
+        if handshake:
+            await speaker.ask("resources/subscribe", {"uri": "FILES://%61/b%2fc"})
+        else:
+            uris = ["FILES://%61/b%2fc"]
+            speaker.send("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}}, id="listen")
+            acknowledged = await speaker.receive()
+            assert acknowledged["params"]["notifications"]["resourceSubscriptions"] == uris
+        watched.registry.updated("files://other")
+        watched.registry.updated("files://a/b%2Fc")
+        assert (await speaker.receive())["params"]["uri"] == "files://a/b%2Fc"
+        await speaker.close()

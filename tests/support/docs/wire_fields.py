@@ -42,7 +42,7 @@ ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
         *("AudioContent.data", "AudioContent.mime_type", "AudioContent.meta"),
         *("ToolUse.id", "ToolUse.name", "ToolUse.input", "ToolUse.meta"),
     ),
-    "axolotl_core.resources.uri_template:_MAX_LENGTH": ("ResourceParams.uri",),
+    "axolotl_core.resources.uri_form:MAX_URI_CHARACTERS": ("ResourceParams.uri",),
     "axolotl_core.protocol.messages:_MAX_TRACE": (
         *("_TraceMeta.traceparent", "_TraceMeta.tracestate", "_TraceMeta.baggage"),
     ),
