@@ -201,20 +201,20 @@ async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
         "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20",
     }
     with fleet(SOAK, 2, environment) as workers:
-        outcome = await call_while_killing(workers, 1500, sessions=True, kills=2)
+        outcome = await call_while_killing(workers, 800, sessions=True, kills=2)
         assert outcome.faults(ledger) == []
         assert outcome.killed
-        assert len(outcome.answered) + len(outcome.broken) == 1500
-        assert len(outcome.answered) > 1200
+        assert len(outcome.answered) + len(outcome.broken) == 800
+        assert len(outcome.answered) > 550
         await asyncio.to_thread(workers.wait_until_full, without=outcome.killed)
 
         ledger.write_text("", encoding="utf-8")
         before, line = set(workers.serving()), len(workers.log)
-        calling = asyncio.ensure_future(call_while_killing(workers, 500, sessions=True, kills=0))
+        calling = asyncio.ensure_future(call_while_killing(workers, 250, sessions=True, kills=0))
         workers.signal(signal.SIGHUP)
         await asyncio.to_thread(workers.wait_for, "reloaded:", line)
         outcome = await calling
-        assert (outcome.faults(ledger), outcome.broken, len(outcome.answered)) == ([], {}, 500)
+        assert (outcome.faults(ledger), outcome.broken, len(outcome.answered)) == ([], {}, 250)
         await asyncio.to_thread(workers.wait_until_full, without=before)
 
         workers.signal(signal.SIGTERM)
