@@ -183,7 +183,7 @@ class SqliteSessionStore(ISessionStore):
             if count >= self._maximum or self._is_used_up(record.share):
                 return False
             name = hide_session_id(session)
-            self._database.execute("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.time())
+            self._database.execute("insert into sessions values (?, 1, ?, ?)", name, _encode(record), time.monotonic())
             self._database.execute("insert into holders values (?, ?)", name, self._process)
             if record.share is not None:
                 self._database.execute("insert into shares values (?, ?)", name, record.share)
@@ -271,7 +271,7 @@ class SqliteSessionStore(ISessionStore):
 
     def _use(self, name: str) -> bool:
         self._drop_idle()
-        return self._database.execute("update sessions set used = ? where name = ?", time.time(), name) == 1
+        return self._database.execute("update sessions set used = ? where name = ?", time.monotonic(), name) == 1
 
     def _is_used_up(self, share: str | None) -> bool:
         if share is None or self._maximum_per_principal is None:
@@ -280,7 +280,9 @@ class SqliteSessionStore(ISessionStore):
         return bool(count >= self._maximum_per_principal)
 
     def _drop_idle(self) -> None:
-        for (name,) in self._database.all("select name from sessions where used < ?", time.time() - self._idle_seconds):
+        now = time.monotonic()  # all processes of a machine share this clock, and nobody sets it
+        self._database.execute("update sessions set used = ? where used > ?", now, now)  # from before a restart
+        for (name,) in self._database.all("select name from sessions where used < ?", now - self._idle_seconds):
             self._remove(name)
 
     def _remove(self, name: str) -> None:

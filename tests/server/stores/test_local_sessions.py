@@ -1,7 +1,9 @@
 """Session stores in a directory: dead processes, and servers that share it."""
 
 import asyncio
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx2
 import msgspec
@@ -11,6 +13,7 @@ from dependency_injector import containers, providers
 from axolotl_core import ConfigurationError
 from axolotl_server import ServerHost
 from axolotl_server.http.assembly import make_app
+from axolotl_server.stores import sqlite_sessions
 from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
 from tests.support.peers.session_client import Client
 from tests.support.peers.wire import call, message
@@ -38,6 +41,21 @@ async def test_sockets_of_dead_processes_are_removed(tmp_path: Path) -> None:
         assert not await one.store.send("s", b"hello?")
         assert _sockets(tmp_path) == 1
         dead._database.close()
+
+
+async def test_a_clock_that_is_set_ends_no_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions outlive a change of the system clock, and a restart of the machine, which begins a new clock."""
+    async with Place(tmp_path).process(idle_seconds=60.0) as one:
+        await one.store.begin("s", RECORD)
+        wall = time.time
+        monkeypatch.setattr(time, "time", lambda: wall() + 3600)
+        assert await one.store.find("s", 0) is not None
+    began = time.monotonic() - 10.0
+    monkeypatch.setattr(sqlite_sessions, "time", SimpleNamespace(monotonic=lambda: time.monotonic() - began))
+    async with Place(tmp_path).process(idle_seconds=60.0) as one:
+        assert await one.store.find("s", 0) is not None
+        began -= 61.0
+        assert await one.store.find("s", 0) is None
 
 
 class Container(containers.DeclarativeContainer):
