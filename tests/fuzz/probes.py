@@ -11,6 +11,7 @@ from tests.fuzz.framing import Request, mutate_request
 from tests.fuzz.mutations import ODD_VALUES, mutate_bytes, mutate_structure
 
 _REVISIONS: Final = (*HANDSHAKES, STATELESS, STATELESS, STATELESS)
+_LONGEST_HEADER: Final = 4000
 _HUGE: Final = 5 * 1024 * 1024
 
 
@@ -92,4 +93,4 @@ def _mirrored(body: bytes) -> list[tuple[bytes, bytes]]:
             found.append((b"Mcp-Name", name.encode("latin-1")))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return [(b"Mcp-Method", b"tools/call"), (b"Mcp-Name", b"echo")]
-    return found
+    return [pair for pair in found if len(pair[1]) <= _LONGEST_HEADER]

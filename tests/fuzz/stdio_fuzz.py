@@ -13,7 +13,7 @@ from tests.fuzz.probes import Probe
 from tests.fuzz.state import Fault, KnownValues
 
 _PATIENCE_SECONDS: Final = 20.0
-_LINGER_SECONDS: Final = 0.3
+_LINGER_SECONDS: Final = 2.0
 _WINDOW: Final = 16
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -79,7 +79,8 @@ class _Window:
         other = self.other
         if other is None or other.replies or other.acknowledged:
             return False
-        return other.owed.least > 0 or b"[" in other.data[:1] or (b'"id"' in other.data and b'"method"' in other.data)
+        begins, asks = other.data.lstrip()[:1], b'"id"' in other.data and b'"method"' in other.data
+        return other.owed.least > 0 or begins == b"[" or asks
 
 
 class StdioFuzz:
