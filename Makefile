@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test quick check conformance fuzz bench soak docs format lock clean
+.PHONY: help serve test quick check conformance fuzz chaos bench soak docs format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,10 +46,13 @@ conformance: $(DEV) ## Run the protocol's conformance suite
 fuzz: $(DEV) ## Send a million mutated messages (ARGS="--seed 7 --messages 20000" for others)
 	$(BIN)/python -m tests.fuzz $(ARGS)
 
+chaos: $(DEV) ## Kill and pause processes, stop Redis, fill the disk and more, under load (ARGS="--rounds 1" for a minute)
+	$(BIN)/python -m tests.chaos $(ARGS)
+
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
 
-soak: $(DEV) ## Measure memory over long runs, and kill workers under load
+soak: $(DEV) ## Measure memory over long runs
 	$(BIN)/python -m benchmarks.soak $(ARGS)
 
 docs: $(DEV) ## Test the documentation

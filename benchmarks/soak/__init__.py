@@ -1,1 +1,1 @@
-"""Long runs that check for memory growth, and for lost calls while workers are killed."""
+"""Long runs that check for memory growth."""

@@ -18,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from benchmarks.soak.fleet import Fleet, fleet
-from benchmarks.soak.killing import call_while_killing
+from tests.chaos.container import LEDGER
+from tests.chaos.load import Load
 from tests.support.peers.memory_peer import ABLE, text_of
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import META, call, message, mirrored
@@ -28,7 +29,7 @@ from tests.support.stores.redis_server import RedisServer
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="processes share no sockets")]
 
 TARGET = "tests.support.containers.worker_tools:Container"
-SOAK = "benchmarks.soak.server:Container"
+CHAOS = "tests.chaos.container:Container"
 
 
 @pytest.fixture(scope="module")
@@ -195,26 +196,30 @@ async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger"
     ledger.touch()
     environment = {
-        "SOAK_LEDGER": str(ledger),
+        LEDGER: str(ledger),
         "AXOLOTL_REDIS__URL": redis.url,
         "AXOLOTL_REDIS__PREFIX": "killed:",
         "AXOLOTL_SESSIONS__STORE_TIMEOUT_SECONDS": "20",
     }
-    with fleet(SOAK, 2, environment) as workers:
-        outcome = await call_while_killing(workers, 800, sessions=True, kills=2)
-        assert outcome.faults(ledger) == []
-        assert outcome.killed
-        assert len(outcome.answered) + len(outcome.broken) == 800
-        assert len(outcome.answered) > 550
-        await asyncio.to_thread(workers.wait_until_full, without=outcome.killed)
+    with fleet(CHAOS, 2, environment) as workers:
+        killed = []
+        async with Load(workers.url, sessions=True) as load:
+            for _ in range(2):
+                await load.more(500)
+                killed.append(workers.serving()[0])
+                os.kill(killed[-1], signal.SIGKILL)
+            await load.more(500)
+        assert (load.outcome.faults(ledger), load.outcome.refused) == ([], {})
+        assert len(load.outcome.answered) > load.outcome.made * 0.8
+        await asyncio.to_thread(workers.wait_until_full, without=killed)
 
         ledger.write_text("", encoding="utf-8")
         before, line = set(workers.serving()), len(workers.log)
-        calling = asyncio.ensure_future(call_while_killing(workers, 250, sessions=True, kills=0))
-        workers.signal(signal.SIGHUP)
-        await asyncio.to_thread(workers.wait_for, "reloaded:", line)
-        outcome = await calling
-        assert (outcome.faults(ledger), outcome.broken, len(outcome.answered)) == ([], {}, 250)
+        async with Load(workers.url, sessions=True) as load:
+            workers.signal(signal.SIGHUP)
+            await load.more(500)
+            await asyncio.to_thread(workers.wait_for, "reloaded:", line)
+        assert (load.outcome.faults(ledger), len(load.outcome.answered)) == ([], load.outcome.made)
         await asyncio.to_thread(workers.wait_until_full, without=before)
 
         workers.signal(signal.SIGTERM)
