@@ -121,18 +121,22 @@ class HttpProtocol(HttpToolsProtocol):
 
     def refuse(self, refusal: HttpRefusal) -> None:
         """Answer a request that cannot be read, after those before it, and close the connection."""
+        if self.part == "body" and not self.is_idle and not self.pipeline:
+            if self.cycle.response_started:
+                self.transport.close()
+                return
+            self._write_refusal(refusal)
+            self.cycle.disconnected = True  # the application finds that the client has left, and counts that
+            self.cycle.message_event.set()
+            return
         self.server_state.app.count_refusal(refusal)
         if self.is_idle:
             self._write_refusal(refusal)
-        elif self.part != "body":
-            self._refusal = refusal
-            self.flow.pause_reading()
-        elif not self.cycle.response_started and not self.pipeline:
-            self._write_refusal(refusal)
-            self.cycle.disconnected = True  # whoever reads the body finds that the client has left
-            self.cycle.message_event.set()
-        else:
-            self.transport.close()
+            return
+        if self.part == "body":
+            self.pipeline.popleft()  # the request itself, which waits for those before it
+        self._refusal = refusal
+        self.flow.pause_reading()
 
     def _write_refusal(self, refusal: HttpRefusal) -> None:
         state, body = self.server_state, error_message(None, refusal, refusal.code)
