@@ -211,10 +211,13 @@ class ToolFailed(ToolError):
 class ResultTooLarge(ToolError):
     """The result exceeds the size limit. Nothing of it is sent."""
 
-    def __init__(self, size: int, max_bytes: int) -> None:
+    def __init__(self, size: int | None, max_bytes: int) -> None:
+        """Describe a result by its size, or without it if the result was not even encoded."""
+        found = "" if size is None else f"{size} bytes, but "
+        known = {} if size is None else {"bytes": size}
         super().__init__(
-            f"The result is too large: {size} bytes, but at most {max_bytes} are allowed; ask for less",
-            meta={"reason": "result_too_large", "bytes": size, "maxBytes": max_bytes},
+            f"The result is too large: {found}at most {max_bytes} bytes are allowed; ask for less",
+            meta={"reason": "result_too_large", **known, "maxBytes": max_bytes},
         )
 
 

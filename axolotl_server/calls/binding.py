@@ -13,6 +13,7 @@ from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.features.feature import IFeature, Kind
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
+from axolotl_core.output import LONGEST_ESCAPE, bounded
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_core.registry import AnyTool
 from axolotl_server.eras.presentation import content_for
@@ -124,7 +125,6 @@ class Binding(Generic[SpecT_co]):
     encode: EncodeOutput
     layers: tuple[ILayer, ...]
     """The layers that apply to the feature, the outermost first."""
-    max_result_bytes: int
     completion: "Binding[FeatureSpec] | None" = None
     """Completes the arguments of a prompt, or the variables of a resource template."""
     template: "UriTemplate | None" = None
@@ -216,23 +216,35 @@ class Binder:
 
     def _compile(self, spec: SpecT, encode: EncodeOutput) -> Binding[SpecT]:
         invoke, inner = fold(self._inner, spec, self._runners[spec.limits.execution](spec))
-        limit = spec.limits.max_result_bytes or sys.maxsize
-        encoded, outer = fold(self._outer, spec, _encoding(invoke, encode, limit))
+        write = _within(spec.limits.max_result_bytes or sys.maxsize, encode)
+        encoded, outer = fold(self._outer, spec, _encoding(invoke, write))
         if outer:
-            return Binding(spec, encoded, _already_encoded, (*outer, *inner), sys.maxsize)
-        return Binding(spec, invoke, encode, inner, limit)
+            return Binding(spec, encoded, _already_encoded, (*outer, *inner))
+        return Binding(spec, invoke, write, inner)
 
 
-def _encoding(invoke: Invoke, encode: EncodeOutput, max_bytes: int) -> Invoke:
+def _within(max_bytes: int, encode: EncodeOutput) -> EncodeOutput:
+    """Refuse outputs that are too large, most of them before they are encoded."""
+    is_small = max_bytes // LONGEST_ESCAPE
+
+    def encode_within(output: Any, request: Request) -> bytes:
+        if type(output) is not str or len(output) > is_small:
+            output = bounded(output, max_bytes)
+        result = encode(output, request)
+        if len(result) > max_bytes:
+            raise ResultTooLarge(len(result), max_bytes)
+        return result
+
+    return encode_within
+
+
+def _encoding(invoke: Invoke, encode: EncodeOutput) -> Invoke:
     async def encoded(call: ToolCall) -> Any:
         output = await invoke(call)
         if call.cancelled:
             return output
         assert isinstance(call.caller, Request)
-        result = encode(output, call.caller)
-        if len(result) > max_bytes:
-            raise ResultTooLarge(len(result), max_bytes)
-        return result
+        return encode(output, call.caller)
 
     return encoded
 

@@ -21,7 +21,6 @@ from axolotl_core.errors import (
     Overloaded,
     ProtocolError,
     RequestCancelled,
-    ResultTooLarge,
     ToolError,
 )
 from axolotl_core.layers import ToolCall
@@ -262,8 +261,6 @@ class FeatureMethod(ABC):
                     request.is_error = False
                     return request.era.input_required(request, call)  # even if the code handled the question itself
                 result: bytes = binding.encode(output, request)
-                if len(result) > binding.max_result_bytes:
-                    raise ResultTooLarge(len(result), binding.max_result_bytes)
                 return result
             return self._reply_to_stopped(call, task, request)
         except BaseException as error:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import socket
 import struct
-import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
@@ -19,6 +18,7 @@ from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.header_templates import HeadTemplate, make_template
 from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest
+from axolotl_server.messages.connection import EAGER
 
 _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -31,7 +31,6 @@ _MAX_LEARNED: Final = 16
 _MAX_DISCARDED_BYTES: Final = 16 * 1024 * 1024
 _DISCARD_SECONDS: Final = 2.0
 """How much a client may send after the reply that refuses its request, so that it reads this reply."""
-_EAGER: Final[dict[str, Any]] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 
 _log: Final = logging.getLogger("axolotl")
 
@@ -301,7 +300,7 @@ class HttpProtocol(HttpToolsProtocol):
     def _answer_directly(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
         request = DirectRequest(self)
         self.cycle = request
-        task = asyncio.Task(request.run(headers, credentials, body), loop=self.loop, **_EAGER)
+        task = asyncio.Task(request.run(headers, credentials, body), loop=self.loop, **EAGER)
         if not task.done():
             request.task = task
             self.server_state.tasks.add(task)

@@ -2,9 +2,10 @@
 
 import asyncio
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest, ProtocolError
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from axolotl_server.eras.era import IEra
     from axolotl_server.layers.call_ending import Ending
     from axolotl_server.messages.request import Request
+
+
+EAGER: Final[dict[str, Any]] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+"""Starts the task of a message at once, where Python can, instead of in the next iteration of the event loop."""
 
 
 class IStoppable(Protocol):

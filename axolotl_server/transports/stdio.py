@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -24,19 +24,22 @@ class LineSplitter:
         self._size = 0
         self._too_long = False
 
-    def feed(self, chunk: bytes) -> Iterator[bytes | None]:
-        """Yield the lines that a chunk completes, and None for each that was too long."""
+    def feed(self, chunk: bytes) -> Sequence[bytes | None]:
+        """Return the lines that a chunk completes, with None for each that was too long."""
+        if not self._size and -1 < chunk.find(b"\n") == len(chunk) - 1 <= self._max_bytes:
+            return (chunk[:-1],)
         *complete, rest = chunk.split(b"\n")
+        lines = []
         for piece in complete:
             self._keep(piece)
-            yield self._take()
+            lines.append(self._take())
         if rest:
             self._keep(rest)
+        return lines
 
-    def finish(self) -> Iterator[bytes | None]:
-        """Yield the last line if the stream ended without a line break."""
-        if self._parts or self._too_long:
-            yield self._take()
+    def finish(self) -> Sequence[bytes | None]:
+        """Return the last line if the stream ended without a line break."""
+        return (self._take(),) if self._size else ()
 
     def _keep(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -69,7 +72,11 @@ class _Inbox:
         self.open = True
 
     def take(self, chunk: bytes) -> None:
-        for line in self._splitter.feed(chunk):
+        lines = self._splitter.feed(chunk)
+        if len(lines) == 1:
+            self._exchange.receive(lines[0], alone=True)
+            return
+        for line in lines:
             self._exchange.receive(line)
 
     def end(self) -> None:
@@ -112,6 +119,13 @@ class _Outbox:
             self._loop.call_soon(self.flush)
         self._lines.append(message)
 
+    def put_alone(self, message: bytes) -> None:
+        """Write the reply to the only message at once."""
+        if self._full or self._lines:
+            self.put(message)
+        else:
+            self._writer.write(message + b"\n")
+
     def flush(self) -> None:
         if self._lines:
             self._lines.append(b"")
@@ -135,7 +149,7 @@ async def serve_stdio(
 
     writer = await open_writer(streams.outgoing, hold_back, stop.set)
     outbox = _Outbox(writer)
-    exchange = StreamExchange(handler, outbox.put, settings.stdio.caller)
+    exchange = StreamExchange(handler, outbox.put, settings.stdio.caller, write_alone=outbox.put_alone)
     inbox = _Inbox(exchange, LineSplitter(settings.limits.max_message_bytes), stop)
     valve = await open_reader(streams.incoming, inbox.take, inbox.end)
     await stop.wait()

@@ -10,7 +10,7 @@ from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.messages.connection import Connection, IExchange
+from axolotl_server.messages.connection import EAGER, Connection, IExchange
 from axolotl_server.messages.fair_share import Share
 
 _STOP_GRACE_SECONDS = 1.0
@@ -29,26 +29,29 @@ class StreamExchange(IExchange):
         write: Callable[[bytes], object],
         principal: Principal = ANONYMOUS,
         share: Share | None = None,
+        write_alone: Callable[[bytes], object] | None = None,
     ) -> None:
+        """Write messages with `write`, and a reply while nothing else runs with `write_alone`, if that is given."""
         self.loop = asyncio.get_running_loop()
         self.principal = principal
         self.share = share
         self._handler = handler
         self._write = write
+        self._write_alone = write_alone or write
         self._connection = Connection(write)
         self._tasks: set[ITask] = set()
         self._idle = asyncio.Event()
         handler.connect(self._connection)
 
-    def receive(self, message: bytes | None) -> None:
-        """Handle a message; None stands for one that was too long."""
+    def receive(self, message: bytes | None, *, alone: bool = False) -> None:
+        """Handle a message, which may have arrived alone; None stands for one that was too long."""
         if message is None:
             error = InvalidRequest("Invalid request: the message is too large")
             self._write(error_message(None, error, error.code))
         elif message and not message.isspace():
-            task = self.loop.create_task(self._answer(message))
-            self._tasks.add(task)
-            task.add_done_callback(self._forget)
+            task = asyncio.Task(self._answer(message, alone), loop=self.loop, **EAGER)
+            if not task.done():
+                self._tasks.add(task)
 
     def connection(self) -> Connection:
         """Return the connection, which exists from the start."""
@@ -99,10 +102,15 @@ class StreamExchange(IExchange):
                     self._idle.clear()
                     await self._idle.wait()
 
-    async def _answer(self, message: bytes) -> None:
-        reply = await self._handler.handle(message, self)
-        if reply is not None:
-            self._write(reply)
+    async def _answer(self, message: bytes, alone: bool) -> None:
+        try:
+            reply = await self._handler.handle(message, self)
+            if reply is not None:
+                (self._write_alone if alone and len(self._tasks) <= 1 else self._write)(reply)
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._forget(task)
 
 
 class MemoryTransport:

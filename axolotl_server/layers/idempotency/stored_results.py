@@ -8,32 +8,16 @@ import asyncio
 import contextlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET
-from pydantic import BaseModel
-from pydantic_core import from_json
 
-from axolotl_core.content import (
-    BLOCKS,
-    Annotations,
-    AudioContent,
-    BlobResource,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResource,
-    ToolResult,
-    is_structured,
-)
+from axolotl_core.content import ToolResult
 from axolotl_core.errors import Overloaded, Refused, ToolError
-from axolotl_core.features.spec import ToolSpec
+from axolotl_core.output import read_output
 from axolotl_core.policies.tool_rules import IResultStore, ResultStoreError
-from axolotl_core.protocol.wire import encode, json_text
+from axolotl_core.protocol.wire import encode
 
 if TYPE_CHECKING:
     from axolotl_server.lifecycle.outage_log import OutageLog
@@ -157,19 +141,8 @@ class ResultClaim:
             raise ResultStoreError(f"{type(error).__name__}: {error}") from error
 
 
-WriteOutput: TypeAlias = Callable[[Any, str], bytes]
-"""Makes a record of an output and the digest of the other arguments; raises whatever sending the output would raise."""
-
-
-class _Structured(msgspec.Struct, tag="structured", array_like=True):
-    body: bytes
-
-
-class _Whole(msgspec.Struct, tag="whole", array_like=True):
-    content: bytes
-    structured: bytes | None
-    is_error: bool
-    meta: bytes | None
+class _Output(msgspec.Struct, tag="output", array_like=True):
+    data: bytes
 
 
 class _Failure(msgspec.Struct, tag="failure", array_like=True):
@@ -183,46 +156,16 @@ class _TooLarge(msgspec.Struct, tag="too_large", array_like=True):
 
 class _Record(msgspec.Struct, array_like=True):
     other_arguments: str
-    outcome: _Structured | _Whole | _Failure | _TooLarge
+    outcome: _Output | _Failure | _TooLarge
 
 
-class _Embedded(msgspec.Struct, tag_field="type", tag="resource"):
-    """An embedded resource; only its fields tell text from binary data."""
-
-    resource: msgspec.Raw
-    annotations: Annotations | None = None
-    meta: Mapping[str, Any] | None = msgspec.field(default=None, name="_meta")
-
-    def block(self) -> EmbeddedResource:
-        is_blob = "blob" in _read_fields(self.resource)
-        resource = _read_blob(self.resource) if is_blob else _read_text(self.resource)
-        return EmbeddedResource(resource, self.annotations, self.meta)
-
-
-_Stored: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | _Embedded
-
-_read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-_read_text: Final = msgspec.json.Decoder(TextResource).decode
-_read_blob: Final = msgspec.json.Decoder(BlobResource).decode
-_read_blocks: Final = msgspec.json.Decoder(tuple[_Stored, ...]).decode
 _write: Final = msgspec.msgpack.Encoder().encode
 _read: Final = msgspec.msgpack.Decoder(_Record).decode
 
 
-def output_writer(spec: ToolSpec) -> WriteOutput:
-    """Compile the function that makes records of a tool's outputs."""
-    if not is_structured(spec.tool.output_model):
-        return lambda output, other_arguments: _write(_Record(other_arguments, _whole(_result_of(output))))
-    adapter, declared = spec.tool.output_adapter, spec.tool.output_model
-    check, to_json = adapter.validator.validate_python, adapter.serializer.to_json
-
-    def write(output: Any, other_arguments: str) -> bytes:
-        if isinstance(output, ToolResult) and type(output) is not declared:
-            return _write(_Record(other_arguments, _whole(output)))
-        checked = output if type(output) is declared else check(output)
-        return _write(_Record(other_arguments, _Structured(to_json(checked, by_alias=True))))
-
-    return write
+def write_record(output: bytes, other_arguments: str) -> bytes:
+    """Make a record of an output and the digest of the other arguments."""
+    return _write(_Record(other_arguments, _Output(output)))
 
 
 def write_failure(error: ToolError, other_arguments: str) -> bytes:
@@ -239,7 +182,7 @@ def read_record(record: bytes, other_arguments: str) -> ToolResult:
     """Give the stored result, marked as replayed.
 
     It raises the stored failure if there is one, Refused if the other arguments differ or the result was too large to
-    store, and msgspec.MsgspecError if the bytes are not a record.
+    store, and ValueError if the bytes are not a record.
     """
     stored = _read(record)
     if stored.other_arguments != other_arguments:
@@ -248,49 +191,13 @@ def read_record(record: bytes, other_arguments: str) -> ToolResult:
             meta={"reason": "key_reused"},
         )
     match stored.outcome:
-        case _Structured(body):
-            return ToolResult((TextContent(body.decode()),), from_json(body), meta={"replayed": True})
-        case _Whole(content, structured, is_error, meta):
-            value = UNSET if structured is None else from_json(structured)
-            return ToolResult(_blocks(content), value, is_error, _mark_replayed(meta))
+        case _Output(data):
+            result = read_output(data)
+            return msgspec.structs.replace(result, meta={**(result.meta or {}), "replayed": True})
         case _Failure(message, meta):
-            raise ToolError(message, meta=_mark_replayed(meta))
+            raise ToolError(message, meta={**({} if meta is None else msgspec.json.decode(meta)), "replayed": True})
         case _TooLarge(size):
             raise Refused(
                 f"This call was made before; its result of {size} bytes was too large to be stored",
                 meta={"reason": "replay_too_large", "replayed": True},
             )
-
-
-def _blocks(content: bytes) -> tuple[ContentBlock, ...]:
-    return tuple(stored.block() if isinstance(stored, _Embedded) else stored for stored in _read_blocks(content))
-
-
-def _mark_replayed(meta: bytes | None) -> Mapping[str, Any]:
-    return {**({} if meta is None else msgspec.json.decode(meta)), "replayed": True}
-
-
-def _whole(result: ToolResult) -> _Whole:
-    structured = None if result.structured is UNSET else json_text(result.structured)
-    meta = None if result.meta is None else encode(result.meta)
-    return _Whole(encode(list(result.content)), structured, result.is_error, meta)
-
-
-def _result_of(output: Any) -> ToolResult:
-    """Give the whole result of an output that has no schema, as it is sent."""
-    if isinstance(output, ToolResult):
-        return output
-    if isinstance(output, str):
-        return ToolResult((TextContent(_encodable(output)),))
-    if output is None:
-        return ToolResult()
-    if isinstance(output, BLOCKS):
-        return ToolResult((output,))
-    if isinstance(output, Sequence) and all(isinstance(item, BLOCKS) for item in output):
-        return ToolResult(output)
-    text = json_text(output).decode()
-    return ToolResult((TextContent(text),), output if isinstance(output, Mapping | BaseModel) else UNSET)
-
-
-def _encodable(text: str) -> str:
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -1,6 +1,7 @@
 """The work of one tool, done once per key: running calls and the calls that join them."""
 
 import logging
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -23,20 +24,21 @@ from axolotl_core.errors import (
 )
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.layers import Invoke, ToolCall
+from axolotl_core.output import bounded, output_writer
 from axolotl_core.policies.tool_rules import CannotAskForApproval, Idempotency
 from axolotl_core.protocol.wire import canonical_json
 from axolotl_core.questions.question import needs_input
 from axolotl_server.layers.idempotency.shared_run import SharedOutcome, SharedRun
 from axolotl_server.layers.idempotency.stored_results import (
     ResultClaim,
-    output_writer,
     read_record,
     too_large,
     write_failure,
+    write_record,
 )
 
 _DIGEST_BYTES: Final = 20
-_RECORD_FORMAT: Final = 1
+_RECORD_FORMAT: Final = 2
 """To be raised when the form of stored results changes, so that records in the old form are not found."""
 _read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _NOTHING: Final = (b"null", b'""')
@@ -127,7 +129,8 @@ class WorkOnce:
         self._rule = rule
         self._policy = policy
         self._key_of = key_compiler(rule, spec)
-        self._write_output = output_writer(spec)
+        self._write_output = output_writer(spec.tool.output_model, lambda: spec.tool.output_adapter)
+        self._max_bytes = spec.limits.max_result_bytes or sys.maxsize
         self._running: dict[str, SharedRun] = {}
 
     async def invoke(self, call: ToolCall) -> Any:
@@ -161,7 +164,10 @@ class WorkOnce:
     async def _outcome(self, run: SharedRun, claim: ResultClaim) -> SharedOutcome:
         try:
             record = await claim.take(lambda: run.stopped)
-            output = await self._call_next(run.call) if record is None else read_record(record, run.digest)
+            if record is None:
+                output = bounded(await self._call_next(run.call), self._max_bytes)
+            else:
+                output = read_record(record, run.digest)
         except GeneratorExit:
             raise
         except BaseException as error:
@@ -171,7 +177,7 @@ class WorkOnce:
             return SharedOutcome(error=error, only_for=_only_for(error, run))
         run.mark_code_ended()
         if self._rule.store_failures or not (isinstance(output, ToolResult) and output.is_error):
-            await self._keep(claim, partial(self._write_output, output, run.digest), run)
+            await self._keep(claim, lambda: write_record(self._write_output(output), run.digest), run)
         return SharedOutcome(output)
 
     async def _keep(self, claim: ResultClaim, write: Callable[[], bytes], run: SharedRun) -> None:

@@ -205,10 +205,10 @@ async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
         killed = []
         async with Load(workers.url, sessions=True) as load:
             for _ in range(2):
-                await load.more(500)
+                await load.more(250)
                 killed.append(workers.serving()[0])
                 os.kill(killed[-1], signal.SIGKILL)
-            await load.more(500)
+            await load.more(300)
         assert (load.outcome.faults(ledger), load.outcome.refused) == ([], {})
         assert len(load.outcome.answered) > load.outcome.made * 0.8
         await asyncio.to_thread(workers.wait_until_full, without=killed)
@@ -217,7 +217,7 @@ async def test_killed_workers(redis: RedisServer, tmp_path: Path) -> None:
         before, line = set(workers.serving()), len(workers.log)
         async with Load(workers.url, sessions=True) as load:
             workers.signal(signal.SIGHUP)
-            await load.more(500)
+            await load.more(250)
             await asyncio.to_thread(workers.wait_for, "reloaded:", line)
         assert (load.outcome.faults(ledger), len(load.outcome.answered)) == ([], load.outcome.made)
         await asyncio.to_thread(workers.wait_until_full, without=before)

@@ -88,4 +88,4 @@ class BreakerMachine(RuleBasedStateMachine):
 
 
 TestBreaker = BreakerMachine.TestCase
-TestBreaker.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
+TestBreaker.settings = settings(max_examples=80, stateful_step_count=60, deadline=None)

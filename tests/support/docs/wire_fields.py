@@ -13,6 +13,7 @@ import msgspec
 _ROOT: Final = Path(__file__).resolve().parents[3]
 _DECODING: Final = frozenset({"read_params", "convert", "decode", "Decoder"})
 _TRUSTED: Final = (
+    "axolotl_core/output.py",
     "axolotl_server/audit/",
     "axolotl_server/client/",
     "axolotl_server/layers/idempotency/",
@@ -21,7 +22,8 @@ _TRUSTED: Final = (
     "axolotl_server/stores/",
     "axolotl_server/tasks/detached_call.py",
 )
-"""Code that decodes what servers wrote themselves: files, stored records, messages of other workers, sealed states."""
+"""Code that decodes what servers wrote themselves: files, stored records, messages of other workers, sealed states,
+outputs of tools."""
 
 
 ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {

@@ -22,12 +22,11 @@ from axolotl_core.content import (
     TextResource,
 )
 from axolotl_core.errors import Refused
-from axolotl_core.features.spec import ToolSpec
+from axolotl_core.output import WriteOutput, output_writer
 from axolotl_core.protocol.identity import Icon
 from axolotl_server import connect
-from axolotl_server.layers.idempotency.stored_results import output_writer, read_record, too_large, write_failure
+from axolotl_server.layers.idempotency.stored_results import read_record, too_large, write_failure, write_record
 from tests.support.core.json_values import JSON
-from tests.support.peers.layer_calls import spec_of
 from tests.support.tools import container_of
 
 
@@ -98,15 +97,15 @@ class Given(ITool[NoArguments, Any]):
         return self.output
 
 
-def spec_for(declared: Any) -> ToolSpec:
-    return spec_of(Given(declared, None))
+def writer_for(declared: Any) -> WriteOutput:
+    return output_writer(declared, lambda: Given(declared, None).output_adapter)
 
 
 @pytest.mark.parametrize(("declared", "output"), OUTPUTS, ids=[f"{n}" for n in range(len(OUTPUTS))])
 async def test_the_answer_is_the_same(declared: Any, output: Any) -> None:
     """In both eras, a replayed reply equals the original one, except for the mark."""
     tool = Given(declared, output)
-    record = output_writer(spec_for(declared))(output, "others")
+    record = write_record(writer_for(declared)(output), "others")
     async with connect(container_of(tool)) as client:
         params = {"name": "given", "arguments": {}}
         first = await client.request("tools/call", params)
@@ -119,14 +118,14 @@ async def test_the_answer_is_the_same(declared: Any, output: Any) -> None:
 @given(JSON)
 def test_any_json_comes_back(value: Any) -> None:
     """Structured content has the same value after storing."""
-    result = read_record(output_writer(spec_for(Any))(ToolResult((), value), ""), "")
+    result = read_record(write_record(writer_for(Any)(ToolResult((), value)), ""), "")
     assert result.structured == value
 
 
 def test_an_output_that_breaks_its_promise() -> None:
     """An output that cannot be sent cannot be stored."""
     with pytest.raises(ValueError, match="valid integer"):
-        output_writer(spec_for(int))("five", "")
+        writer_for(int)("five")
 
 
 def test_failures() -> None:

@@ -1,0 +1,311 @@
+"""Outputs of features: their size before they are encoded, and their form as plain bytes."""
+
+import dataclasses
+import functools
+import types
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET
+from pydantic import BaseModel, TypeAdapter
+from pydantic_core import from_json
+
+from axolotl_core.content import (
+    BLOCKS,
+    Annotations,
+    AudioContent,
+    BlobResource,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResource,
+    ToolResult,
+    is_structured,
+)
+from axolotl_core.errors import ResultTooLarge
+from axolotl_core.protocol.wire import encode, json_text
+
+_CHUNK: Final = 64 * 1024
+_LONG_TEXT: Final = 1000
+_LONG_LIST: Final = 32
+_SAMPLES: Final = 8
+_OPEN: Final = frozenset({"any", "generator", "is-instance", "is-subclass", "callable", "function-plain"})
+_LEAST_ITEM: Final = 16
+"""What an item of an iterator counts at least, because it has to be kept in memory."""
+LONGEST_ESCAPE: Final = 6
+"""How many bytes one character of a text can have in JSON."""
+_MAX_DEPTH: Final = 255
+"""Where encoders give up."""
+
+
+def bounded(output: Any, max_bytes: int) -> Any:
+    """Give an output whose JSON is hardly larger than a limit, or raise ResultTooLarge.
+
+    The output is measured before anything is encoded. Iterators, which may be endless, become lists.
+    """
+    outputs = [output]
+    _Budget(max_bytes).spend(outputs, 0, outputs)
+    return outputs[0]
+
+
+class _Budget:
+    """The bytes that the rest of an output may have."""
+
+    __slots__ = ("_left", "_limit")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._limit = self._left = max_bytes
+
+    def spend(self, values: Iterable[Any], depth: int, owner: Any) -> None:
+        """Count some values and everything in them; `owner` is the container whose iterators are replaced.
+
+        Every output is counted, so most values are counted without a function call.
+        """
+        for value in values:
+            kind = type(value)
+            if kind is str:
+                size = len(value)
+                if size > _LONG_TEXT or not value.isascii():
+                    size = _text_size(value, self._left)
+                self._left -= size
+            elif kind in _SCALARS:
+                self._left -= 1
+            elif depth > _MAX_DEPTH:
+                return
+            else:
+                self._left -= 2
+                (_COUNTS.get(kind) or _count_for(kind))(self, value, depth + 1, owner)
+            if self._left < 0:
+                raise ResultTooLarge(None, self._limit)
+
+    def take(self, iterator: Iterator[Any], depth: int) -> list[Any]:
+        """Collect the items of an iterator."""
+        items: list[Any] = []
+        for item in iterator:
+            self._left -= _LEAST_ITEM
+            items.append(item)
+            self.spend(items[-1:], depth, items)
+        return items
+
+    def spend_on_sequence(self, values: Collection[Any], depth: int, owner: Any) -> None:
+        self._left -= len(values)
+        if self._left >= 0 and not (isinstance(values, list) and len(values) > _LONG_LIST and self._sample(values)):
+            self.spend(values, depth, values)
+
+    def _sample(self, values: list[Any]) -> bool:
+        """Count a long list of similar models by some of them, unless it may be large or hold iterators."""
+        kinds = set(map(type, values))
+        if len(kinds) > 1 or not _is_closed(kinds.pop()):
+            return False
+        before, step = self._left, len(values) // _SAMPLES
+        self.spend(values[::step], 1, None)
+        estimate = (before - self._left) * step
+        is_small = estimate * _SAMPLES < self._limit
+        self._left = before - estimate if is_small else before
+        return is_small
+
+    def spend_on_dict(self, values: Mapping[Any, Any], depth: int, owner: Any) -> None:
+        self._left -= 4 * len(values)
+        if self._left >= 0:
+            self.spend(values, depth, None)
+            self.spend(tuple(values.values()), depth, values)
+
+    def spend_on_bytes(self, data: bytes, depth: int, owner: Any) -> None:
+        self._left -= len(data)
+
+    def spend_on_model(self, model: BaseModel, depth: int, owner: Any) -> None:
+        self.spend([*model.__dict__.values()], depth, model)
+        extra = model.__pydantic_extra__
+        if extra:
+            self.spend_on_dict(extra, depth, None)
+
+    def spend_on_struct(self, struct: msgspec.Struct, depth: int, owner: Any) -> None:
+        self.spend([getattr(struct, name) for name in struct.__struct_fields__], depth, None)
+
+    def spend_on_dataclass(self, value: Any, depth: int, owner: Any) -> None:
+        self.spend([getattr(value, field.name, None) for field in dataclasses.fields(value)], depth, None)
+
+    def spend_on_iterator(self, iterator: Iterator[Any], depth: int, owner: Any) -> None:
+        _replace(owner, iterator, self.take(iterator, depth))
+
+    def spend_on_other(self, value: Any, depth: int, owner: Any) -> None:
+        """Count nothing more: other objects are small, or cannot be encoded."""
+
+
+_Count: TypeAlias = Callable[[_Budget, Any, int, Any], None]
+
+_SCALARS: Final = frozenset({int, float, bool, types.NoneType})
+_KINDS: Final[tuple[tuple[Any, _Count], ...]] = (
+    (BaseModel, _Budget.spend_on_model),
+    (msgspec.Struct, _Budget.spend_on_struct),
+    ((str, bytes, bytearray), _Budget.spend_on_bytes),
+    (Mapping, _Budget.spend_on_dict),
+    (Iterator, _Budget.spend_on_iterator),
+    ((Sequence, Set, deque), _Budget.spend_on_sequence),
+)
+_MAX_TYPES: Final = 1000
+_COUNTS: Final[dict[type, _Count]] = {}
+"""How to count the values of each type that was seen."""
+
+
+def _count_for(kind: type) -> _Count:
+    if len(_COUNTS) >= _MAX_TYPES:  # only code that makes types at run time has so many
+        _COUNTS.clear()
+    if dataclasses.is_dataclass(kind):
+        count: _Count = _Budget.spend_on_dataclass
+    else:
+        count = next((count for known, count in _KINDS if issubclass(kind, known)), _Budget.spend_on_other)
+    _COUNTS[kind] = count
+    return count
+
+
+@functools.lru_cache(_MAX_TYPES)
+def _is_closed(kind: type) -> bool:
+    """Tell whether the fields of a model say everything about its values: none can hold any object, or an iterator."""
+    return issubclass(kind, BaseModel) and kind.model_config.get("extra") != "allow" and not _is_open(kind)
+
+
+def _is_open(kind: type[BaseModel]) -> bool:
+    pending: list[Any] = [kind.__pydantic_core_schema__]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            if part.get("type") in _OPEN:
+                return True
+            pending += (value for key, value in part.items() if key not in ("metadata", "serialization"))
+        elif isinstance(part, list | tuple):
+            pending += part
+    return False
+
+
+def _text_size(text: str, max_bytes: int) -> int:
+    """Give the size of a text in JSON, or that of its beginning if that exceeds a limit."""
+    if len(text) > max_bytes or (text.isascii() and text.isprintable()):
+        return len(text)
+    size = 0
+    for start in range(0, len(text), _CHUNK):
+        chunk = text[start : start + _CHUNK]
+        try:
+            size += len(encode(chunk)) - 2
+        except UnicodeEncodeError:  # lone surrogates are replaced
+            size += len(chunk)
+        if size > max_bytes:
+            break
+    return size
+
+
+def _replace(owner: Any, iterator: Iterator[Any], items: list[Any]) -> None:
+    """Put the items of an iterator where it was."""
+    fields = vars(owner) if isinstance(owner, BaseModel) else owner
+    if not isinstance(fields, dict | list):
+        raise TypeError("An iterator can be sent on its own, in a list or dict, or as a field of a model")
+    for place, value in tuple(fields.items() if isinstance(fields, dict) else enumerate(fields)):
+        if value is iterator:
+            fields[place] = iter(items) if isinstance(owner, BaseModel) else items  # the fields of a model are typed
+
+
+WriteOutput: TypeAlias = Callable[[Any], bytes]
+"""Writes an output as plain bytes; raises whatever sending the output would raise."""
+
+
+class _Structured(msgspec.Struct, tag="structured", array_like=True):
+    body: bytes
+
+
+class _Whole(msgspec.Struct, tag="whole", array_like=True):
+    content: bytes
+    structured: bytes | None
+    is_error: bool
+    meta: bytes | None
+
+
+class _Embedded(msgspec.Struct, tag_field="type", tag="resource"):
+    """An embedded resource; only its fields tell text from binary data."""
+
+    resource: msgspec.Raw
+    annotations: Annotations | None = None
+    meta: Mapping[str, Any] | None = msgspec.field(default=None, name="_meta")
+
+    def block(self) -> EmbeddedResource:
+        return EmbeddedResource(_read_resource(self.resource), self.annotations, self.meta)
+
+
+_Block: TypeAlias = TextContent | ImageContent | AudioContent | ResourceLink | _Embedded
+
+_read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_read_text: Final = msgspec.json.Decoder(TextResource).decode
+_read_blob: Final = msgspec.json.Decoder(BlobResource).decode
+_read_blocks: Final = msgspec.json.Decoder(tuple[_Block, ...]).decode
+_read_resources: Final = msgspec.json.Decoder(tuple[msgspec.Raw, ...]).decode
+_write: Final = msgspec.msgpack.Encoder().encode
+_read: Final = msgspec.msgpack.Decoder(_Structured | _Whole).decode
+
+
+def output_writer(output_model: Any, adapter: Callable[[], TypeAdapter[Any]]) -> WriteOutput:
+    """Compile the function that writes the outputs of a tool."""
+    if not is_structured(output_model):
+        return lambda output: _write(_whole(_result_of(output)))
+    declared, found = output_model, adapter()
+    check, to_json = found.validator.validate_python, found.serializer.to_json
+
+    def write(output: Any) -> bytes:
+        if isinstance(output, ToolResult) and type(output) is not declared:
+            return _write(_whole(output))
+        checked = output if type(output) is declared else check(output)
+        return _write(_Structured(to_json(checked, by_alias=True)))
+
+    return write
+
+
+def read_output(data: bytes) -> ToolResult:
+    """Give the result of an output that was written, or raise ValueError if the bytes are not an output."""
+    written = _read(data)
+    if isinstance(written, _Structured):
+        return ToolResult((TextContent(written.body.decode()),), from_json(written.body))
+    structured = UNSET if written.structured is None else from_json(written.structured)
+    meta = None if written.meta is None else from_json(written.meta)
+    return ToolResult(read_blocks(written.content), structured, written.is_error, meta)
+
+
+def read_blocks(content: bytes) -> tuple[ContentBlock, ...]:
+    """Decode content blocks."""
+    return tuple(block.block() if isinstance(block, _Embedded) else block for block in _read_blocks(content))
+
+
+def read_contents(contents: bytes) -> tuple[TextResource | BlobResource, ...]:
+    """Decode the contents of a resource."""
+    return tuple(map(_read_resource, _read_resources(contents)))
+
+
+def _read_resource(resource: msgspec.Raw) -> TextResource | BlobResource:
+    return _read_blob(resource) if "blob" in _read_fields(resource) else _read_text(resource)
+
+
+def _whole(result: ToolResult) -> _Whole:
+    structured = None if result.structured is UNSET else json_text(result.structured)
+    meta = None if result.meta is None else encode(result.meta)
+    return _Whole(encode(list(result.content)), structured, result.is_error, meta)
+
+
+def _result_of(output: Any) -> ToolResult:
+    """Give the whole result of an output that has no schema, as it is sent."""
+    if isinstance(output, ToolResult):
+        return output
+    if isinstance(output, str):
+        return ToolResult((TextContent(_encodable(output)),))
+    if output is None:
+        return ToolResult()
+    if isinstance(output, BLOCKS):
+        return ToolResult((output,))
+    if isinstance(output, Sequence) and all(isinstance(item, BLOCKS) for item in output):
+        return ToolResult(output)
+    text = json_text(output).decode()
+    return ToolResult((TextContent(text),), output if isinstance(output, Mapping | BaseModel) else UNSET)
+
+
+def _encodable(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
