@@ -1,7 +1,9 @@
-"""`INameRule`, and the nearest known name for a misspelled one."""
+"""`INameRule`, patterns of names, and the nearest known name for a misspelled one."""
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from fnmatch import translate
 from heapq import nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +47,16 @@ def check_name(tool: "ITool[Any, Any]", rule: INameRule) -> None:
     fault = rule.fault_of(tool.name)
     if fault is not None:
         raise ConfigurationError(f"Tool {tool.name!r} breaks the server's rule for names: {fault}")
+
+
+def name_pattern(pattern: str) -> str:
+    """Return a regular expression for a pattern with `*` and `?`. All other characters stand for themselves."""
+    return translate(pattern.replace("[", "[[]"))
+
+
+def name_matches(name: str, pattern: str) -> bool:
+    """Whether a name matches a pattern with `*` and `?`."""
+    return re.match(name_pattern(pattern), name) is not None
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from fractions import Fraction
 from math import ceil, floor, isfinite
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -11,6 +10,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from axolotl_core.errors import AxolotlError, ConfigurationError
 from axolotl_core.features.feature import Kind
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.names import name_matches
 
 State: TypeAlias = tuple[int, int]
 """The state of a key in a store: an amount, and its time or the number of its window."""
@@ -220,7 +220,7 @@ class QuotaRule:
 
     def _matches_name(self, name: str) -> bool:
         folded = name.casefold()
-        return not self.tools or any(fnmatchcase(folded, pattern.casefold()) for pattern in self.tools)
+        return not self.tools or any(name_matches(folded, pattern.casefold()) for pattern in self.tools)
 
     def _matches_toolset(self, toolset: str | None) -> bool:
         if not self.toolsets:

@@ -69,9 +69,13 @@ def _is_word(word: Any) -> bool:
 
 
 def _claim(claims: Mapping[str, Any], name: str) -> Any:
-    """Find a claim by its name, or by its name as a path with dots."""
-    if name in claims:
-        return claims[name]
+    """Find a claim by its name, or by its name as a path with dots.
+
+    A name with a dot is one or the other, never both: where users choose the names of claims, a claim
+    `realm_access.roles` must not replace the one in `realm_access`.
+    """
+    if "." not in name or not {"/", ":"}.isdisjoint(name):
+        return claims.get(name)
     value: Any = claims
     for part in name.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None

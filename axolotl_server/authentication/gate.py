@@ -263,20 +263,24 @@ class BearerGate:
             raise self._challenges.no_token()
         if len(credentials) > _MAX_HEADER_BYTES:
             raise self._challenges.invalid_token("the token is too long")
-        digest = sha256(credentials).digest()
-        return self._cache.get(digest) or await self._verify(credentials, digest)
+        return self._cache.get(sha256(credentials).digest()) or await self._verify(credentials)
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Make the refusal of a request whose token lacks scopes."""
         return self._challenges.insufficient_scope(scopes)
 
-    async def _verify(self, credentials: bytes, digest: bytes) -> Principal:
+    async def _verify(self, credentials: bytes) -> Principal:
         try:
             token = bearer_token(credentials)
         except MalformedCredentials:
             raise self._challenges.malformed() from None
         if token is None:
             raise self._challenges.no_token()
+        plain = b"Bearer " + token.encode("ascii")
+        digest = sha256(plain).digest()
+        known = None if plain == credentials else self._cache.get(digest)  # spaces and case do not make another token
+        if known is not None:
+            return known
         try:
             principal = await answer_within(self._timeout_seconds, lambda: self._verifier.verify(token))
         except InvalidToken as error:

@@ -29,6 +29,29 @@ _REASONS: Final[tuple[tuple[type[PyJWTError], str], ...]] = (
 """Texts of our own for clients, because the library's may contain the token."""
 
 
+_ACCESS_TOKEN_TYPES: Final = frozenset({"at+jwt", "application/at+jwt"})
+_PLAIN_TYPES: Final = frozenset({"jwt", "application/jwt"})
+_OTHER_TOKEN_USES: Final = frozenset({"id", "refresh", "offline", "logout"})
+"""Values of `typ` and `token_use` in the claims of tokens that are not access tokens, of Keycloak and Cognito."""
+_ID_TOKEN_CLAIMS: Final = frozenset({"at_hash", "c_hash"})
+
+
+def _check_type(header: Mapping[str, Any], claims: Mapping[str, Any]) -> None:
+    """Check that a token is an access token, as far as it says so; raises InvalidToken if it is another kind.
+
+    An access token has the type `at+jwt` (RFC 9068). Many issuers send `JWT` or nothing; then the claims must not be
+    those of an ID token or a refresh token.
+    """
+    kind = header.get("typ")
+    if isinstance(kind, str) and kind.lower() in _ACCESS_TOKEN_TYPES:
+        return
+    if kind is not None and not (isinstance(kind, str) and kind.lower() in _PLAIN_TYPES):
+        raise InvalidToken("the type of the token is not that of an access token")
+    uses = {str(claims.get(name)).lower() for name in ("typ", "token_use")}
+    if not uses.isdisjoint(_OTHER_TOKEN_USES) or not _ID_TOKEN_CLAIMS.isdisjoint(claims):
+        raise InvalidToken("the token is an ID token or a refresh token: send an access token")
+
+
 class IKeys(Protocol):
     """Finds the keys of one issuer."""
 
@@ -73,12 +96,14 @@ class JwtVerifier(ITokenVerifier):
 
     async def verify(self, token: str) -> Principal:
         try:
-            issuer, key_id, algorithm = self._read_unverified(token)
+            header = get_unverified_header(token)
+            issuer, key_id, algorithm = self._read_unverified(token, header)
             key = await self._keys[issuer].find(key_id, algorithm)
             claims = self._jwt.decode(token, key, algorithms=[algorithm], issuer=issuer, leeway=self._skew_seconds)
         except PyJWTError as error:
             reason = next(text for kind, text in _REASONS if isinstance(error, kind))
             raise InvalidToken(reason) from None
+        _check_type(header, claims)
         self._claims.check_audience(claims)
         return self._claims.principal(claims, issuer)
 
@@ -87,9 +112,8 @@ class JwtVerifier(ITokenVerifier):
         for keys in self._keys.values():
             await keys.close()
 
-    def _read_unverified(self, token: str) -> tuple[str, str | None, str]:
+    def _read_unverified(self, token: str, header: Mapping[str, Any]) -> tuple[str, str | None, str]:
         """Read the issuer, the key ID and the algorithm, which choose a key; none of them is proven yet."""
-        header = get_unverified_header(token)
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in self._algorithms:
             raise InvalidToken("the algorithm of the token's signature is not accepted")

@@ -13,7 +13,7 @@ from jwt import PyJWK, PyJWTError
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.urls import canonical, check_url
+from axolotl_server.urls import canonical, check_url, is_loopback
 
 
 class IKeySource(Protocol):
@@ -46,11 +46,17 @@ class DiscoveredKeys:
         metadata = await self._metadata()
         if not isinstance(issuer := metadata.get("issuer"), str) or canonical(issuer) != canonical(self._issuer):
             raise Unavailable(f"the metadata of {self._issuer} names another issuer")
-        url = metadata.get("jwks_uri")
+        return await self._fetcher.get(self._keys_url(metadata.get("jwks_uri")))
+
+    def _keys_url(self, found: Any) -> str:
+        """Check the URL in the metadata: another machine must not send this server to its own services."""
         try:
-            return await self._fetcher.get(check_url(url if isinstance(url, str) else ""))
+            url = check_url(found if isinstance(found, str) else "")
         except ValueError:
             raise Unavailable(f"the metadata of {self._issuer} has no jwks_uri, or not an https URL") from None
+        if is_loopback(urlsplit(url).hostname or "") and not is_loopback(urlsplit(self._issuer).hostname or ""):
+            raise Unavailable(f"the jwks_uri in the metadata of {self._issuer} is on this machine")
+        return url
 
     async def _metadata(self) -> dict[str, Any]:
         *others, last = _metadata_urls(self._issuer)

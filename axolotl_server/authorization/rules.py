@@ -3,10 +3,10 @@
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from fnmatch import translate
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.names import name_pattern
 from axolotl_core.policies.access import Decision, IAuthorizer
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.tools.tool import ITool, ToolAnnotations
@@ -83,8 +83,8 @@ def _what_conditions(what: What) -> Iterator[Condition[FeatureSpec]]:
 
 def _named(patterns: Collection[str]) -> Callable[[FeatureSpec], bool]:
     """Compare names in any case, like lookups, and URIs exactly."""
-    exact = re.compile("|".join(map(translate, patterns)))
-    folded = re.compile("|".join(translate(pattern.casefold()) for pattern in patterns))
+    exact = re.compile("|".join(map(name_pattern, patterns)))
+    folded = re.compile("|".join(name_pattern(pattern.casefold()) for pattern in patterns))
 
     def holds(spec: FeatureSpec) -> bool:
         if spec.kind == "resource":

@@ -141,6 +141,8 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
         self._registered: tuple[Any, ...] = ()
         """The content of the registry that the catalogue shows."""
         self._known: dict[int, tuple[int, Binding[SpecT]]] = {}
+        self._entries: dict[tuple[str, int], bytes] = {}
+        """Encoded features, by revision and ordinal, so that a page that starts anywhere takes little work."""
         self._shown: tuple[_Listing[SpecT], Views[_Listing[SpecT]]]
         """All bindings, and the views of them; both are replaced together."""
         self.refresh()
@@ -232,6 +234,8 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
             listing = nothing.extended(known.values())
             self.index(listing.bindings)
             self._known = known
+            ordinals = {ordinal for ordinal, _ in known.values()}
+            self._entries = {key: entry for key, entry in tuple(self._entries.items()) if key[1] in ordinals}
         self._registered = registered
         self._shown = listing, Views(listing.bindings)
 
@@ -266,8 +270,15 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
 
     def _make_page(self, listing: _Listing[SpecT], era: IEra, start: int, tail: bytes) -> bytes:
         end = start + self._page_size
-        entries = b",".join(encode(self.describe(one, era.revision)) for one in listing.bindings[start:end])
+        shown = zip(listing.ordinals[start:end], listing.bindings[start:end], strict=True)
+        entries = b",".join(self._entry(ordinal, binding, era.revision) for ordinal, binding in shown)
         more = end < len(listing.ordinals)
         cursor = encode(encode_cursor(self.method_prefix, listing.ordinals[end - 1])) if more else b""
         next_cursor = b',"nextCursor":' + cursor if more else b""
         return b'{"%b":[%b]%b%b' % (self.field.encode(), entries, next_cursor, tail)
+
+    def _entry(self, ordinal: int, binding: Binding[SpecT], revision: Revision) -> bytes:
+        entry = self._entries.get((revision.name, ordinal))
+        if entry is None:
+            entry = self._entries[revision.name, ordinal] = encode(self.describe(binding, revision))
+        return entry

@@ -1,11 +1,11 @@
 """The approval of a person before a tool runs."""
 
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall
+from axolotl_core.names import name_matches
 from axolotl_core.policies.tool_rules import Approval
 
 if TYPE_CHECKING:
@@ -63,4 +63,4 @@ class ApprovalLayer(ILayer):
         if self._required_for == "not_read_only" and annotations.read_only is not True:
             return True
         name = spec.name.casefold()
-        return any(fnmatchcase(name, pattern) for pattern in self._patterns)
+        return any(name_matches(name, pattern) for pattern in self._patterns)

@@ -1,6 +1,7 @@
 """The section `auth` of the settings."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -51,6 +52,27 @@ _Name = Annotated[str, StringConstraints(min_length=1)]
 _KeyName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 
 
+_COMMON_KEYS = """
+    admin administrator api apikey api_key api-key auth axolotl bearer changeme change-me default demo dev development
+    example foo foobar guest hello key letmein local localhost login mcp mykey my-key mysecret my-secret none null pass
+    passwd password password1 password123 prod production qwerty root secret secretkey server staging test test-key
+    testing test123 token undefined user welcome your-key your-key-here your_api_key your-api-key
+"""
+
+
+@cache
+def _guessable_hashes() -> frozenset[str]:
+    """Hash the keys that anybody would try: up to two printable characters, up to four digits, common words."""
+    from hashlib import sha256  # few servers have API keys
+
+    words = _COMMON_KEYS.split()
+    characters = [chr(code) for code in range(0x20, 0x7F)]
+    pairs = (first + second for first in characters for second in characters)
+    numbers = (f"{number:0{digits}}" for digits in (3, 4) for number in range(10**digits))
+    keys = ("", *characters, *pairs, *numbers, *words, *map(str.upper, words))
+    return frozenset(f"sha256:{sha256(key.encode()).hexdigest()}" for key in keys)
+
+
 class ApiKeySettings(Section):
     """An API key. Create one with `axolotl auth hash-key`."""
 
@@ -64,6 +86,14 @@ class ApiKeySettings(Section):
     """The scopes of its holder."""
     roles: frozenset[str] = frozenset()
     """The roles of its holder."""
+
+    @field_validator("hash")
+    @classmethod
+    def _refuse_guessable(cls, value: str) -> str:
+        if value in _guessable_hashes():
+            text = "the key with this hash is easy to guess: create a random one with axolotl auth hash-key"
+            raise PydanticCustomError("hash", "{text}", {"text": text})
+        return value
 
     @field_validator("subject")
     @classmethod
@@ -131,7 +161,12 @@ class AuthSettings(Section):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        faults = [*self._faults_of_signatures(), *self._faults_of_introspection(), *self._faults_of_resource()]
+        faults = [
+            *self._faults_of_signatures(),
+            *self._faults_of_introspection(),
+            *self._faults_of_resource(),
+            *self._faults_of_keys(),
+        ]
         if faults:
             raise PydanticCustomError("auth", "{text}", {"text": "; ".join(faults)})
         return self
@@ -187,6 +222,11 @@ class AuthSettings(Section):
             yield "introspection_url and keys are two ways to verify a token: keep one"
         if (self.introspection_client_id is None) != (self.introspection_client_secret is None):
             yield "introspection_client_id and introspection_client_secret must be set together"
+
+    def _faults_of_keys(self) -> Iterator[str]:
+        key = self.api_keys.get(ANONYMOUS.subject)
+        if key is not None and key.subject is None:
+            yield f"the API key {ANONYMOUS.subject!r} has the name of clients without a key: set its subject"
 
     def _faults_of_resource(self) -> Iterator[str]:
         if self.resource is not None and "?" in self.resource:

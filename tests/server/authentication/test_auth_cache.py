@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from axolotl_core import Principal
-from axolotl_server.authentication.gate import TokenCache
+from axolotl_core import ITokenVerifier, Principal
+from axolotl_server.authentication.gate import BearerGate, Challenges, TokenCache
 from tests.support.authorization_server import authority
 from tests.support.servers.authenticated_server import bearer, discover, gated
 
@@ -95,3 +95,20 @@ async def test_many_users() -> None:
         tokens = [issuer.token(sub=f"user-{number}") for number in range(5)]
         for token in (*tokens, *tokens):
             assert (await discover(server, bearer(token))).status == 200
+
+
+async def test_one_entry_per_token() -> None:
+    """Spaces and the case of the scheme do not make another token: it is cached and verified once."""
+    verified: list[str] = []
+
+    class Counting(ITokenVerifier):
+        async def verify(self, token: str) -> Principal:
+            verified.append(token)
+            return Principal("ada")
+
+    cache = TokenCache(MAXIMUM, SECONDS, SKEW)
+    gate = BearerGate(Counting(), cache, Challenges(None, ()), timeout_seconds=5)
+    spellings = [b"Bearer" + b" " * spaces + b"abc" for spaces in range(1, 20)] + [b"bearer abc", b"BEARER  abc"]
+    for credentials in (spellings[3], *spellings, *reversed(spellings)):
+        assert (await gate.admit(credentials)).subject == "ada"
+    assert (verified, len(cache)) == (["abc"], 1)

@@ -50,8 +50,7 @@ class Prying(ILayer):
 
         async def pry(call: ToolCall) -> Any:
             exchange: Any = call.caller.exchange  # type: ignore[attr-defined]
-            sender: Any = getattr(exchange._send, "__self__", None)
-            self.seen += [dict(exchange.headers), call.principal, list(sender.scope.get("headers", []))]
+            self.seen += [dict(exchange.headers), call.principal]
             self.seen += reachable(call.principal) + reachable(exchange.headers)
             return await call_next(call)
 

@@ -90,7 +90,7 @@ class TestOverHttp:
 
     async def test_a_token_that_is_too_long(self) -> None:
         """A header of more than 16 KiB is rejected unread."""
-        async with authority() as issuer, gated(issuer.settings()) as server:
+        async with authority() as issuer, gated(issuer.settings(), http={"max_head_bytes": 65_536}) as server:
             reply = await discover(server, ("Authorization", f"Bearer {'a' * 16 * 1024}"))
             assert (reply.status, challenge_of(reply)["error_description"]) == (401, "the token is too long")
 
@@ -113,4 +113,5 @@ async def _check_duplicates(server: HttpServer, issuer: Authority) -> None:
     good, bad = bearer(issuer.token()), bearer("nonsense")
     for pair in ((good, bad), (bad, good), (good, good), (good, ("authorization", "Basic YTpi"))):
         reply = await discover(server, *pair)
-        assert (reply.status, challenge_of(reply)["error"]) == (400, "invalid_request")
+        assert reply.status == 400
+        assert b"send the header Authorization only once" in reply.body

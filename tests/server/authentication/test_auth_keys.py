@@ -9,7 +9,7 @@ import pytest
 
 from axolotl_core.errors import ConfigurationError, InvalidToken
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
-from axolotl_server.authentication.signing_keys import KeySet, UrlKeys
+from axolotl_server.authentication.signing_keys import DiscoveredKeys, KeySet, UrlKeys
 from tests.support.authorization_server import RESOURCE, Authority, SigningKey, authority
 from tests.support.servers.authenticated_server import bearer, discover, gated, principal_of
 from tests.support.servers.serving import HttpServer, until
@@ -239,6 +239,28 @@ async def test_metadata_that_lies(metadata: dict[str, Any]) -> None:
         issuer.say("/.well-known/oauth-authorization-server", {**good, **metadata})
         async with gated({"resource": RESOURCE, "issuers": [issuer.url]}) as server:
             assert await statuses(server, issuer.token()) == [503]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8500/keys", "https://localhost/keys", "http://[::1]/keys"])
+async def test_keys_on_this_machine(url: str) -> None:
+    """An issuer on another machine cannot send the server to services on its own machine."""
+
+    class Fetched:
+        def __init__(self) -> None:
+            self.urls: list[str] = []
+
+        async def get(self, url: str) -> dict[str, Any]:
+            self.urls.append(url)
+            return {"issuer": "https://id.example.com", "jwks_uri": jwks_uri}
+
+    fetched: Any = Fetched()
+    jwks_uri = url
+    with pytest.raises(Unavailable, match=r"the jwks_uri in the metadata of https://id.example.com is on this machine"):
+        await DiscoveredKeys(fetched, "https://id.example.com").load()
+    assert url not in fetched.urls
+    jwks_uri = "https://keys.example.com/keys"
+    await DiscoveredKeys(fetched, "https://id.example.com").load()
+    assert fetched.urls[-1] == jwks_uri
 
 
 async def test_each_issuer_has_its_own_keys() -> None:

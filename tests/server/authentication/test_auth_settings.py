@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.authentication.api_keys import hash_key
 from axolotl_server.configuration.loading import load_settings
 from axolotl_server.settings.authentication import AuthSettings
 from axolotl_server.urls import canonical, check_url, is_loopback
@@ -59,6 +60,7 @@ def test_defaults() -> None:
         ({**ISSUER, "clock_skew_seconds": 301}, "auth.clock_skew_seconds"),
         ({"api_keys": {"ci": {"hash": "plain-key"}}}, "auth.api_keys.ci.hash"),
         ({"api_keys": {"ci": {"hash": HASH, "subject": "anonymous"}}}, "a client without a key"),
+        ({"api_keys": {"anonymous": {"hash": HASH}}}, "the API key 'anonymous' has the name of clients without a key"),
         ({"api_keys": {"c i": {"hash": HASH}}}, "auth.api_keys"),
         ({"isuers": ["https://id.example.com"]}, "issuers"),
     ],
@@ -137,3 +139,18 @@ def test_canonical(uri: str, expected: str) -> None:
 def test_urls_that_may_be_asked(url: str) -> None:
     """URLs need TLS, except on the loopback interface."""
     assert check_url(url) == url
+
+
+@pytest.mark.parametrize(
+    "key", ["", "3", "/", "ab", "~~", "007", "1234", "secret", "SECRET", "changeme", "your-api-key"]
+)
+def test_guessable_keys(key: str) -> None:
+    """The hash of a key that anybody would try is rejected, with what to do."""
+    with pytest.raises(ConfigurationError, match="easy to guess: create a random one with axolotl auth hash-key"):
+        loaded(api_keys={"ci": {"hash": hash_key(key)}})
+
+
+def test_other_keys() -> None:
+    """Other keys are accepted, and a key may be called anonymous if its subject is not."""
+    keys = loaded(api_keys={"anonymous": {"hash": hash_key("axk_7Q"), "subject": "robot"}}).api_keys
+    assert keys["anonymous"].principal("anonymous").subject == "robot"

@@ -39,7 +39,7 @@ async def issuer() -> AsyncIterator[Authority]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def server(issuer: Authority) -> AsyncIterator[HttpServer]:
     """A server that trusts the issuer."""
-    async with gated(issuer.settings(required_scopes=["read"])) as running:
+    async with gated(issuer.settings(required_scopes=["read"]), http={"max_head_bytes": 65_536}) as running:
         yield running
 
 
@@ -141,6 +141,12 @@ FORGED: dict[str, Forge] = {
     "claims-are-deep": lambda one: one.key.sign(b"[" * 5000),
     "header-is-deep": lambda one: by_hand(b'{"alg":' * 2000, one.claims(), b"x"),
     "header-is-no-text": lambda one: by_hand(b"\xff\xfe", one.claims(), b"x"),
+    "type-of-another-token": lambda one: one.key.sign(one.claims(), typ="logout+jwt"),
+    "type-that-is-a-number": lambda one: one.key.sign(one.claims(), typ=5),
+    "id-token-with-a-hash": lambda one: one.token(at_hash="x"),
+    "id-token-of-keycloak": lambda one: one.token(typ="ID"),
+    "refresh-token-of-keycloak": lambda one: one.token(typ="Refresh"),
+    "id-token-of-cognito": lambda one: one.token(token_use="id"),
     "no-jwt": lambda one: "not-a-jwt",
     "two-parts": lambda one: one.token().rsplit(".", 1)[0],
     "five-parts": lambda one: "a.b.c.d.e",
@@ -183,6 +189,13 @@ async def test_good(server: HttpServer, issuer: Authority, changes: dict[str, An
     token = issuer.token(**changes)
     for _ in range(3):
         assert (await principal_of(server, token))["subject"] == "ada"
+
+
+@pytest.mark.parametrize("kind", ["at+jwt", "application/at+jwt", "AT+JWT", "JWT", "jwt", None])
+async def test_types(server: HttpServer, issuer: Authority, kind: str | None) -> None:
+    """A token has the type of an access token, or the usual one, or none."""
+    claims = issuer.claims(typ="Bearer", token_use="access")
+    assert (await discover(server, bearer(issuer.key.sign(claims, typ=kind)))).status == 200
 
 
 @pytest.mark.parametrize(("claim", "seconds"), [("exp", -5), ("nbf", 20), ("iat", 20)])
@@ -274,6 +287,14 @@ async def test_claims_become_the_principal() -> None:
         "scopes": ["read", "write"],
         "roles": ["auditor", "clerk"],
     }
+
+
+@pytest.mark.parametrize("nested", [{"realm_access": {"roles": ["clerk"]}}, {}], ids=["both", "only-the-name"])
+async def test_a_claim_with_the_name_of_a_path(nested: dict[str, Any]) -> None:
+    """A claim whose name contains a dot does not replace the one in an object."""
+    async with authority() as issuer, gated(issuer.settings(role_claims=["realm_access.roles"])) as server:
+        one = await principal_of(server, issuer.token(**nested, **{"realm_access.roles": ["admin"]}))
+    assert one["roles"] == (["clerk"] if nested else [])
 
 
 @pytest.mark.parametrize(("setting", "claims"), [("tenant_claim", {"org": 7}), ("subject_claim", {"org": ["a"]})])

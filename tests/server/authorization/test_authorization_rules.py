@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from axolotl_core import FeatureSpec, IFeature, Principal
+from axolotl_core import FeatureSpec, IFeature, Principal, tool
 from axolotl_core.protocol.identity import ANONYMOUS
 from tests.support.servers.restricted_servers import (
     ADA,
@@ -44,6 +44,9 @@ def matches(said: Mapping[str, Any], principal: Principal, spec: FeatureSpec) ->
     assert len(matched) == 1, "a rule matches whatever its effect is"
     assert decisions[0].allowed is matched.pop() is not decisions[1].allowed
     return decisions[0].allowed
+
+
+bracketed = tool(name="[kl]ook")(look.function)
 
 
 @pytest.mark.parametrize(
@@ -88,7 +91,9 @@ def test_anonymous_callers(who: Mapping[str, Any], expected: bool) -> None:
         ({"names": ["*o*", "?ook*x*"]}, look, True),
         ({"names": ["REF*"]}, refund, True),
         ({"names": ["l??k"]}, look, True),
-        ({"names": ["[kl]ook"]}, look, True),
+        ({"names": ["[kl]ook"]}, look, False),
+        ({"names": ["[kl]ook", "a["]}, bracketed, True),
+        ({"names": ["[kl]*"]}, bracketed, True),
         ({"names": ["notes://*"]}, open_notes, True),
         ({"names": ["Notes://open"]}, open_notes, False),
         ({"names": ["files://{+path}"]}, files, True),

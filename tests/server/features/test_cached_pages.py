@@ -1,7 +1,13 @@
 """Cached pages of lists."""
 
-from axolotl_core import ITool, NoArguments, ToolContext
+from typing import Any
+
+import pytest
+
+from axolotl_core import ITool, NoArguments, ToolContext, ToolRegistry
+from axolotl_core.protocol.versions import Revision
 from axolotl_core.protocol.wire import encode_cursor
+from axolotl_server.calls.binding import ToolBinding
 from tests.support.peers.memory_peer import Peer, container_with, conversing
 
 
@@ -23,3 +29,26 @@ async def test_forged_cursors_are_not_cached() -> None:
             names = [one["name"] for one in (await peer.ask("tools/list", {"cursor": cursor}))["result"]["tools"]]
             assert names == [f"tool-{number}" for number in range(position, min(position + 10, 40))]
         assert len(host.catalogue._shown[0].pages) == 4
+
+
+async def test_forged_cursors_take_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that starts anywhere is joined from entries that are encoded once."""
+    described: list[str] = []
+    registry = ToolRegistry(map(Numbered, range(40)))
+    async with conversing(container_with(tool_registry=registry), settings={"protocol": {"page_size": 10}}) as host:
+        describe = host.catalogue.describe
+
+        def counted(binding: ToolBinding, revision: Revision) -> dict[str, Any]:
+            described.append(binding.spec.name)
+            return describe(binding, revision)
+
+        monkeypatch.setattr(host.catalogue, "describe", counted)
+        peer = Peer(host)
+        for position in (*range(40), *range(40)):
+            await peer.ask("tools/list", {"cursor": encode_cursor("tools", position)})
+        assert sorted(described) == sorted(f"tool-{number}" for number in range(40))
+        registry.unregister("tool-7")
+        for position in (5, 6):
+            reply = await peer.ask("tools/list", {"cursor": encode_cursor("tools", position)})
+            assert "tool-7" not in [one["name"] for one in reply["result"]["tools"]]
+        assert len(described) == len(host.catalogue._entries) + 1 == 40
