@@ -11,12 +11,26 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, Final, NamedTuple
 
-from axolotl_core.features.feature import IFeature
+from pydantic_core import from_json
+
+from axolotl_core.features.feature import IFeature, Kind
 from axolotl_core.layers import ToolCall
-from axolotl_server.execution.process_worker import START_METHOD, LoadTool, Outcome, RunCall, kill_family, preload, work
+from axolotl_server.execution.process_messages import (
+    HangUp,
+    InvalidMessage,
+    Loaded,
+    LoadTool,
+    LogMessage,
+    Outcome,
+    ProcessMessage,
+    Progress,
+    RunCall,
+    UrlCompleted,
+    receive_message,
+)
+from axolotl_server.execution.process_worker import START_METHOD, kill_family, preload, work
 
 _START_SECONDS: Final = 30.0
-_FORWARDED: Final = frozenset({"log", "url_completed", "hang_up"})
 
 _log = logging.getLogger("axolotl")
 
@@ -30,6 +44,8 @@ class PooledTool(NamedTuple):
 
     number: int
     feature: IFeature
+    kind: Kind
+    max_result_bytes: int
 
 
 class ToolProcess:
@@ -64,7 +80,8 @@ class ToolProcess:
         """
         if self.has_loaded(pooled):
             return
-        data = ForkingPickler.dumps(LoadTool(pooled.number, bytes(ForkingPickler.dumps(pooled.feature)), members))
+        feature = bytes(ForkingPickler.dumps(pooled.feature))
+        data = ForkingPickler.dumps(LoadTool(pooled.number, feature, pooled.kind, pooled.max_result_bytes, members))
         self._busy = True
         failure = self._send_tool(data)
         self._busy = False
@@ -74,22 +91,22 @@ class ToolProcess:
             raise NoProcess("it cannot be loaded in a process")
         self._loaded.add(pooled.number)
 
-    def run(self, run_call: RunCall, call: ToolCall) -> Outcome:
+    def run(self, run_call: RunCall, call: ToolCall, max_result_bytes: int) -> Outcome:
         """Run a call, and forward its messages to the caller.
 
-        It raises EOFError if the process ended; `began` tells whether the code had started.
+        It raises EOFError or OSError if the process ended, and InvalidMessage if it sent anything but messages; `began`
+        tells whether the code had started.
         """
         data = ForkingPickler.dumps(run_call)
         self._busy, self.began = True, False
         self._pipe.send_bytes(data)
         while True:
-            what, content = self._pipe.recv()
-            if what == "done":
-                assert isinstance(content, Outcome)
+            message = receive_message(self._pipe, max_result_bytes)
+            if isinstance(message, Outcome):
                 self._busy = False
-                return content
+                return message
             self.began = True
-            _forward(call, what, content)
+            _forward(call, message)
 
     def kill(self) -> None:
         """Kill the process and its children; it may have ended already."""
@@ -117,10 +134,12 @@ class ToolProcess:
         timer.start()
         try:
             self._pipe.send_bytes(data)
-            answer: str | None = self._pipe.recv()
-            return answer
+            answer = receive_message(self._pipe, 0)
         finally:
             timer.cancel()
+        if not isinstance(answer, Loaded):
+            raise InvalidMessage(f"{type(answer).__name__} is not the answer to a tool")
+        return answer.failure
 
 
 class ProcessPool:
@@ -142,9 +161,9 @@ class ProcessPool:
     def __len__(self) -> int:
         return len(self._all)
 
-    def join(self, feature: IFeature) -> PooledTool:
+    def join(self, feature: IFeature, kind: Kind, max_result_bytes: int) -> PooledTool:
         """Add a tool."""
-        pooled = PooledTool(self._next_number(), feature)
+        pooled = PooledTool(self._next_number(), feature, kind, max_result_bytes)
         self._members.add(pooled.number)
         return pooled
 
@@ -201,11 +220,11 @@ class ProcessPool:
         """Find or start a process that has loaded a tool."""
         process = self._take(pooled)
         if process is not None:
-            with contextlib.suppress(EOFError, OSError):  # it has just ended: try a new one
+            with contextlib.suppress(EOFError, OSError, InvalidMessage):  # it has just ended: try a new one
                 return self._loaded_process(process, pooled)
         try:
             return self._loaded_process(self._start(), pooled)
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, InvalidMessage) as error:
             if not self.closed:
                 what = "the process for %s does not start; its output above tells the reason"
                 _log.error(what, pooled.feature.name, exc_info=error)
@@ -253,9 +272,20 @@ class ProcessPool:
         process.close()
 
 
-def _forward(call: ToolCall, what: str, content: tuple[Any, ...]) -> None:
+def _forward(call: ToolCall, message: ProcessMessage) -> None:
     """Do what the code asked its caller to do."""
-    if what == "progress":
-        call.report_progress(*content)
-    elif what in _FORWARDED:
-        getattr(call, what)(*content)
+    match message:
+        case Progress(progress, total, text):
+            call.report_progress(progress, total, text)
+        case LogMessage(level, data, logger):
+            try:
+                value = from_json(data)
+            except ValueError as error:
+                raise InvalidMessage(str(error)) from error
+            call.log(level, value, logger)
+        case UrlCompleted(reference):
+            call.url_completed(reference)
+        case HangUp():
+            call.hang_up()
+        case Loaded():
+            raise InvalidMessage("the process was not asked to load a tool")

@@ -15,23 +15,42 @@ from collections.abc import Callable, Coroutine, Mapping
 from multiprocessing.connection import Connection as Pipe
 from multiprocessing.connection import wait
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
-
-import msgspec
+from typing import Any, Final, NamedTuple, TypeVar
 
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.calls.scope import CallScope, Entered
 from axolotl_core.errors import MissingCapability, ToolError
 from axolotl_core.features.feature import IFeature
-from axolotl_core.protocol.identity import Implementation, Principal, RequestId
-from axolotl_core.protocol.messages import LEVELS, LogLevel, TraceContext
+from axolotl_core.output import WriteOutput, bounded
+from axolotl_core.protocol.messages import LEVELS, LogLevel
+from axolotl_core.protocol.wire import encode, log_text
 from axolotl_core.questions.question import Question
 from axolotl_core.tools.tool import ITool
+from axolotl_server.execution.process_messages import (
+    MAX_TEXT_CHARACTERS,
+    Begun,
+    Complaint,
+    HangUp,
+    Loaded,
+    LoadTool,
+    LogMessage,
+    Outcome,
+    Output,
+    ProcessFailure,
+    ProcessMessage,
+    Progress,
+    RunCall,
+    UrlCompleted,
+    send_message,
+    write_output_of,
+)
 from axolotl_server.execution.threads import finish_at_once
 
 START_METHOD: Final = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 _PR_SET_PDEATHSIG: Final = 1
+_SHOWN_BYTES: Final = 1000
+"""How much of a log message that is too long is shown."""
 
 
 def preload(module: str) -> None:
@@ -89,41 +108,13 @@ def _wait_for_end() -> None:
 
 AnswerT = TypeVar("AnswerT")
 
-_BEGUN: Final = "begun"
-_DONE: Final = "done"
-
 _log = logging.getLogger("axolotl")
 
 
-class LoadTool(msgspec.Struct, frozen=True):
-    """A tool on its way to a process, which answers with a traceback if the tool cannot be loaded."""
-
-    number: int
-    feature: bytes
-    members: frozenset[int]
-    """The numbers of all tools of the pool; the process unloads all others."""
-
-
-class RunCall(msgspec.Struct, frozen=True):
-    """A call on its way to a process that has loaded its tool."""
-
-    number: int
-    arguments: Any
-    request_id: RequestId
-    principal: Principal
-    deadline: float | None
-    uri: str
-    client: Implementation | None
-    trace: TraceContext | None
-    meta: dict[str, Any]
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """The end of a call in a process: an output, an error for the model, or a traceback for the log."""
-
-    output: Any = None
-    error: tuple[str, Mapping[str, Any] | None] | None = None
-    failure: str | None = None
+class _LoadedTool(NamedTuple):
+    feature: IFeature
+    write_output: WriteOutput
+    max_result_bytes: int
 
 
 def work(pipe: Pipe, max_memory_bytes: int | None) -> None:
@@ -132,37 +123,44 @@ def work(pipe: Pipe, max_memory_bytes: int | None) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server handles interrupts, and ends its processes itself
     if max_memory_bytes is not None:
         _limit_memory(max_memory_bytes)
-    features: dict[int, IFeature] = {}
+    tools: dict[int, _LoadedTool] = {}
     with contextlib.suppress(EOFError, ConnectionError), asyncio.Runner() as runner:
         while True:
-            _handle_next(features, pipe, runner)
+            _handle_next(tools, pipe, runner)
 
 
-def _handle_next(features: dict[int, IFeature], pipe: Pipe, runner: asyncio.Runner) -> None:
+def _handle_next(tools: dict[int, _LoadedTool], pipe: Pipe, runner: asyncio.Runner) -> None:
     """Wait for a call and run it, or for a tool and load it."""
     try:
         received: RunCall | LoadTool = pipe.recv()
     except EOFError:
         raise
     except Exception:  # arguments that cannot be unpickled here
-        pipe.send((_DONE, Outcome(failure=traceback.format_exc())))
+        send_message(pipe, _failure())
     else:
         if isinstance(received, LoadTool):
-            pipe.send(_load(features, received))
+            send_message(pipe, Loaded(_load(tools, received)))
         else:
-            feature = features[received.number]
-            _answer(feature, received, pipe, _CallRuntime(feature, runner))
+            tool = tools[received.number]
+            _answer(tool, received, pipe, _CallRuntime(tool.feature, runner))
 
 
-def _load(features: dict[int, IFeature], request: LoadTool) -> str | None:
+def _load(tools: dict[int, _LoadedTool], request: LoadTool) -> str | None:
     """Load a tool, unload those that left the pool, and return a traceback if the tool cannot be loaded."""
-    for number in features.keys() - request.members:
-        del features[number]
+    for number in tools.keys() - request.members:
+        del tools[number]
     try:
-        features[request.number] = pickle.loads(request.feature)
+        feature = pickle.loads(request.feature)
+        write_output = write_output_of(feature, request.kind)
+        tools[request.number] = _LoadedTool(feature, write_output, request.max_result_bytes)
     except BaseException:  # other tools run here too
-        return traceback.format_exc()
+        return _failure().traceback
     return None
+
+
+def _failure() -> ProcessFailure:
+    """Describe the exception that is being handled; the end of a traceback says most."""
+    return ProcessFailure(traceback.format_exc()[-MAX_TEXT_CHARACTERS:])
 
 
 class _CallRuntime:
@@ -185,39 +183,45 @@ class _CallRuntime:
             self.finish(left)
 
 
-def _answer(feature: IFeature, run_call: RunCall, pipe: Pipe, runtime: _CallRuntime) -> None:
+def _answer(tool: _LoadedTool, run_call: RunCall, pipe: Pipe, runtime: _CallRuntime) -> None:
     """Run a call, send its outcome, and then close the objects that it used."""
-    pipe.send((_BEGUN, ()))
+    send_message(pipe, Begun())
     caller = _PipeCaller(pipe, run_call)
     context = ToolContext(run_call.request_id, caller, run_call.principal, deadline=run_call.deadline, uri=run_call.uri)
-    error, outcome = _run(feature, run_call, context, runtime)
+    error, outcome = _run(tool, run_call, context, runtime)
     try:
         caller.send_outcome(outcome)
     except MemoryError as lack:
         error = lack
-        caller.send_outcome(_too_large(feature))
-    except Exception as unsendable:  # an output that cannot be pickled
-        error = unsendable
-        caller.send_outcome(Outcome(failure=traceback.format_exc()))
+        caller.send_outcome(_too_large(tool.feature))
     if context.scope is not None:
-        _close_scope(context.scope, error, feature, runtime)
+        _close_scope(context.scope, error, tool.feature, runtime)
 
 
 def _run(
-    feature: IFeature, run_call: RunCall, context: ToolContext, runtime: _CallRuntime
+    tool: _LoadedTool, run_call: RunCall, context: ToolContext, runtime: _CallRuntime
 ) -> tuple[BaseException | None, Outcome]:
     try:
-        return None, Outcome(runtime.finish(feature.execute(run_call.arguments, context)))
+        output = runtime.finish(tool.feature.execute(run_call.arguments, context))
+        return None, Output(tool.write_output(bounded(output, tool.max_result_bytes)))
     except ToolError as error:
-        return error, Outcome(error=(error.message, error.meta))
+        return error, _complaint(error)
     except MemoryError as error:
-        return error, _too_large(feature)
+        return error, _too_large(tool.feature)
     except BaseException as error:
-        return error, Outcome(failure=traceback.format_exc())
+        return error, _failure()
+
+
+def _complaint(error: ToolError) -> Outcome:
+    try:
+        meta = None if error.meta is None else encode(error.meta)
+        return Complaint(error.message[:MAX_TEXT_CHARACTERS], meta)
+    except Exception:  # data that cannot be sent
+        return _failure()
 
 
 def _too_large(feature: IFeature) -> Outcome:
-    return Outcome(error=(f"Tool {feature.name} needs more memory than it may have", {"reason": "memory"}))
+    return _complaint(ToolError(f"Tool {feature.name} needs more memory than it may have", meta={"reason": "memory"}))
 
 
 def _close_scope(scope: CallScope, error: BaseException | None, feature: IFeature, runtime: _CallRuntime) -> None:
@@ -251,21 +255,25 @@ class _PipeCaller:
         """Send the outcome of the call; later messages of its threads are dropped."""
         with self._sending:
             self._ended = True
-            self._pipe.send((_DONE, outcome))
+            send_message(self._pipe, outcome)
 
     def report_progress(self, progress: float, total: float | None, message: str | None) -> None:
-        self._send("progress", progress, total, message)
+        text = None if message is None else str(message)[:MAX_TEXT_CHARACTERS]
+        self._send(Progress(_number(progress), None if total is None else _number(total), text))
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         if level not in LEVELS:
             raise ValueError(f"There is no log level {level!r}; available: {', '.join(LEVELS)}")
-        self._send("log", level, data, logger)
+        written = log_text(data)
+        if len(written) > MAX_TEXT_CHARACTERS:
+            written = encode(f"{written[:_SHOWN_BYTES].decode('utf-8', 'replace')}… ({len(written)} bytes)")
+        self._send(LogMessage(level, written, logger))
 
     def url_completed(self, reference: str) -> None:
-        self._send("url_completed", reference)
+        self._send(UrlCompleted(reference))
 
     def hang_up(self) -> None:
-        self._send("hang_up")
+        self._send(HangUp())
 
     def declares(self, capability: Mapping[str, Any]) -> bool:
         return False
@@ -281,7 +289,12 @@ class _PipeCaller:
     async def visible_tools(self) -> tuple[ITool[Any, Any], ...]:
         raise RuntimeError("Code that runs in a tool process cannot list the tools of its caller; run it in the server")
 
-    def _send(self, what: str, *content: Any) -> None:
+    def _send(self, message: ProcessMessage) -> None:
         with self._sending:
             if not self._ended:
-                self._pipe.send((what, content))
+                send_message(self._pipe, message)
+
+
+def _number(value: float) -> int | float:
+    """Convert numbers of other types, such as those of number libraries."""
+    return value if type(value) is int else float(value)

@@ -1,12 +1,16 @@
 """Tools that run in processes, which can be killed whatever the code does."""
 
 import asyncio
+import logging
 import pickle
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from axolotl_core.errors import ConfigurationError, ToolError
 from axolotl_core.features.spec import FeatureSpec
@@ -14,11 +18,13 @@ from axolotl_core.layers import Invoke, ToolCall
 from axolotl_server.execution.threads import in_loop
 
 if TYPE_CHECKING:
+    from axolotl_server.execution.process_messages import Outcome, ReadOutput, RunCall
     from axolotl_server.execution.process_pool import PooledTool, ProcessPool, ToolProcess
-    from axolotl_server.execution.process_worker import Outcome, RunCall
 
 _WARM_AFTER_SECONDS: Final = 1.0
 """Short enough for the first call, long enough for commands that start a server only to inspect it."""
+
+_log = logging.getLogger("axolotl")
 
 _CRASHED: Final = {"reason": "crashed"}
 
@@ -48,12 +54,15 @@ class ProcessRunner:
 
         A tool that cannot be sent to a process raises ConfigurationError.
         """
+        from axolotl_server.execution.process_messages import read_output_of  # few servers have processes
+
         _check_portable(spec)
+        read_output = read_output_of(spec.feature, spec.kind)
         with self._joining:
             pool = self._pool(spec)
-            pooled = pool.join(spec.feature)
+            pooled = pool.join(spec.feature, spec.kind, spec.limits.max_result_bytes or sys.maxsize)
         in_loop(self._loop, partial(self._loop.call_later, _WARM_AFTER_SECONDS, pool.warm, pooled))
-        tool_runner = _ToolRunner(pool, pooled, self)
+        tool_runner = _ToolRunner(pool, pooled, self, read_output)
         # In the loop, because the garbage collector may run in a thread that holds any lock. Not at exit, because a
         # fork of the server would end its processes.
         weakref.finalize(tool_runner, in_loop, self._loop, partial(self._leave, pool, pooled)).atexit = False
@@ -98,20 +107,22 @@ class ProcessRunner:
 class _ToolRunner:
     """Runs the calls of one tool."""
 
-    def __init__(self, pool: "ProcessPool", pooled: "PooledTool", runner: ProcessRunner) -> None:
+    def __init__(
+        self, pool: "ProcessPool", pooled: "PooledTool", runner: ProcessRunner, read_output: "ReadOutput"
+    ) -> None:
         self._pool = pool
         self._pooled = pooled
         self._runner = runner
+        self._read_output = read_output
 
     async def invoke(self, call: ToolCall) -> Any:
         run = _Run(call)
-        working = self._pool.threads.submit(_work, self._pool, self._pooled, run)
+        working = self._pool.threads.submit(_work, self._pool, self._pooled, run, self._read_output)
         try:
-            outcome = await asyncio.wrap_future(working)
+            return await asyncio.wrap_future(working)
         except asyncio.CancelledError:
             self._runner.killed += run.stop()
             raise
-        return _unwrap(outcome)
 
 
 class _Run:
@@ -144,8 +155,9 @@ class _Run:
             return True
 
 
-def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run) -> "Outcome | None":
-    """Run a call in a process of the pool; None if the call was stopped before it began."""
+def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run, read_output: "ReadOutput") -> Any:
+    """Run a call in a process of the pool, and give its output; None if the call was stopped before it began."""
+    from axolotl_server.execution.process_messages import InvalidMessage
     from axolotl_server.execution.process_pool import NoProcess
 
     try:
@@ -154,7 +166,11 @@ def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run) -> "Outcome | No
                 if not run.begin(process):
                     return None
                 try:
-                    return process.run(_run_call(run.call, pooled), run.call)
+                    outcome = process.run(_run_call(run.call, pooled), run.call, pooled.max_result_bytes)
+                    return _unwrap(outcome, read_output)
+                except InvalidMessage as problem:
+                    process.kill()
+                    raise _invalid(run.call, problem) from None
                 except (EOFError, OSError):
                     crash = _crash(run.call, process.exit_code)
                     process.kill()  # its children are still running
@@ -168,20 +184,30 @@ def _work(pool: "ProcessPool", pooled: "PooledTool", run: _Run) -> "Outcome | No
 
 
 def _run_call(call: ToolCall, pooled: "PooledTool") -> "RunCall":
-    from axolotl_server.execution.process_worker import RunCall
+    from axolotl_server.execution.process_messages import RunCall
 
     caller = call.request_id, call.principal, call.deadline, call.uri, call.client, call.trace, dict(call.meta)
     return RunCall(pooled.number, call.arguments, *caller)
 
 
-def _unwrap(outcome: "Outcome | None") -> Any:
-    assert outcome is not None
-    if outcome.error is not None:
-        message, meta = outcome.error
-        raise ToolError(message, meta=meta)
-    if outcome.failure is not None:
-        raise WorkerFailed(outcome.failure)
-    return outcome.output
+def _unwrap(outcome: "Outcome", read_output: "ReadOutput") -> Any:
+    """Give the output of a call, or raise its error."""
+    from axolotl_server.execution.process_messages import MAX_TEXT_CHARACTERS, Complaint, InvalidMessage, ProcessFailure
+
+    if isinstance(outcome, ProcessFailure):
+        raise WorkerFailed(outcome.traceback[-MAX_TEXT_CHARACTERS:])
+    try:
+        if not isinstance(outcome, Complaint):
+            return read_output(outcome.data)
+        meta = None if outcome.meta is None else msgspec.json.decode(outcome.meta, type=dict[str, Any])
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise InvalidMessage(str(error)) from error
+    raise ToolError(outcome.message[:MAX_TEXT_CHARACTERS], meta=meta)
+
+
+def _invalid(call: ToolCall, problem: Exception) -> ToolError:
+    _log.error("the process of %s %s sent an invalid message: %s", call.spec.kind, call.spec.name, problem)
+    return ToolError(f"{_named(call.spec)} crashed: its process sent an invalid message", meta=_CRASHED)
 
 
 def _crash(call: ToolCall, exit_code: int | None) -> ToolError:
@@ -207,9 +233,8 @@ def _check_portable(spec: FeatureSpec) -> None:
 
 
 def _pickled_objects(spec: FeatureSpec) -> Iterator[tuple[str, Any]]:
-    """Give the objects that are sent to a process and back, as far as they are known before a call."""
+    """Give the objects that are sent to a process, as far as they are known before a call."""
     yield "it", spec.feature
-    for model in ("input_model", "output_model"):
-        kind = getattr(spec.feature, model, None)
-        if isinstance(kind, type):
-            yield f"its {model.removesuffix('_model')}", kind
+    kind = getattr(spec.feature, "input_model", None)
+    if isinstance(kind, type):
+        yield "its input", kind

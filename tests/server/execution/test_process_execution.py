@@ -246,11 +246,11 @@ async def test_crashes_do_not_pile_up_processes() -> None:
 
 
 async def test_an_output_that_cannot_travel_is_a_failure(caplog: pytest.LogCaptureFixture) -> None:
-    """An output that cannot be pickled is logged, the caller gets a reference, and the process is reused."""
+    """An output that cannot be encoded is logged, the caller gets a reference, and the process is reused."""
     async with connect(container_of(process_tools.unsendable), settings=ONE) as client:
         for _ in range(2):
             assert "Reference" in (await client.call("unsendable")).text
-    assert "cannot pickle" in caplog.text
+    assert "Unable to serialize" in caplog.text
 
 
 @pytest.mark.parametrize("fail", [False, True])

@@ -16,6 +16,7 @@ _TRUSTED: Final = (
     "axolotl_core/output.py",
     "axolotl_server/audit/",
     "axolotl_server/client/",
+    "axolotl_server/execution/",
     "axolotl_server/layers/idempotency/",
     "axolotl_server/questions/sealing.py",
     "axolotl_server/sessions/",
