@@ -11,7 +11,7 @@ from axolotl_examples.three_good_sources.keys import PublicKey
 
 _MARKDOWN: Final = re.compile(r"`|\*\*|__|\]\(|^(?:#|>|[-*] )")
 _SLUG: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_WORD: Final = re.compile(r"[a-z0-9]+")
+_WORDS: Final = re.compile(r"[a-z0-9]+(?: [a-z0-9]+)*")
 _NUMBERS: Final = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 
 
@@ -34,8 +34,8 @@ def _slug(text: str) -> str:
 
 
 def _keyword(text: str) -> str:
-    if not _WORD.fullmatch(text):
-        raise _wrong("must be one lower-case word")
+    if not _WORDS.fullmatch(text):
+        raise _wrong("must be lower-case words")
     return text
 
 

@@ -4,9 +4,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Protocol
 
+from axolotl_examples.three_good_sources.evidence import Evidence
 from axolotl_examples.three_good_sources.reading import Reading
 from axolotl_examples.three_good_sources.registry import Category, Registry
-from axolotl_examples.three_good_sources.words import STOP_WORDS, words_of
+from axolotl_examples.three_good_sources.words import STOP_WORDS, tokens_of, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +50,24 @@ class IMatcher(Protocol):
 
 
 class FuzzyMatcher(IMatcher):
-    """Compares the words of a query with each category's query patterns and keywords.
+    """Compares the words of a query with each category's query patterns, and looks for evidence of its topic.
 
     The score of a category combines the overlap with its closest pattern and the best keyword match. Words that occur
-    in the patterns of several categories, such as "learn", have less weight.
+    in the patterns of several categories, such as "learn", have less weight. Keywords and names of sources raise the
+    score, so that they are enough for a match; a score without such evidence is lowered.
     """
 
     def __init__(self, registry: Registry, keyword_weight: float) -> None:
         self._profiles = tuple(map(_Profile.of, registry.by_slug))
         self._categories_by_word = Counter(word for profile in self._profiles for word in profile.pattern_words)
         self._known = tuple(
-            self._categories_by_word.keys() | {word for profile in self._profiles for word in profile.keywords}
+            self._categories_by_word.keys() | {word for profile in self._profiles for word in profile.evidence.words}
         )
         self._keyword_weight = keyword_weight
 
     def match(self, query: str, threshold: float) -> Match:
         """Return the closest category, or the first by slug if several have the same score."""
-        reading = Reading.of(_searchable_words(query), self._known)
+        reading = Reading.of(_searchable_tokens(query), self._known)
         matches = (Match(profile.category, self._score(reading, profile)) for profile in self._profiles)
         closest = max(matches, key=lambda match: match.score)
         if closest.score == 0 or closest.score < threshold:
@@ -73,8 +75,9 @@ class FuzzyMatcher(IMatcher):
         return closest
 
     def _score(self, reading: Reading, profile: "_Profile") -> float:
-        similarity = max(reading.overlap(pattern, self._weight) for pattern in profile.patterns)
-        return similarity + self._keyword_weight * (reading.hit(profile.keywords) - similarity)
+        overlap = max(reading.overlap(pattern, self._weight) for pattern in profile.patterns)
+        similarity = overlap + self._keyword_weight * (profile.evidence.hit(reading) - overlap)
+        return profile.evidence.score(reading, similarity, self._weight)
 
     def _weight(self, word: str) -> float:
         return 1 / (self._categories_by_word[word] or 1)
@@ -86,22 +89,22 @@ class _Profile:
 
     category: Category
     patterns: tuple[frozenset[str], ...]
-    keywords: frozenset[str]
+    evidence: Evidence
 
     @classmethod
     def of(cls, category: Category) -> "_Profile":
         patterns = tuple(words_of(pattern) - STOP_WORDS for pattern in category.query_patterns)
-        return cls(category, patterns, frozenset(category.keywords))
+        return cls(category, patterns, Evidence.of(category, frozenset().union(*patterns)))
 
     @property
     def pattern_words(self) -> frozenset[str]:
-        return frozenset().union(*self.patterns)
+        return self.evidence.pattern_words
 
 
-def _searchable_words(query: str) -> frozenset[str]:
-    words = words_of(query)
-    if not words:
+def _searchable_tokens(query: str) -> tuple[str, ...]:
+    tokens = tokens_of(query)
+    if not tokens:
         raise EmptyQuery
-    if not words - STOP_WORDS:
+    if STOP_WORDS.issuperset(tokens):
         raise QueryAllStopWords
-    return words - STOP_WORDS
+    return tokens

@@ -35,13 +35,19 @@ class Source(_Part):
 
 
 class Category(_Part):
-    """A topic with its query patterns, keywords and sources."""
+    """A topic with its query patterns, keywords and sources.
+
+    A keyword is a word or phrase that is enough to recognize the topic, unless a negative keyword occurs. A hint
+    belongs to other topics, too, and counts only together with another word of the category.
+    """
 
     slug: Slug
     name: Line
     description: Line
     query_patterns: tuple[Line, ...] = Field(min_length=1)
     keywords: tuple[Keyword, ...] = Field(min_length=1)
+    hints: tuple[Keyword, ...] = ()
+    negative_keywords: tuple[Keyword, ...] = ()
     sources: tuple[Source, ...]
 
     @property

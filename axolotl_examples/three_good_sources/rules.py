@@ -38,9 +38,12 @@ def _source_faults(category: Category) -> Iterator[str]:
 
 
 def _pattern_faults(category: Category) -> Iterator[str]:
-    for index, keyword in enumerate(category.keywords):
-        if keyword in STOP_WORDS:
-            yield f"keywords[{index}]: {keyword} is a stop word, which is never matched"
+    for field in ("keywords", "hints", "negative_keywords"):
+        for index, term in enumerate(getattr(category, field)):
+            stop_words = [word for word in term.split() if word in STOP_WORDS]
+            if stop_words:
+                yield f"{field}[{index}]: {stop_words[0]} is a stop word, which is never matched"
+    terms = [words_of(term) for term in (*category.keywords, *category.hints)]
     for index, pattern in enumerate(category.query_patterns):
-        if words_of(pattern).isdisjoint(category.keywords):
-            yield f"query_patterns[{index}]: contains none of the keywords of the category"
+        if not any(words_of(pattern) >= term for term in terms):
+            yield f"query_patterns[{index}]: contains none of the keywords and hints of the category"

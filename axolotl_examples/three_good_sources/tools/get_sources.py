@@ -17,7 +17,7 @@ class Question(BaseModel):
     """A query for sources."""
 
     query: str = Field(
-        max_length=300,
+        max_length=4000,
         description=(
             "Natural language query describing what sources to find. "
             'Examples: "learn rust programming", "set up bitcoin node", "self-host email"'

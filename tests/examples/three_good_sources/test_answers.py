@@ -66,7 +66,7 @@ async def test_no_match(at_desk: InProcessClient) -> None:
     outcome = await at_desk.call("get_sources", {"query": "make lemonade"})
     assert outcome.is_error
     assert outcome.text == (
-        "No matching category found for query 'make lemonade'. Closest match: coffee-roasting (score: 0.25). "
+        "No matching category found for query 'make lemonade'. Closest match: coffee-roasting (score: 0.12). "
         "Available categories: coffee-roasting, tea-brewing."
     )
 

@@ -14,7 +14,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("get_sources", {}, "query"),
     ("get_sources", {"query": 5}, "query"),
     ("get_sources", {"query": None}, "query"),
-    ("get_sources", {"query": "x" * 301}, "query"),
+    ("get_sources", {"query": "x" * 4001}, "query"),
     ("get_sources", {"query": "rust", "threshold": "high"}, "threshold"),
     ("get_sources", {"query": "rust", "threshold": 1.1}, "threshold"),
     ("get_sources", {"query": "rust", "threshold": -0.1}, "threshold"),

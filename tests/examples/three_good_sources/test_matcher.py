@@ -65,7 +65,7 @@ def test_any_text(query: str, threshold: float) -> None:
 @some_examples
 @given(QUESTIONS, st.randoms(use_true_random=False))
 def test_order_of_words(words: list[str], chance: random.Random) -> None:
-    """Word order and repetition do not matter."""
+    """Word order and repetition do not matter, except in the names of sources."""
     shuffled = chance.sample(words, len(words)) + words[:1]
     assert closest(MATCHER, " ".join(shuffled)) == closest(MATCHER, " ".join(words))
 
