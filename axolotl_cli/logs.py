@@ -44,8 +44,8 @@ def set_log_level(level: str, settings: "LogSettings | None" = None) -> None:
         _set_format(settings)
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.getLogger().setLevel(number)
-    # The command itself reports that the server starts and stops.
-    logging.getLogger("uvicorn").setLevel(max(number, logging.WARNING))
+    # The command itself reports that the server starts and stops, and warnings are about what clients send.
+    logging.getLogger("uvicorn").setLevel(max(number, logging.ERROR))
 
 
 def _set_format(settings: "LogSettings") -> None:

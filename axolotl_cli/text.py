@@ -4,6 +4,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -75,3 +76,9 @@ def _findings_of(error: Exception) -> Sequence[str]:
     # If its module was never imported, the error is not a ConfigurationError, and commands start faster.
     errors = sys.modules.get("axolotl_core.errors")
     return error.findings if errors is not None and isinstance(error, errors.ConfigurationError) else ()
+
+
+def print_status(text: str) -> None:
+    """Print on stderr what a server does; one whose stderr cannot be written, such as on a full disk, still serves."""
+    with suppress(OSError):
+        typer.echo(text, err=True)

@@ -10,7 +10,7 @@ import typer
 
 from axolotl_cli.serving.supervisor import WorkerLog
 from axolotl_cli.serving.worker_process import WorkerProcess
-from axolotl_cli.text import counted, enumeration, escape_controls, one_line
+from axolotl_cli.text import counted, enumeration, escape_controls, one_line, print_status
 
 if TYPE_CHECKING:
     pass
@@ -40,34 +40,36 @@ class DevReport(WorkerLog):
         changes = enumeration(
             [*_named("new", self._offer - before), *_named("gone", before - self._offer)] or ["the same as before"]
         )
-        _print(typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(changes)}")
+        print_status(
+            typer.style("reloaded", fg="green", bold=True) + f" in {seconds:.1f} s: {counts}, {one_line(changes)}"
+        )
         if description["address_changed"]:
-            _print("The address in the settings changed: restart axolotl dev to use it")
+            print_status("The address in the settings changed: restart axolotl dev to use it")
 
     def reloading(self, files: Sequence[str]) -> None:
         names = [os.path.relpath(file) for file in files]
         more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-        _print(typer.style(f"changed: {one_line(', '.join(names[:_MAX_NAMES]))}{more}", dim=True))
+        print_status(typer.style(f"changed: {one_line(', '.join(names[:_MAX_NAMES]))}{more}", dim=True))
 
     def failed(self, worker: WorkerProcess, *, is_reload: bool, is_serving: bool) -> None:
-        _print(f"{_ERROR} {escape_controls(worker.problem)}")
-        _print(
+        print_status(f"{_ERROR} {escape_controls(worker.problem)}")
+        print_status(
             "The previous code keeps serving. Fix the error and save."
             if is_serving
             else "Fix the error and save to start the server."
         )
 
     def ended(self, worker: WorkerProcess) -> None:
-        _print(f"{_ERROR} The server {worker.ending}. Save a file to start it again.")
+        print_status(f"{_ERROR} The server {worker.ending}. Save a file to start it again.")
 
     def _print_banner(self, description: Mapping[str, Any], counts: str) -> None:
         url = urlsplit(description["url"])
         console = f"{url.scheme}://{url.netloc}/console"
         directories = ", ".join(os.path.relpath(one) for one in self._directories)
-        _print(f"{typer.style(description['name'], bold=True)} serves {counts} at {_link(description['url'])}")
-        _print(f"Console: {_link(console)}")
-        _print(f"Watching {one_line(directories)} for changes")
-        _print("\nPress Ctrl-C to stop.")
+        print_status(f"{typer.style(description['name'], bold=True)} serves {counts} at {_link(description['url'])}")
+        print_status(f"Console: {_link(console)}")
+        print_status(f"Watching {one_line(directories)} for changes")
+        print_status("\nPress Ctrl-C to stop.")
 
 
 def _named(word: str, names: set[str]) -> Iterator[str]:
@@ -79,7 +81,3 @@ def _named(word: str, names: set[str]) -> Iterator[str]:
 
 def _link(url: str) -> str:
     return typer.style(url, fg="cyan", underline=True)
-
-
-def _print(text: str) -> None:
-    typer.echo(text, err=True)

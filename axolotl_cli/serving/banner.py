@@ -9,7 +9,7 @@ from typing import Any, Final
 import typer
 
 from axolotl_cli.serving.address import listens_everywhere
-from axolotl_cli.text import counted, counts_in, enumeration
+from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_cli.views.schemas import sample_arguments
 from axolotl_core.features.spec import ToolSpec
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, PROTOCOL_VERSION_KEY
@@ -31,13 +31,11 @@ def print_banner(host: ServerHost, url: str) -> None:
         _log.info("%s serves %s at %s", host.settings.server.name, offer, url)
         return
     name = typer.style(host.settings.server.name, bold=True)
-    typer.echo(f"{name} serves {offer} at {typer.style(url, fg='cyan', underline=True)}\n", err=True)
+    print_status(f"{name} serves {offer} at {typer.style(url, fg='cyan', underline=True)}\n")
     if listens_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
-        typer.echo(
-            "Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n", err=True
-        )
+        print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")
     command = curl_command(url, specs, _list_method(host), is_authenticated(host))
-    typer.echo(f"Try it:\n\n{command}\n\nPress Ctrl-C to stop.", err=True)
+    print_status(f"Try it:\n\n{command}\n\nPress Ctrl-C to stop.")
 
 
 def curl_command(url: str, specs: list[ToolSpec], fallback: str = "tools/list", needs_token: bool = False) -> str:

@@ -12,13 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-import typer
-
 from axolotl_cli.exit import exit_with_stack
 from axolotl_cli.logs import start_logging
 from axolotl_cli.runtime import run, serving
 from axolotl_cli.target import resolve_target
-from axolotl_cli.text import counted, counts_in, enumeration
+from axolotl_cli.text import counted, counts_in, enumeration, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.host import ServerHost
 from axolotl_server.transports.pipes import StandardStreams, claim_standard_streams
@@ -60,8 +58,8 @@ def _print_hint(host: ServerHost, streams: StandardStreams) -> None:
     """Explain to a person who started the server in a terminal why nothing seems to happen."""
     if os.isatty(streams.incoming):
         offer = enumeration(counted(counts_in(host)))
-        typer.echo(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.", err=True)
-        typer.echo("Use --transport http to serve over HTTP. Press Ctrl-C to stop.", err=True)
+        print_status(f"{host.settings.server.name} serves {offer} over stdio and is waiting for a client.")
+        print_status("Use --transport http to serve over HTTP. Press Ctrl-C to stop.")
 
 
 _LOOK_SECONDS: Final = 0.5

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import socket
 import sys
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,8 @@ def main(arguments: list[str]) -> None:
     end = socket.socket(fileno=int(arguments[0]))
     listener = socket.socket(fileno=int(arguments[1])) if len(arguments) > 1 else None
     order = WorkerOrder.receive(end)
+    for descriptor in (*map(int, arguments), order.board):
+        os.set_inheritable(descriptor, False)  # programs that tools start must not talk to the supervisor
     try:
         env_file = None if order.env_file is None else Path(order.env_file)
         target = resolve_target(order.target, order.toolsets, order.flags, env_file)

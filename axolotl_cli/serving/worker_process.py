@@ -133,6 +133,7 @@ class WorkerProcess:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *options,
+                "-P",  # the worker imports nothing from the current directory before it loads the target
                 "-m",
                 "axolotl_cli.serving.worker",
                 *map(str, descriptors),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from axolotl_cli.serving.address import url_of
-from axolotl_cli.text import counts_in, one_line
+from axolotl_cli.text import counts_in, one_line, print_status
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_server.host import ServerHost
@@ -85,7 +85,7 @@ def print_call(record: "CallRecord") -> None:
     """Print a request that has ended, unless the console's own page sent it."""
     if record.outcome is None or (record.kind is None and (record.client or "").startswith(_CONSOLE_CLIENT)):
         return
-    typer.echo(format_call(record), err=True)
+    print_status(format_call(record))
 
 
 def format_call(record: "CallRecord") -> str:

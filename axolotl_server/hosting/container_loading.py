@@ -4,7 +4,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,10 +51,9 @@ def _has_attribute(target: str) -> bool:
 
 
 def _import_module(name: str) -> ModuleType:
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
     try:
-        return importlib.import_module(name)
+        with _first_in_path(Path.cwd()):
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise ConfigurationError(
@@ -69,17 +69,32 @@ def _import_file(path: str) -> ModuleType:
     file = Path(path).resolve()
     if not file.is_file():
         raise ConfigurationError(f"There is no file {path}")
-    sys.path.insert(0, str(file.parent))
     spec = importlib.util.spec_from_file_location(file.stem, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
     try:
-        spec.loader.exec_module(module)
+        with _first_in_path(file.parent):
+            spec.loader.exec_module(module)
     except Exception as error:
         raise _failed(f"File {path}", error) from error
     return module
+
+
+@contextmanager
+def _first_in_path(directory: Path) -> Iterator[None]:
+    """Import from a directory first, and last after the block: a file there must not shadow a library."""
+    place = str(directory)
+    if place in sys.path:
+        yield
+        return
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+        sys.path.append(place)
 
 
 def _failed(what: str, error: Exception) -> ConfigurationError:
