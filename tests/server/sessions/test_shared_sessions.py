@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from axolotl_core import ITokenVerifier, Principal, SchemaTool
+from axolotl_core.sessions import SessionStoreError
 from tests.support.peers.memory_peer import ACCEPTED, text_of
 from tests.support.peers.session_client import EventReader
 from tests.support.peers.wire import META, call, message, mirrored
@@ -198,7 +199,13 @@ async def test_coming_back_again_and_again(workers: tuple[Worker, Worker], http:
                 assert await third.rest() == []
 
 
-async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx2.AsyncClient) -> None:
+async def append_nothing(session: str, stream: str, message: bytes) -> str:
+    raise SessionStoreError("the process is dead")
+
+
+async def test_a_stream_whose_process_died_ends(
+    redis: RedisServer, http: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """If the process of a call dies, resumed streams end."""
     prefix = redis.new_prefix()
     async with working(redis, prefix) as other:
@@ -208,7 +215,8 @@ async def test_a_stream_whose_process_died_ends(redis: RedisServer, http: httpx2
                 event = await stream.take()
                 assert await progress(stream) == 1
             sessions = one.server.app.sessions
-            await sessions.close()  # simulates a dead process
+            await sessions.close()  # simulates a dead process, which stores no more events
+            monkeypatch.setattr(sessions._store, "append", append_nothing)
         async with client.at(other).hearing(event.id) as stream:
             assert await progress(stream) == 1
             assert await stream.rest() == []
