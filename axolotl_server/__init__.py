@@ -1,7 +1,7 @@
 """The server around the tools: handler, eras, layers, transports and the composition root.
 
 An application needs little of it: `ServerSettings` for a container's `settings` role, `connect` for its tests,
-`ServerHost` and `make_app` where it brings its own process.
+`ServerHost` and `make_app` where it brings its own process, `make_handler` where it brings its own transport.
 """
 
 import importlib as _importlib
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     )
     from axolotl_server.client.requests import Listening
     from axolotl_server.handler import DefaultHandler
-    from axolotl_server.host import ServerHost
+    from axolotl_server.host import ServerHost, make_handler
     from axolotl_server.http.app import HttpApp
     from axolotl_server.http.assembly import make_app
     from axolotl_server.observation.json_log import JsonFormatter
     from axolotl_server.settings.server import ServerSettings
+    from axolotl_server.transports.stream_exchange import StreamExchange
 
 __all__ = [
     "ACCEPT",
@@ -52,6 +53,7 @@ __all__ = [
     "ResourceOutcome",
     "ServerHost",
     "ServerSettings",
+    "StreamExchange",
     "TaskCancelled",
     "UnansweredQuestion",
     "call_cancellation",
@@ -59,6 +61,7 @@ __all__ = [
     "call_principal",
     "connect",
     "make_app",
+    "make_handler",
 ]
 
 _HOMES: Final = {
@@ -82,7 +85,9 @@ _HOMES: Final = {
     "HttpApp": "http.app",
     "ServerHost": "host",
     "ServerSettings": "settings.server",
+    "StreamExchange": "transports.stream_exchange",
     "make_app": "http.assembly",
+    "make_handler": "host",
     "JsonFormatter": "observation.json_log",
     "call_cancellation": "call_providers",
     "call_context": "call_providers",

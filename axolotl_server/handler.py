@@ -75,7 +75,10 @@ _MAX_REASON_CHARACTERS = 500
 
 
 class DefaultHandler:
-    """Routes messages to the methods of their era, and turns exceptions into errors of the protocol."""
+    """Routes messages to the methods of their era, and turns exceptions into errors of the protocol.
+
+    `make_handler` makes one for a container.
+    """
 
     def __init__(
         self, eras: Eras, inflight: InFlight, subscriptions: Subscriptions, observers: Sequence[IObserver] = ()

@@ -3,14 +3,15 @@
 import inspect
 import logging
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from dependency_injector import containers
 
+from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.content import app_link
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.registry import Registry, ToolRegistry
@@ -262,6 +263,21 @@ class ServerHost:
         ]
         if missing:
             raise ConfigurationError(*missing)
+
+
+@asynccontextmanager
+async def make_handler(
+    container: containers.Container, *, settings: Mapping[str, Any] | None = None
+) -> AsyncIterator[DefaultHandler]:
+    """Start the server of a container, give the handler of its messages to the block, and stop the server.
+
+    `settings` has the form of the settings file. Calls that are still running at the end of the block are stopped.
+    """
+    async with ServerHost(container, flags=settings) as host:
+        try:
+            yield host.handler
+        finally:
+            host.handler.inflight.stop_all(CancelReason.SHUTDOWN)
 
 
 async def _close(what: str, step: Callable[[], object]) -> None:

@@ -200,5 +200,5 @@ def _missing(call: ToolCall) -> ProtocolError:
 def _raise_if_undecided(decisions: Sequence[Decision]) -> None:
     for decision in decisions:
         if isinstance(decision, Undecided):
-            data = {"reference": decision.reference}
+            data = {"reason": "internal_error", "reference": decision.reference}
             raise InternalError(f"Internal error. Reference: {decision.reference}", data=data)

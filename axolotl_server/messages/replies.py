@@ -23,14 +23,18 @@ def hide(error: BaseException, call: ToolCall) -> ToolFailed:
     reference = call.reference = call.reference or secrets.token_hex(8)
     kind, name = call.spec.kind, call.spec.name
     _log.error("%s %s failed, reference %s", kind, name, reference, exc_info=error, extra={"axolotl_call": call})
-    return ToolFailed(f"{_named(call)} failed. Reference: {reference}", meta={"reference": reference})
+    return ToolFailed(
+        f"{_named(call)} failed. Reference: {reference}", meta={"reason": f"{kind}_error", "reference": reference}
+    )
 
 
 def hide_internal(error: BaseException, method: str) -> InternalError:
     """Log a failure of the server with its traceback, and give an error that reveals nothing but a reference."""
     reference = secrets.token_hex(8)
     _log.error("%s failed, reference %s", method, reference, exc_info=error)
-    return InternalError(f"Internal error. Reference: {reference}", data={"reference": reference})
+    return InternalError(
+        f"Internal error. Reference: {reference}", data={"reason": "internal_error", "reference": reference}
+    )
 
 
 def describe_stop(call: ToolCall) -> ToolError:

@@ -1,10 +1,16 @@
-"""The examples of the page about health checks and shutdown."""
+"""The examples of health checks, and of a server with its own transport."""
 
+import asyncio
 import importlib
+import json
 from typing import Any
+
+import pytest
 
 from axolotl_server import ServerHost
 from axolotl_server.health import make_health
+from tests.support.peers.wire import call, connection
+from tests.support.servers.serving import until
 
 
 async def test_healthy() -> None:
@@ -21,3 +27,26 @@ async def test_healthy() -> None:
             database.lag_seconds = lag
             assert (await health.readiness()).state == state
         assert health.liveness().state == "ok"
+
+
+async def test_own_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example serves JSON lines over TCP, and answers what was sent before the client closes."""
+    servers: list[asyncio.Server] = []
+    start_server = asyncio.start_server
+
+    async def start(*arguments: Any, **options: Any) -> asyncio.Server:
+        servers.append(await start_server(*arguments, **options))
+        return servers[0]
+
+    monkeypatch.setattr(asyncio, "start_server", start)
+    serving = asyncio.ensure_future(importlib.import_module("own_transport").main(0))
+    await until(lambda: servers or serving.done())
+    async with connection(servers[0].sockets[0].getsockname()[1]) as (reader, writer):
+        writer.write(call("greet", {"name": "Ada"}, id=7) + b"\n")
+        writer.write_eof()
+        reply = json.loads(await reader.readline())
+        assert await reader.read() == b""
+    assert (reply["id"], reply["result"]["content"][0]["text"]) == (7, "Hello, Ada!")
+    serving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await serving
