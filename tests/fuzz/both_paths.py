@@ -159,7 +159,8 @@ async def _converse(port: int, conversation: Conversation) -> tuple[bytes, bool]
         else:
             for count, (data, cuts) in enumerate(zip(conversation.requests, conversation.cuts, strict=True), 1):
                 for begin, end in zip((0, *cuts), (*cuts, len(data)), strict=True):
-                    writer.write(data[begin:end])
+                    if not writer.is_closing():  # uvloop does not accept data for a closed connection
+                        writer.write(data[begin:end])
                     for _ in range(4 if cuts else 0):
                         await asyncio.sleep(0)  # the server reads this piece alone
                 await _read(reader, responses, received, count)

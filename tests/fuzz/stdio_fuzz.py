@@ -14,6 +14,8 @@ from tests.fuzz.state import Fault, KnownValues
 
 _PATIENCE_SECONDS: Final = 20.0
 _LINGER_SECONDS: Final = 2.0
+_BLINK_SECONDS: Final = 0.05
+_FEATURES: Final = (b"/call", b"/get", b"/read", b"/complete", b"/result", b"/listen")
 _WINDOW: Final = 16
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
@@ -72,6 +74,13 @@ class _Window:
         cancelled = None if self.other is None else self.other.owed.cancels
         waits = any(not line.replies for key, line in self.requests.items() if key != cancelled)
         return self.passed and not waits
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long to wait for such a reply: only features take their time."""
+        if self.other is None or self.other.owed.least:
+            return _PATIENCE_SECONDS
+        return _LINGER_SECONDS if any(name in self.other.data for name in _FEATURES) else _BLINK_SECONDS
 
     @property
     def lingers(self) -> bool:
@@ -157,9 +166,7 @@ class StdioFuzz:
     async def _linger(self, window: _Window) -> None:
         """Wait a moment for a reply that may come or not."""
         try:
-            async with asyncio.timeout(
-                _PATIENCE_SECONDS if window.other and window.other.owed.least else _LINGER_SECONDS
-            ):
+            async with asyncio.timeout(window.patience_seconds):
                 while window.lingers:
                     self._hear(window, await self._stdout.readline())
         except TimeoutError:
