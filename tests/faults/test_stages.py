@@ -1,7 +1,6 @@
 """A call that is stopped at any stage, for any reason: one decision, at most one reply, no leaks."""
 
 import asyncio
-import json
 import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -10,11 +9,10 @@ import pytest
 
 from axolotl_core import CancelReason, FeatureSpec, ILayer, Invoke, ToolCall, ToolContext, tool
 from axolotl_server import ServerHost
-from axolotl_server.transports.stream_exchange import MemoryTransport
 from tests.support.containers import process_tools
 from tests.support.forked_processes import Mailbox
 from tests.support.object_counts import bulkhead_of, nothing_left, server_threads, wait_for_threads
-from tests.support.peers.wire import INITIALIZE, call, message
+from tests.support.peers.memory_peer import Peer
 from tests.support.servers.serving import PATIENCE_SECONDS, until
 from tests.support.tools import Name, container_of
 
@@ -97,36 +95,36 @@ class StageLayer(ILayer):
         return held
 
 
-Reach = Callable[[ServerHost, MemoryTransport, Stage, str], Awaitable[None]]
+Reach = Callable[[ServerHost, Peer, Stage, str], Awaitable[None]]
 
 
-async def _running(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+async def _running(host: ServerHost, peer: Peer, stage: Stage, path: str) -> None:
     """The code of the tool or of a layer is running."""
     await stage.reached.wait()
 
 
-async def _queued(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+async def _queued(host: ServerHost, peer: Peer, stage: Stage, path: str) -> None:
     """The call waits for a slot that another call holds."""
     await until(lambda: bulkhead_of(host, "queue_up").running == 1)
-    transport.send(call("queue_up", id=2, handshake=True))
+    peer.call("queue_up", id=2)
     await until(lambda: bulkhead_of(host, "queue_up").waiting == 1)
 
 
-async def _in_thread(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+async def _in_thread(host: ServerHost, peer: Peer, stage: Stage, path: str) -> None:
     """The code runs in a thread."""
     await asyncio.to_thread(stage.thread_started.wait, PATIENCE_SECONDS)
 
 
-async def _before_thread(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+async def _before_thread(host: ServerHost, peer: Peer, stage: Stage, path: str) -> None:
     """Another call uses the only thread."""
-    await _in_thread(host, transport, stage, path)
-    transport.send(call("block_narrowly", id=2, handshake=True))
+    await _in_thread(host, peer, stage, path)
+    peer.call("block_narrowly", id=2)
     await until(lambda: len(stage.calls) == 2)
 
 
-async def _asking(host: ServerHost, transport: MemoryTransport, stage: Stage, path: str) -> None:
+async def _asking(host: ServerHost, peer: Peer, stage: Stage, path: str) -> None:
     """The user has been asked."""
-    assert json.loads(await transport.receive())["method"] == "elicitation/create"
+    assert (await peer.receive())["method"] == "elicitation/create"
 
 
 STAGES: dict[str, tuple[str, Reach]] = {
@@ -155,16 +153,16 @@ async def test_a_call_is_stopped(stage_name: str, reason: CancelReason, tmp_path
     stage, before, threads = Stage(), asyncio.all_tasks(), server_threads()
     with Mailbox(tmp_path) as mailbox:
         async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
-            transport = await _shaken(host)
-            transport.send(call(name, {"path": mailbox.path} if name == "spin" else {}, id=1, handshake=True))
-            await reach(host, transport, stage, mailbox.path)
+            peer = await Peer(host).shake_hands()
+            peer.call(name, {"path": mailbox.path} if name == "spin" else {}, id=1)
+            await reach(host, peer, stage, mailbox.path)
             if stage_name == "in a process":
                 await mailbox.take()
             stopped = [*host.handler.inflight]
             host.handler.inflight.stop_all(reason)
             await until(lambda: not host.handler.inflight)
             stage.release()
-            answers = [json.loads(one) for one in await transport.close(PATIENCE_SECONDS)]
+            answers = await peer.close()
             await nothing_left(host, before)
     await asyncio.to_thread(wait_for_threads, threads)
     _check(answers, stopped, reason)
@@ -184,22 +182,14 @@ async def test_the_first_reason_stands(first: CancelReason, second: CancelReason
     """A call that is stopped twice ends for the first reason."""
     stage, before = Stage(), asyncio.all_tasks()
     async with ServerHost(container_of(*stage.tools, layers=[stage.layer()]), flags=NARROW) as host:
-        transport = await _shaken(host)
-        transport.send(call("swallow", id=1, handshake=True))
+        peer = await Peer(host).shake_hands()
+        peer.call("swallow", id=1)
         await stage.reached.wait()
         for reason in (first, second):
             host.handler.inflight.stop_all(reason)
         await until(lambda: not host.handler.inflight)
         stage.calls[0].stop(second)
         stage.release()
-        answers = [json.loads(one) for one in await transport.close(PATIENCE_SECONDS)]
+        answers = await peer.close()
         await nothing_left(host, before)
     _check(answers, stage.calls, first)
-
-
-async def _shaken(host: ServerHost) -> MemoryTransport:
-    transport = MemoryTransport(host.handler)
-    transport.send(message("initialize", {**INITIALIZE, "capabilities": {"elicitation": {}}}, id="hello"))
-    transport.send(message("notifications/initialized", id=None))
-    await transport.receive()
-    return transport
