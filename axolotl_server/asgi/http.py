@@ -38,6 +38,11 @@ class IPostedRequest(Protocol):
         ...
 
     @property
+    def disconnected(self) -> bool:
+        """Whether the client is known to have left."""
+        ...
+
+    @property
     def client(self) -> Sequence[Any] | None:
         """The address and port of the client; None if they are unknown."""
         ...
@@ -53,6 +58,7 @@ class AsgiRequest(NamedTuple):
     receive: Receive
     send: Send
     client: Sequence[Any] | None
+    disconnected: bool = False
 
     def write_reply(self, status: int, body: bytes) -> bool:
         """Leave the reply to `send`."""

@@ -2,6 +2,7 @@
 
 from asyncio import get_running_loop
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
@@ -24,8 +25,10 @@ from axolotl_server.asgi.http import (
 )
 from axolotl_server.eras.era import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler
+from axolotl_server.http.admission import Admission
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.http.http_exchange import ExchangeContext, HttpExchange
+from axolotl_server.messages.fair_share import share_of
 from axolotl_server.sessions.session import Session
 from axolotl_server.sessions.sessions import choose_sessions
 from axolotl_server.settings.server import ServerSettings
@@ -75,6 +78,7 @@ class HttpApp:
         self.path = settings.http.path
         """The path of the endpoint."""
         self.bodies = BodyBudget(settings.http.max_buffered_body_bytes)
+        self._admission = Admission(settings.limits.max_loop_lag_seconds)
         self._equal_path = _equal_path(settings.http)
         self.refused: dict[int, int] = {}
         """The number of requests refused before a method saw them, by status."""
@@ -119,6 +123,10 @@ class HttpApp:
                 self._checks.check_post(headers)
                 principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
                 del credentials  # no code behind the gate needs it
+            if monotonic() > self._admission.check_at:
+                await self._admission.admit(share_of(principal, request.client))
+                if request.disconnected:
+                    return
             if self._shares_sessions and b"mcp-session-id" in headers:
                 await self._restore(headers, principal)
             exchange = HttpExchange(get_running_loop(), headers, principal, self._context, request)

@@ -5,7 +5,6 @@ import logging
 import mmap
 import os
 import socket
-import tempfile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:  # the supervisor loads this module, and does without uvicorn
@@ -27,6 +26,8 @@ class ConnectionBoard:
     @staticmethod
     def make() -> tuple["ConnectionBoard", int]:
         """Make an empty board, and a descriptor that workers inherit."""
+        import tempfile  # only a supervisor needs it
+
         with tempfile.TemporaryFile() as file:
             file.truncate(_SLOTS * _BYTES)
             descriptor = os.dup(file.fileno())
@@ -69,29 +70,28 @@ _YIELD_SECONDS: Final = 0.002
 _PUBLISH_SECONDS: Final = 0.1
 """How often a worker publishes its number of connections, some of which may have ended."""
 _OUT_OF_FILES_SECONDS: Final = 1.0
+_MAX_ACCEPTED: Final = 64
+"""How many connections are accepted in one turn of the event loop."""
 
 
-class FairAcceptor:
-    """Accepts one connection at a time, and leaves it to workers with fewer connections for a moment.
+class Acceptor:
+    """Accepts connections, many in each turn of the event loop.
 
-    The kernel wakes all waiting workers, and the fastest accepts everything: often one worker gets all connections of a
-    client that opens several. A worker that does not respond, for example because it is stuck, is not waited for.
+    uvloop accepts one in each turn. If turns take long, new connections then wait in the kernel, where no limit sees
+    them.
     """
 
-    def __init__(self, server: "UvicornServer", listener: socket.socket, place: BoardPlace) -> None:
+    def __init__(self, server: "UvicornServer", listener: socket.socket) -> None:
         self._server = server
         self._listener = listener
-        self._board, self._number = place
         self._loop = asyncio.get_running_loop()
         self._attaching: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
-        self._publishing: asyncio.TimerHandle | None = None
         self._closed = False
 
     def start(self) -> None:
         """Accept connections from now on."""
         self._listener.setblocking(False)
-        self._publish()
         self._listen()
 
     def close(self) -> None:
@@ -100,20 +100,16 @@ class FairAcceptor:
             return
         self._closed = True
         self._loop.remove_reader(self._listener)
-        for timer in (self._pause, self._publishing):
-            if timer is not None:
-                timer.cancel()
-        self._board.leave(self._number)
+        if self._pause is not None:
+            self._pause.cancel()
 
     def _listen(self) -> None:
-        self._loop.add_reader(self._listener, self._accept_or_yield)
+        self._loop.add_reader(self._listener, self._accept_some)
 
-    def _accept_or_yield(self) -> None:
-        fewest = self._board.fewest_of_others(self._number)
-        if fewest is None or self._count() <= fewest:
-            self._accept()
-        else:
-            self._wait(_YIELD_SECONDS)
+    def _accept_some(self) -> None:
+        for _ in range(_MAX_ACCEPTED):
+            if not self._accept():
+                return
 
     def _wait(self, seconds: float) -> None:
         self._loop.remove_reader(self._listener)
@@ -125,19 +121,62 @@ class FairAcceptor:
         if self._pause is None:
             self._listen()
 
-    def _accept(self) -> None:
+    def _accept(self) -> bool:
+        """Accept a connection; return False if there is none."""
         try:
             connection, _ = self._listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-            return
+            return False
         except OSError as error:
             _log.error("accepting connections failed, trying again in a second: %s", error.strerror)
             self._wait(_OUT_OF_FILES_SECONDS)
-            return
+            return False
         attaching = self._loop.create_task(self._server.attach(connection))
         self._attaching.add(attaching)
         attaching.add_done_callback(self._attaching.discard)
-        self._board.write(self._number, self._count())
+        return True
+
+
+class FairAcceptor(Acceptor):
+    """Accepts one connection at a time, and leaves it to workers with fewer connections for a moment.
+
+    The kernel wakes all waiting workers, and the fastest accepts everything: often one worker gets all connections of a
+    client that opens several. A worker that does not respond, for example because it is stuck, is not waited for.
+    """
+
+    def __init__(self, server: "UvicornServer", listener: socket.socket, place: BoardPlace) -> None:
+        super().__init__(server, listener)
+        self._board, self._number = place
+        self._publishing: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Accept connections from now on, in turn with other workers."""
+        self._publish()
+        super().start()
+
+    def close(self) -> None:
+        """Accept no more connections, and leave the board."""
+        if self._closed:
+            return
+        super().close()
+        if self._publishing is not None:
+            self._publishing.cancel()
+        self._board.leave(self._number)
+
+    def _accept_some(self) -> None:
+        for _ in range(_MAX_ACCEPTED):
+            fewest = self._board.fewest_of_others(self._number)
+            if fewest is not None and self._count() > fewest:
+                self._wait(_YIELD_SECONDS)
+                return
+            if not self._accept():
+                return
+
+    def _accept(self) -> bool:
+        accepted = super()._accept()
+        if accepted:
+            self._board.write(self._number, self._count())
+        return accepted
 
     def _count(self) -> int:
         return len(self._server.connections) + len(self._attaching)

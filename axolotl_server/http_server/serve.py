@@ -12,7 +12,7 @@ from axolotl_server.http_server.connections import HttpDrain, StallCheck
 from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 
 if TYPE_CHECKING:
-    from axolotl_server.http_server.fair_acceptor import BoardPlace, FairAcceptor
+    from axolotl_server.http_server.fair_acceptor import BoardPlace
 
 _CHECK_SECONDS: Final = 0.5
 
@@ -38,7 +38,7 @@ async def serve_http(
     server = UvicornServer(app, host.settings.http, tls_context(host.settings.http))
     drain = HttpDrain(server, app, host)
     with _regular_checks(server, host):
-        acceptor = await _accept(server, listener, place)
+        acceptor = server.listen(listener, place)
         try:
             if on_serving is not None:
                 on_serving()
@@ -52,19 +52,6 @@ async def serve_http(
             acceptor.close()
             listener.close()
         await drain.close_connections()
-
-
-async def _accept(
-    server: UvicornServer, listener: socket.socket, place: "BoardPlace | None"
-) -> "asyncio.Server | FairAcceptor":
-    """Accept connections; with a place, in turn with the other workers."""
-    if place is None:
-        return await server.listen(listener)
-    from axolotl_server.http_server.fair_acceptor import FairAcceptor
-
-    acceptor = FairAcceptor(server, listener, place)
-    acceptor.start()
-    return acceptor
 
 
 @contextmanager

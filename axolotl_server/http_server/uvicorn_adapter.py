@@ -18,6 +18,7 @@ import uvicorn
 
 from axolotl_server.http.app import HttpApp
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
+from axolotl_server.http_server.fair_acceptor import Acceptor, BoardPlace, FairAcceptor
 from axolotl_server.http_server.http_protocol import HttpProtocol
 from axolotl_server.settings.transports import HttpSettings
 
@@ -58,10 +59,12 @@ class UvicornServer:
         date = (b"date", formatdate(time.time(), usegmt=True).encode())
         self.state.set_headers([date, CLOSE] if self.state.closes_after_replies else [date])
 
-    async def listen(self, listener: socket.socket) -> asyncio.Server:
-        """Accept all connections from a socket."""
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(self._make_protocol, sock=listener, backlog=_BACKLOG, **self._tls)
+    def listen(self, listener: socket.socket, place: BoardPlace | None = None) -> Acceptor:
+        """Accept connections from a socket; with a place, in turn with other workers."""
+        listener.listen(_BACKLOG)
+        acceptor = Acceptor(self, listener) if place is None else FairAcceptor(self, listener, place)
+        acceptor.start()
+        return acceptor
 
     async def attach(self, accepted: socket.socket) -> None:
         """Serve a connection that was accepted elsewhere."""

@@ -98,7 +98,11 @@ class Subscriptions:
     def refusal(self, exchange: IExchange) -> InternalError | None:
         """Give the error for a further listener; None if there is room for it."""
         limit = self._maximum_per_principal
-        if self._closing or len(self._listeners) >= self._maximum:
+        if self._closing:
+            return InternalError(
+                "The server is shutting down; try again", data={"reason": "shutdown", "retryAfterMs": 1000}
+            )
+        if len(self._listeners) >= self._maximum:
             message = "Too many subscriptions are open; try again later"
         elif is_used_up(exchange.share, limit, self._listeners):
             message = f"Too many subscriptions: one caller may have {limit} open; end one first"

@@ -125,6 +125,8 @@ class LimitSettings(Section):
     """How many of the threads a tool, or all tools of a `pool` together, may hold. More calls of the tool wait."""
     loop_stall_seconds: PositiveFloat | None = 0.25
     """When code that blocks the event loop is logged with its stack. null turns this off."""
+    max_loop_lag_seconds: PositiveFloat | None = 0.1
+    """How long a request over HTTP may wait because the event loop is busy. More are refused. null turns this off."""
     processes: PositiveInt = 4
     """How many processes a tool with `execution = "process"`, or a pool of such tools, may have."""
     max_process_bytes: PositiveInt | None = None

@@ -139,7 +139,7 @@ async def refuse_streams(port: int) -> None:
         assert (session.status_code, session.json()["error"]["data"]) == (503, {"retryAfterMs": 1000})
         wanted = message("subscriptions/listen", {"notifications": {}, "_meta": META})
         listening = await http.post("/mcp", content=wanted, headers=mirrored("subscriptions/listen"))
-        assert listening.json()["error"]["data"] == {"retryAfterMs": 1000}
+        assert listening.json()["error"]["data"] == {"reason": "shutdown", "retryAfterMs": 1000}
 
 
 async def test_calls_are_accepted_during_the_shutdown_delay() -> None:

@@ -57,12 +57,13 @@ async def serving(
     async with ServerHost(container, flags=settings) as host:
         app, listener = make_app(host), listener or free_port()
         server = UvicornServer(app, host.settings.http)
-        acceptor = await server.listen(listener)
+        acceptor = server.listen(listener)
         try:
             yield HttpServer(host, app, listener.getsockname()[1], server)
         finally:
             app.sessions.end_streams()
             acceptor.close()
+            listener.close()
             await _stop(server)
 
 
