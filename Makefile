@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test quick check conformance fuzz chaos bench soak docs format lock clean
+.PHONY: help serve test quick check conformance fuzz chaos bench instructions soak docs format lock clean
 
 help: ## Show this help
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ chaos: $(DEV) ## Kill and pause processes, stop Redis, fill the disk and more, u
 
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
+
+instructions: $(DEV) ## Count the instructions of calls and of the start (ARGS=--record to store them)
+	$(BIN)/python -m benchmarks.instructions $(ARGS)
 
 soak: $(DEV) ## Measure memory over long runs
 	$(BIN)/python -m benchmarks.soak $(ARGS)

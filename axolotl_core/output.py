@@ -34,6 +34,11 @@ _LONG_TEXT: Final = 1000
 _LONG_LIST: Final = 32
 _SAMPLES: Final = 8
 _OPEN: Final = frozenset({"any", "generator", "is-instance", "is-subclass", "callable", "function-plain"})
+_FIXED: Final = frozenset(
+    {"model", "model-fields", "model-field", "default", "nullable", "bool", "date", "datetime", "enum", "float", "int"}
+    | {"none", "time", "timedelta", "uuid"}
+)
+"""The types of values whose size does not depend on the value."""
 _LEAST_ITEM: Final = 16
 """What an item of an iterator counts at least, because it has to be kept in memory."""
 LONGEST_ESCAPE: Final = 6
@@ -180,6 +185,24 @@ def _is_open(kind: type[BaseModel]) -> bool:
         elif isinstance(part, list | tuple):
             pending += part
     return False
+
+
+@functools.lru_cache(_MAX_TYPES)
+def has_fixed_size(kind: Any) -> bool:
+    """Tell whether all values of a type are small: numbers, times and the like, and models of nothing else."""
+    if not isinstance(kind, type):
+        return False
+    if not issubclass(kind, BaseModel):
+        return kind in _SCALARS
+    if kind.model_config.get("extra") == "allow":
+        return False
+    pending: list[Any] = [kind.__pydantic_core_schema__]
+    while pending:
+        part = pending.pop()
+        if part["type"] not in _FIXED:
+            return False
+        pending += [part["schema"]] if "schema" in part else part.get("fields", {}).values()
+    return True
 
 
 def _text_size(text: str, max_bytes: int) -> int:

@@ -51,6 +51,14 @@ class IPostedRequest(Protocol):
         """Write a whole JSON reply; return False if it has to be sent by ASGI messages."""
         ...
 
+    async def fail(self, error: Exception) -> None:
+        """Answer after an unexpected error."""
+        ...
+
+    def end(self) -> None:
+        """Called when nothing more is done for the request."""
+        ...
+
 
 class AsgiRequest(NamedTuple):
     """A posted message of any ASGI server."""
@@ -63,6 +71,13 @@ class AsgiRequest(NamedTuple):
     def write_reply(self, status: int, body: bytes) -> bool:
         """Leave the reply to `send`."""
         return False
+
+    async def fail(self, error: Exception) -> None:
+        """Leave the error to the ASGI server."""
+        raise error
+
+    def end(self) -> None:
+        """Do nothing: the ASGI server knows when its application has returned."""
 
 
 class BodyBudget:

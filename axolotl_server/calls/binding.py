@@ -13,7 +13,7 @@ from axolotl_core.errors import ConfigurationError, ResultTooLarge
 from axolotl_core.features.feature import IFeature, Kind
 from axolotl_core.features.spec import FeatureSpec, Limits, ToolSpec
 from axolotl_core.layers import ILayer, Invoke, ToolCall, fold
-from axolotl_core.output import LONGEST_ESCAPE, bounded
+from axolotl_core.output import LONGEST_ESCAPE, bounded, has_fixed_size
 from axolotl_core.protocol.wire import encode, json_text
 from axolotl_core.registry import AnyTool
 from axolotl_server.eras.presentation import content_for
@@ -216,19 +216,22 @@ class Binder:
 
     def _compile(self, spec: SpecT, encode: EncodeOutput) -> Binding[SpecT]:
         invoke, inner = fold(self._inner, spec, self._runners[spec.limits.execution](spec))
-        write = _within(spec.limits.max_result_bytes or sys.maxsize, encode)
+        write = _within(spec.limits.max_result_bytes or sys.maxsize, encode, spec.feature)
         encoded, outer = fold(self._outer, spec, _encoding(invoke, write))
         if outer:
             return Binding(spec, encoded, _already_encoded, (*outer, *inner))
         return Binding(spec, invoke, write, inner)
 
 
-def _within(max_bytes: int, encode: EncodeOutput) -> EncodeOutput:
+def _within(max_bytes: int, encode: EncodeOutput, feature: IFeature) -> EncodeOutput:
     """Refuse outputs that are too large, most of them before they are encoded."""
     is_small = max_bytes // LONGEST_ESCAPE
+    declared = getattr(feature, "output_model", None)
+    fixed = declared if has_fixed_size(declared) else None
 
     def encode_within(output: Any, request: Request) -> bytes:
-        if type(output) is not str or len(output) > is_small:
+        kind = type(output)
+        if kind is not fixed and (kind is not str or len(output) > is_small):
             output = bounded(output, max_bytes)
         result = encode(output, request)
         if len(result) > max_bytes:

@@ -112,15 +112,18 @@ class HttpApp:
         body: bytes,
         request: IPostedRequest,
         principal: Principal | None = None,
+        *,
+        accepted: bool = False,
     ) -> None:
         """Answer a complete message that was posted to the endpoint.
 
         `headers` has one value per name and does not contain `Authorization`, whose value is `credentials`. With a
-        principal, both were checked before the body was read.
+        principal, both were checked before the body was read; with `accepted`, only the headers were.
         """
         try:
             if principal is None:
-                self._checks.check_post(headers)
+                if not accepted:
+                    self._checks.check_post(headers)
                 principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
                 del credentials  # no code behind the gate needs it
             if monotonic() > self._admission.check_at:
@@ -142,6 +145,18 @@ class HttpApp:
         except HttpRefusal as refusal:
             self.count_refusal(refusal)
             await send_refusal(request.send, refusal)
+        except Exception as error:
+            await request.fail(error)
+        finally:
+            request.end()
+
+    def accepts_post(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether the headers of a posted message pass all checks that do not depend on its body or its token."""
+        try:
+            self._checks.check_post(headers)
+        except HttpRefusal:
+            return False
+        return True
 
     def count_refusal(self, refusal: HttpRefusal) -> None:
         """Count a request that is refused before a method sees it."""

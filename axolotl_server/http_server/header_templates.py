@@ -20,10 +20,11 @@ class HeadTemplate:
     kept: the gate sees them with every request.
     """
 
-    __slots__ = ("_first", "_gaps", "headers")
+    __slots__ = ("_first", "_gaps", "_start", "headers")
 
     def __init__(self, first: bytes, gaps: tuple[tuple[bool, bytes], ...], headers: Mapping[bytes, bytes]) -> None:
         self._first = first
+        self._start = len(first)
         self._gaps = gaps
         """For each gap whether it is the length, and the bytes up to the next gap or the body."""
         self.headers = headers
@@ -33,22 +34,44 @@ class HeadTemplate:
         """Return the credentials and the body if the data is one whole request with this head."""
         if not data.startswith(self._first):
             return None
-        at, length, credentials = len(self._first), 0, None
+        at, length, credentials = self._start, b"", None
         for is_length, following in self._gaps:
             stop = data.find(b"\r", at, at + _MAX_VALUE_BYTES)
-            value = data[at:stop]
             if stop < 0 or not data.startswith(following, stop):
                 return None
             if is_length:
-                if not value.isdigit() or len(value) > _MAX_DIGITS:
-                    return None
-                length = int(value)
-            elif _CREDENTIALS.fullmatch(value):
-                credentials = value
+                length = data[at:stop]
             else:
-                return None
+                credentials = data[at:stop]
             at = stop + len(following)
-        return (credentials, data[at:]) if len(data) - at == length else None
+        if not length.isdigit() or len(length) > _MAX_DIGITS or len(data) - at != int(length):
+            return None
+        if credentials is not None and not _CREDENTIALS.fullmatch(credentials):
+            return None
+        return credentials, data[at:]
+
+
+class PlainHeadTemplate(HeadTemplate):
+    """A head whose only gap is the length, as those of most clients without a token."""
+
+    __slots__ = ("_rest", "_rest_size")
+
+    def __init__(self, first: bytes, gaps: tuple[tuple[bool, bytes], ...], headers: Mapping[bytes, bytes]) -> None:
+        super().__init__(first, gaps, headers)
+        [(_, self._rest)] = gaps
+        self._rest_size = len(self._rest)
+
+    def match(self, data: bytes) -> tuple[None, bytes] | None:
+        """Return the body if the data is one whole request with this head."""
+        if data.startswith(self._first):
+            at = self._start
+            stop = data.find(b"\r", at, at + _MAX_DIGITS + 1)
+            length = data[at:stop]
+            if length.isdigit() and data.startswith(self._rest, stop):
+                end = stop + self._rest_size
+                if len(data) - end == int(length):
+                    return None, data[end:]
+        return None
 
 
 def make_template(head: bytes, headers: Mapping[bytes, bytes]) -> HeadTemplate | None:
@@ -74,4 +97,5 @@ def make_template(head: bytes, headers: Mapping[bytes, bytes]) -> HeadTemplate |
     if is_length.count(True) != 1 or len(is_length) > 2:
         return None
     constant = {name: value for name, value in headers.items() if name not in (_LENGTH_NAME, _CREDENTIALS_NAME)}
-    return HeadTemplate(parts[0], tuple(zip(is_length, parts[1:], strict=True)), constant)
+    kind = PlainHeadTemplate if len(is_length) == 1 else HeadTemplate
+    return kind(parts[0], tuple(zip(is_length, parts[1:], strict=True)), constant)

@@ -18,7 +18,7 @@ from axolotl_server.asgi.http import HttpRefusal
 from axolotl_server.http_server.connection_limits import CLOSE, ConnectionState
 from axolotl_server.http_server.header_templates import HeadTemplate, make_template
 from axolotl_server.http_server.http_requests import AsgiCycle, DirectRequest
-from axolotl_server.messages.connection import EAGER
+from axolotl_server.messages.connection import start_task
 
 _Pairs: TypeAlias = list[tuple[bytes, bytes]]
 
@@ -73,7 +73,7 @@ class HttpProtocol(HttpToolsProtocol):
     _templates: Sequence[HeadTemplate] = ()
     _learned = 0
     _discarded = 0
-    _refusal: HttpRefusal | None = None
+    refusal: HttpRefusal | None = None
     """The answer to the last request of the connection, which follows that to the request before."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -92,13 +92,14 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Answer a request with a known head at once, and parse everything else."""
-        if self._templates and self.part is None and self.is_idle and self.server_state.answers_directly:
+        state, cycle = self.server_state, self.cycle
+        if self.part is None and state.answers_directly and (cycle is None or cycle.response_complete):
             for template in self._templates:
                 found = template.match(data)
-                if found is not None and len(found[1]) <= self.server_state.app.max_message_bytes:
-                    self._answer_directly(template.headers, *found)
+                if found is not None and len(found[1]) <= state.app.max_message_bytes:
+                    self._answer_directly(template.headers, *found, True)
                     return
-        if self.is_discarding or self._refusal is not None:
+        if self.is_discarding or self.refusal is not None:
             self._discard(len(data))
         else:
             self._parse(data)
@@ -134,7 +135,7 @@ class HttpProtocol(HttpToolsProtocol):
             return
         if self.part == "body":
             self.pipeline.popleft()  # the request itself, which waits for those before it
-        self._refusal = refusal
+        self.refusal = refusal
         self.flow.pause_reading()
 
     def _write_refusal(self, refusal: HttpRefusal) -> None:
@@ -253,22 +254,21 @@ class HttpProtocol(HttpToolsProtocol):
             body, self._posted_body = self._posted_body, b""
             self._learn(headers, body)
             credentials = headers.pop(b"authorization", None)
-            self._answer_directly(headers, credentials, body)
+            self._answer_directly(headers, credentials, body, False)
         elif not self.cycle.response_complete:
             self.cycle.more_body = False
             self.cycle.message_event.set()
 
     def on_response_complete(self) -> None:
         """Continue with the next request; idle connections are closed by a regular check, not by a timer."""
-        self.server_state.total_requests += 1
-        if self.pipeline or self.flow.read_paused or self._refusal is not None:
+        if self.pipeline or self.flow.read_paused or self.refusal is not None:
             if self.transport.is_closing():
                 return
             self.flow.resume_reading()
             if self.pipeline:
                 self._start_asgi_task(*self.pipeline.pop())
-            elif self._refusal is not None:
-                self._write_refusal(self._refusal)
+            elif self.refusal is not None:
+                self._write_refusal(self.refusal)
 
     def _check_size(self, headers: _Pairs) -> None:
         """Measure a head exactly, if a large piece of data or many headers give a reason to."""
@@ -297,10 +297,12 @@ class HttpProtocol(HttpToolsProtocol):
             and int(length) <= state.app.max_message_bytes
         )
 
-    def _answer_directly(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
-        request = DirectRequest(self)
-        self.cycle = request
-        task = asyncio.Task(request.run(headers, credentials, body), loop=self.loop, **EAGER)
+    def _answer_directly(
+        self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes, accepted: bool
+    ) -> None:
+        self.cycle = request = DirectRequest(self)
+        answering = self.server_state.app.answer_post(headers, credentials, body, request, accepted=accepted)  # type: ignore[arg-type]
+        task = start_task(answering, self.loop)
         if not task.done():
             request.task = task
             self.server_state.tasks.add(task)
@@ -311,7 +313,7 @@ class HttpProtocol(HttpToolsProtocol):
         if self._learned >= _MAX_LEARNED or not self._piece.endswith(body) or head.find(b"\r\n\r\n") != len(head) - 4:
             return
         template = make_template(head, headers)
-        if template is not None:
+        if template is not None and self.server_state.app.accepts_post(template.headers):
             self._learned += 1
             self._templates = (template, *self._templates[: _MAX_TEMPLATES - 1])
 

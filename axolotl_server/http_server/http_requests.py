@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn._types import ASGI3Application
@@ -66,17 +65,13 @@ class DirectRequest(RequestResponseCycle):
     def __init__(self, protocol: "HttpProtocol") -> None:
         self._protocol = protocol
 
-    async def run(self, headers: Mapping[bytes, bytes], credentials: bytes | None, body: bytes) -> None:
-        """Answer the request."""
-        state = self._protocol.server_state
-        answering = state.app.answer_post(headers, credentials, body, self)  # type: ignore[arg-type]
-        del credentials  # no code behind the gate needs it
-        try:
-            await answering
-        except Exception as error:
-            await answer_failure(self, error)
-        finally:
-            state.tasks.discard(self.task)
+    async def fail(self, error: Exception) -> None:
+        """Answer with an error that has a reference."""
+        await answer_failure(self, error)
+
+    def end(self) -> None:
+        """Forget the task of the request."""
+        self._protocol.server_state.tasks.discard(self.task)
 
     def write_reply(self, status: int, body: bytes) -> bool:
         """Write a whole JSON reply; return False if the state of the connection needs `send`."""
@@ -87,7 +82,8 @@ class DirectRequest(RequestResponseCycle):
         self.response_started = self.response_complete = True
         if self._event is not None:
             self._event.set()
-        protocol.on_response_complete()
+        if protocol.pipeline or protocol.flow.read_paused or protocol.refusal is not None:
+            protocol.on_response_complete()
         return True
 
     @property

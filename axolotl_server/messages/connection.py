@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -19,8 +19,16 @@ if TYPE_CHECKING:
     from axolotl_server.messages.request import Request
 
 
-EAGER: Final[dict[str, Any]] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
-"""Starts the task of a message at once, where Python can, instead of in the next iteration of the event loop."""
+def _start_eagerly(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    return asyncio.Task(work, loop=loop, eager_start=True)  # type: ignore[call-arg]
+
+
+def _start_soon(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop) -> asyncio.Task[None]:
+    return asyncio.Task(work, loop=loop)
+
+
+start_task: Final = _start_eagerly if sys.version_info >= (3, 12) else _start_soon
+"""Starts the task of a message: at once, where Python can, instead of in the next iteration of the event loop."""
 
 
 class IStoppable(Protocol):

@@ -10,7 +10,7 @@ from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.protocol.wire import error_message
 from axolotl_server.handler import DefaultHandler
-from axolotl_server.messages.connection import EAGER, Connection, IExchange
+from axolotl_server.messages.connection import Connection, IExchange, start_task
 from axolotl_server.messages.fair_share import Share
 
 _STOP_GRACE_SECONDS = 1.0
@@ -49,7 +49,7 @@ class StreamExchange(IExchange):
             error = InvalidRequest("Invalid request: the message is too large")
             self._write(error_message(None, error, error.code))
         elif message and not message.isspace():
-            task = asyncio.Task(self._answer(message, alone), loop=self.loop, **EAGER)
+            task = start_task(self._answer(message, alone), self.loop)
             if not task.done():
                 self._tasks.add(task)
 

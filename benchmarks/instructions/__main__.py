@@ -1,0 +1,109 @@
+"""The command `python -m benchmarks.instructions`: counts instructions and compares them with the recorded counts."""
+
+import argparse
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from benchmarks import wire
+from benchmarks.instructions.counted_calls import CALLS, FLOOR, SCENARIOS
+
+RECORD: Final = Path(__file__).with_name("recorded.json")
+ALLOWED_GROWTH: Final = 0.05
+START: Final = "start over stdio"
+_TIMEOUT_SECONDS: Final = 600
+_TOTAL: Final = re.compile(r"^(?:totals|summary): (\d+)", re.MULTILINE)
+_REFERENCES: Final = re.compile(r"I\s+refs:\s+([\d,]+)")
+
+
+def count_calls(directory: Path) -> dict[str, int]:
+    """Count the instructions of a call in each scenario."""
+    output = directory / "calls"
+    # Everything inside functools.reduce is counted; each time it returns, the count is written to a file.
+    counting = ("--collect-atstart=no", "--toggle-collect=functools_reduce", "--dump-after=functools_reduce")
+    module = ("-m", "benchmarks.instructions.counted_calls")
+    _valgrind(("--tool=callgrind", *counting, f"--callgrind-out-file={output}"), module, b"")
+    counts = {}
+    for number, name in enumerate(SCENARIOS, 1):
+        total = _TOTAL.search(output.with_suffix(f".{number}").read_text())
+        assert total is not None
+        counts[name] = int(total[1]) // CALLS
+    return counts
+
+
+def count_start() -> int:
+    """Count the instructions of a server over stdio, from its start to the response to `initialize` and its end."""
+    serve = ("-m", "axolotl_cli", "serve", "benchmarks.servers.axolotl_add:Container")
+    report = _valgrind(("--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"), serve, START_INPUT)
+    found = _REFERENCES.search(report)
+    assert found is not None, report
+    return int(found[1].replace(",", ""))
+
+
+START_INPUT: Final = wire.stdio_handshake()
+
+
+def _valgrind(options: Sequence[str], arguments: Sequence[str], sent: bytes) -> str:
+    """Run Python under valgrind; without random hashes, because the layout of dicts depends on them."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    done = subprocess.run(
+        ("valgrind", *options, sys.executable, *arguments),
+        input=sent,
+        capture_output=True,
+        env=environment,
+        timeout=_TIMEOUT_SECONDS,
+        check=False,
+    )
+    report = done.stderr.decode(errors="replace")
+    if done.returncode:
+        raise SystemExit(f"valgrind failed with exit code {done.returncode}:\n{report}")
+    return report
+
+
+def compare(counts: Mapping[str, int], recorded: Mapping[str, int]) -> list[str]:
+    """Return a line for each count that has grown too much."""
+    return [
+        f"{name}: {count:,} instructions, recorded {recorded[name]:,}"
+        for name, count in counts.items()
+        if count > recorded[name] * (1 + ALLOWED_GROWTH)
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Count, print a table, and return exit code 1 if a count has grown by more than five percent."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
+    parser.add_argument("--record", action="store_true", help="store the counts in the repository")
+    options = parser.parse_args(arguments)
+    if shutil.which("valgrind") is None:
+        print("Install valgrind to count instructions.", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as directory:
+        counts = count_calls(Path(directory)) | {START: count_start()}
+    python = platform.python_version()
+    everything = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    recorded = everything.get(python, {})
+    for name, count in counts.items():
+        ratio = f"{count / counts[FLOOR]:.2f} × {FLOOR}" if name != START else ""
+        before = f"recorded {recorded[name]:,}" if name in recorded else "not recorded"
+        print(f"{name:24}{count:>14,}  {before:24}{ratio}")
+    if options.record:
+        RECORD.write_text(json.dumps({**everything, python: counts}, indent=2) + "\n")
+        return 0
+    if set(recorded) != set(counts):
+        print(f"There are no recorded counts for Python {python}: run make instructions ARGS=--record")
+        return 0
+    grown = compare(counts, recorded)
+    print(*grown, sep="\n")
+    return int(bool(grown))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
