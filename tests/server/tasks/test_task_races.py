@@ -297,8 +297,9 @@ async def test_a_task_holds_on_to_nothing(way: Callable[[Traveller], Any], desig
         if journey.name == "wait":
             await peer.until(task["taskId"], "input_required")
             await peer.result("tasks/cancel", {"taskId": task["taskId"]})
+        await peer.ask(read, {"taskId": task["taskId"]})  # waits for the end of a requested task
         await until(lambda: not host.handler.inflight)
-        for _ in range(3):
+        for _ in range(2):
             await peer.ask(read, {"taskId": task["taskId"]})
         await peer.settle()
         assert_garbage(traveller)
