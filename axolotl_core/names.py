@@ -1,4 +1,4 @@
-"""`INameRule`, patterns of names, and the nearest known name for a misspelled one."""
+"""`INameRule`, checks of names and descriptions, patterns of names, and the nearest known name."""
 
 import re
 from abc import ABC, abstractmethod
@@ -47,6 +47,39 @@ def check_name(tool: "ITool[Any, Any]", rule: INameRule) -> None:
     fault = rule.fault_of(tool.name)
     if fault is not None:
         raise ConfigurationError(f"Tool {tool.name!r} breaks the server's rule for names: {fault}")
+
+
+MAX_DESCRIPTION_BYTES: Final = 8192
+_UNSAFE: Final = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0d\ufeff"
+    "\ufff9-\ufffb\ud800-\udfff\ue000-\uf8ff\U000e0000-\U000e0fff\U000f0000-\U0010ffff]"
+    "|(?<![^\x00-\x7f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u200c\u200d])"
+)
+"""Characters that a person does not see, or that change what is shown: control and bidirectional characters, tags,
+private use. Joiners, which some scripts and emoji need, are allowed between two letters that are not ASCII."""
+
+
+def fault_of_text(text: str) -> str | None:
+    """Describe what is wrong with a description that models and people read; None if it is valid."""
+    unsafe = _UNSAFE.search(text)
+    if unsafe is not None:
+        return f"it contains the invisible character U+{ord(unsafe[0]):04X} at position {unsafe.start()}; remove it"
+    size = len(text.encode())
+    return f"it has {size} bytes; at most {MAX_DESCRIPTION_BYTES} are allowed" if size > MAX_DESCRIPTION_BYTES else None
+
+
+def fault_of_unicode_name(name: str) -> str | None:
+    """Describe why a name could be taken for another one; None if it is ASCII, or plain text of one script."""
+    if name.isascii():
+        return None
+    from unicodedata import name as name_of  # few servers have such names
+    from unicodedata import normalize
+
+    if normalize("NFKC", name) != name:
+        return f"write it as {normalize('NFKC', name)!r}, which looks the same"
+    scripts = {name_of(letter, "").partition(" ")[0] for letter in name if letter.isalpha()}
+    mixed = sorted(scripts & {"LATIN", "GREEK", "CYRILLIC", "ARMENIAN", "CHEROKEE", "COPTIC"})
+    return f"it mixes letters that look alike: {', '.join(mixed)}" if len(mixed) > 1 else None
 
 
 def name_pattern(pattern: str) -> str:

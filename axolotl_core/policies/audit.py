@@ -71,6 +71,10 @@ class AuditRecord(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     arguments: msgspec.Raw | None = None
     """The redacted arguments, if they are recorded and were valid."""
     trace_id: str | None = None
+    issuer: str | None = None
+    """The issuer of the subject; None if it comes from the settings of the server."""
+    definition: str | None = None
+    """A digest of the feature as clients see it: it changes with its description or schema."""
     lost: int | None = None
     """The number of records lost before this one."""
 

@@ -54,6 +54,8 @@ def _derived(key: str, purpose: bytes) -> bytes:
 
 GENESIS: Final = b"0" * 64
 """The `prev` of the first record."""
+RECORD_START: Final = b'{"seq":'
+"""The first bytes of every line."""
 
 _LINK: Final = re.compile(
     rb'(\{"seq":([1-9][0-9]{0,17}),"prev":"([0-9a-f]{64})",.*),"hash":"([0-9a-f]{64})"\}', re.DOTALL

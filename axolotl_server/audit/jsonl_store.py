@@ -6,15 +6,14 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
-from axolotl_server.audit.log_files import LogLock, previous_segments, segment_path, sync_directory
+from axolotl_server.audit.log_files import LogLock, check_regular, previous_segments, segment_path, sync_directory
 from axolotl_server.audit.records import encode_note, encode_record, timestamp
 from axolotl_server.audit.recovery import Recovered, Unfinished, read_summary, recover
 from axolotl_server.audit.sinks import IRecordStore
 
-_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+_FLAGS: Final = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _sync_data: Final = getattr(os, "fdatasync", os.fsync)
 
 
@@ -39,8 +38,7 @@ class JsonlStore(IRecordStore):
         self._lock: LogLock
 
     def open(self) -> None:
-        if self._path.exists() and not self._path.is_file():
-            raise ConfigurationError(f"The audit log {self._path} is not a regular file")
+        check_regular(self._path)
         with ExitStack() as undo:
             self._lock = LogLock(self._path)
             undo.callback(self._lock.release)

@@ -4,9 +4,11 @@ import fcntl
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from axolotl_core.errors import ConfigurationError
+
+OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Segment(NamedTuple):
@@ -37,6 +39,17 @@ def sync_directory(path: Path) -> None:
         os.close(descriptor)
 
 
+def check_regular(path: Path) -> None:
+    """Check that a log is a regular file or does not exist; raises ConfigurationError if not.
+
+    A link could lead to a file of another program, which would be changed.
+    """
+    if path.is_symlink():
+        raise ConfigurationError(f"The audit log {path} is a symbolic link: set the path that it points to")
+    if path.exists() and not path.is_file():
+        raise ConfigurationError(f"The audit log {path} is not a regular file")
+
+
 class LogLock:
     """A lock file beside a log; the system releases the lock however the process ends.
 
@@ -45,7 +58,7 @@ class LogLock:
 
     def __init__(self, path: Path) -> None:
         """Acquire the lock; raises ConfigurationError if another process holds it, OSError if there is no access."""
-        self._descriptor = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(path.with_name(f"{path.name}.lock"), OPEN_FLAGS, 0o600)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable
+from hashlib import sha256
 from time import gmtime, strftime, time_ns
 from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw
 
-from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.layers import ToolCall
 from axolotl_core.policies.audit import AuditEvent, AuditRecord
 from axolotl_core.protocol.wire import canonical_json
@@ -89,6 +90,7 @@ def describer(hashing: Hashing, redactor: Callable[[FeatureSpec], Redact | None]
 def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Describe:
     kind, name, toolset = spec.kind, spec.name, spec.toolset
     algorithm, digest_of = hashing.algorithm, hashing.of_arguments
+    definition = _definition_digest(spec)
 
     def describe(
         call: ToolCall, call_id: str, event: AuditEvent, ending: Ending | None, seconds: float | None
@@ -121,9 +123,20 @@ def _describe(spec: FeatureSpec, hashing: Hashing, redact: Redact | None) -> Des
             digest,
             shown,
             trace_id,
+            principal.issuer,
+            definition,
         )
 
     return describe
+
+
+def _definition_digest(spec: FeatureSpec) -> str:
+    """Make the digest of everything that tells a model what a feature does."""
+    feature = spec.feature
+    shown: list[Any] = [spec.kind, spec.name, feature.title, feature.description]
+    if isinstance(spec, ToolSpec):
+        shown += [spec.input_schema, spec.output_schema, repr(spec.tool.annotations)]
+    return f"sha256:{sha256(msgspec.json.encode(shown, order='deterministic')).hexdigest()[:32]}"
 
 
 def _requested_name_and_trace(call: ToolCall) -> tuple[str | None, str | None]:

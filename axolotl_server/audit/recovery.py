@@ -14,8 +14,8 @@ import msgspec
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.feature import Kind
 from axolotl_core.policies.audit import AuditRecord
-from axolotl_server.audit.chain import Chain, Hash, read_link
-from axolotl_server.audit.log_files import previous_segments
+from axolotl_server.audit.chain import RECORD_START, Chain, Hash, read_link
+from axolotl_server.audit.log_files import check_regular, previous_segments
 from axolotl_server.audit.records import timestamp
 
 
@@ -28,6 +28,7 @@ class Start(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str | None = None
     subject: str | None = None
     tenant: str | None = None
+    issuer: str | None = None
 
 
 class RecordSummary(msgspec.Struct, frozen=True):
@@ -40,10 +41,15 @@ class RecordSummary(msgspec.Struct, frozen=True):
     name: str | None = None
     subject: str | None = None
     tenant: str | None = None
+    issuer: str | None = None
     algorithm: str | None = None
     kept_from: int | None = None
     lost: int = 0
     unfinished: tuple[Start, ...] = ()
+
+    def start(self, call_id: str) -> Start:
+        """Return the start of a call that the line describes."""
+        return Start(call_id, self.time, self.kind, self.name, self.subject, self.tenant, self.issuer)
 
 
 _log: Final = logging.getLogger("axolotl")
@@ -69,7 +75,7 @@ class Unfinished(dict[str, Start]):
         elif line.call_id is None:
             return
         elif line.event == "start":
-            self[line.call_id] = Start(line.call_id, line.time, line.kind, line.name, line.subject, line.tenant)
+            self[line.call_id] = line.start(line.call_id)
         elif line.event == "end":
             self.pop(line.call_id, None)
 
@@ -86,6 +92,7 @@ class Unfinished(dict[str, Start]):
                 name=start.name,
                 subject=start.subject,
                 tenant=start.tenant,
+                issuer=start.issuer,
                 outcome="unknown",
                 reason="the process ended before the call did",
             )
@@ -142,14 +149,20 @@ def check_last(line: bytes, where: str, hash_: Hash) -> tuple[int, bytes]:
 
 def _recover_file(file: Path, found: Recovered, hash_: Hash, *, current: bool) -> bool:
     """Read a file into the state; returns False if it has no record."""
+    check_regular(file)
     with file.open("rb") as opened:
         first, last, size = _read(opened, found)
-    torn = file.stat().st_size - size
-    if torn:
+        torn = os.fstat(opened.fileno()).st_size - size
+        opened.seek(0)
+        start = opened.read(len(RECORD_START))
+    if size:
+        found.chain.reset(*check_last(last, str(file), hash_))
+    elif not RECORD_START.startswith(start):
+        raise ConfigurationError(f"{file} is not an audit log: set another path, or move the file away")
+    if torn:  # from now on, the file is known to be a log
         found.repairs.append(_move_rest(file, size))
     if not size:
         return False
-    found.chain.reset(*check_last(last, str(file), hash_))
     if current:
         link = read_link(first)
         found.first, found.size = 0 if link is None else link.seq, size

@@ -12,7 +12,7 @@ import msgspec
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.policies.audit import AuditRecord
 from axolotl_server.audit.chain import Chain, Hashing
-from axolotl_server.audit.log_files import LogLock
+from axolotl_server.audit.log_files import OPEN_FLAGS, LogLock, check_regular
 from axolotl_server.audit.records import encode_note, encode_record, timestamp
 from axolotl_server.audit.recovery import Start, Unfinished, check_last, read_summary
 from axolotl_server.audit.sinks import IRecordStore
@@ -42,10 +42,11 @@ class SqliteStore(IRecordStore):
         self._lock: LogLock
 
     def open(self) -> None:
+        check_regular(self._path)
         with ExitStack() as undo:
             self._lock = LogLock(self._path)
             undo.callback(self._lock.release)
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))  # only the owner may read it
+            os.close(os.open(self._path, OPEN_FLAGS, 0o600))  # only the owner may read it
             # One thread at a time uses a store, but not always the same one.
             self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             undo.callback(self._database.close)
@@ -110,8 +111,7 @@ class SqliteStore(IRecordStore):
             return
         self._database.execute("DELETE FROM unfinished WHERE call_id = ?", (line.call_id,))
         if line.event == "start":
-            start = Start(line.call_id, line.time, line.kind, line.name, line.subject, line.tenant)
-            row = (line.call_id, msgspec.json.encode(start).decode())
+            row = (line.call_id, msgspec.json.encode(line.start(line.call_id)).decode())
             self._database.execute("INSERT INTO unfinished (call_id, start) VALUES (?, ?)", row)
 
     def __str__(self) -> str:

@@ -4,14 +4,14 @@ import itertools
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
-from axolotl_core.names import nearest
+from axolotl_core.names import fault_of_text, fault_of_unicode_name, nearest
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.versions import LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION, Revision
 from axolotl_core.protocol.wire import decode_cursor, encode, encode_cursor
@@ -115,6 +115,21 @@ class _Listing(Generic[SpecT]):
         return _Listing([*compress(self.bindings, mask)], [*compress(self.ordinals, mask)])
 
 
+def _texts_in(described: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Find all titles and descriptions in the description of a feature, with their places."""
+    if isinstance(described, Mapping):
+        for key, value in described.items():
+            inner = f"{place}.{key}" if place else str(key)
+            if isinstance(value, str):
+                if key in ("description", "title"):
+                    yield inner, value
+            else:
+                yield from _texts_in(value, inner)
+    elif isinstance(described, (list, tuple)):
+        for index, value in enumerate(described):
+            yield from _texts_in(value, f"{place}[{index}]")
+
+
 class Catalogue(ABC, Generic[ItemT, SpecT]):
     """The features that a server offers from one registry; each is compiled when it is registered."""
 
@@ -178,12 +193,30 @@ class Catalogue(ABC, Generic[ItemT, SpecT]):
 
         The newest revisions of both eras have every member that a description can have.
         """
+        what = f"{binding.spec.kind.title()} {binding.spec.name!r}"
         try:
             for revision in (LATEST_HANDSHAKE_REVISION, LATEST_STATELESS_REVISION):
-                encode(self.describe(binding, revision))
+                described = self.describe(binding, revision)
+                encode(described)
         except Exception as error:
-            what = f"{binding.spec.kind.title()} {binding.spec.name!r} cannot be listed"
-            raise ConfigurationError(f"{what}: {type(error).__name__}: {error}") from error
+            raise ConfigurationError(f"{what} cannot be listed: {type(error).__name__}: {error}") from error
+        self._check_name(what, binding.spec)
+        for place, text in _texts_in(described):
+            fault = fault_of_text(text)
+            if fault is not None:
+                raise ConfigurationError(f"{what}: {place}: {fault}")
+
+    def _check_name(self, what: str, spec: FeatureSpec) -> None:
+        """Check that a name cannot be taken for another one; a resource is found by its URI."""
+        if spec.name.isascii() or spec.kind == "resource":
+            return
+        if self._settings.protocol.ascii_names:
+            raise ConfigurationError(
+                f"{what} has a name that is not ASCII: rename it, or set protocol.ascii_names to false"
+            )
+        fault = fault_of_unicode_name(spec.name)
+        if fault is not None:
+            raise ConfigurationError(f"{what} has a name that could be taken for another one: {fault}")
 
     async def list(self, request: Request) -> bytes:
         """Answer a request for a page of the list."""

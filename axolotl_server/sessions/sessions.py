@@ -1,6 +1,8 @@
 """Sessions of a server: its own, or those that it shares with other processes."""
 
 import asyncio
+import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -245,10 +247,7 @@ def _sqlite_sessions(
     from axolotl_server.sessions.shared_sessions import SharedSessions
     from axolotl_server.stores.sqlite_sessions import SqliteEventStore, SqliteSessionStore
 
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # sessions are secrets
-    except OSError as error:
-        raise ConfigurationError(f"Setting sessions.directory: {directory} cannot be used: {error.strerror}") from error
+    _prepare_directory(directory)
     store = SqliteSessionStore(
         directory,
         maximum=settings.maximum,
@@ -261,3 +260,20 @@ def _sqlite_sessions(
         directory / "events.sqlite", max_events=settings.max_events, max_bytes=settings.max_event_bytes
     )
     return SharedSessions(handler, settings, events, store, events.close)
+
+
+def _prepare_directory(directory: Path) -> None:
+    """Create the directory of the sessions, which are secrets; raises ConfigurationError if others could change it."""
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.stat()
+    except OSError as error:
+        raise ConfigurationError(f"Setting sessions.directory: {directory} cannot be used: {error.strerror}") from error
+    if found.st_uid not in (os.geteuid(), 0):
+        raise ConfigurationError(
+            f"Setting sessions.directory: {directory} belongs to another user; use one of your own"
+        )
+    if found.st_mode & stat.S_IWOTH:
+        raise ConfigurationError(
+            f"Setting sessions.directory: every user of this machine can write to it; run chmod o-w {directory}"
+        )

@@ -142,6 +142,8 @@ class ProtocolSettings(Section):
 
     page_size: PositiveInt = 1000
     """How many entries a page of a list has."""
+    ascii_names: bool = True
+    """Whether the names of tools and prompts must be ASCII, so that no two of them look alike."""
     unknown_tool: Literal["by_revision", "method_not_found", "invalid_params"] = "by_revision"
     """The error code for an unknown tool."""
     invalid_arguments: Literal["by_revision", "error", "result"] = "by_revision"

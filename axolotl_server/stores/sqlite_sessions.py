@@ -1,6 +1,7 @@
 """Sessions and events in SQLite files, shared by the processes of one machine."""
 
 import asyncio
+import os
 import secrets
 import socket
 import sqlite3
@@ -12,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
+from axolotl_core.errors import ConfigurationError
 from axolotl_core.sessions import (
     IEventStore,
     ISessionStore,
@@ -30,6 +32,7 @@ class LocalDatabase:
     """A database whose short transactions never wait for the disk: the data need not survive a crash of the machine."""
 
     def __init__(self, path: Path, schema: str) -> None:
+        _make_private(path)
         self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
         for pragma in ("journal_mode = wal", "synchronous = off"):
             self._connection.execute(f"pragma {pragma}").close()
@@ -59,6 +62,19 @@ class LocalDatabase:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+
+def _make_private(path: Path) -> None:
+    """Create a file that only its owner can read, or make it so; the files beside it get the same mode from SQLite."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise ConfigurationError(f"Setting sessions.directory: {path} cannot be used: {error.strerror}") from error
+    try:
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            os.fchmod(descriptor, 0o600)
+    finally:
+        os.close(descriptor)
 
 
 _LONGEST_NUMBER: Final = 18

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from axolotl_core.errors import ConfigurationError
+from axolotl_server.audit.chain import Hashing
 from axolotl_server.audit.jsonl_store import JsonlStore
 from axolotl_server.audit.log_reading import verify
+from axolotl_server.audit.sqlite_store import SqliteStore
 from tests.support.audited_calls import read_log, record, store_at, write_log
 from tests.support.commands import ROOT
 
@@ -95,6 +97,31 @@ def test_a_log_must_be_a_regular_file(tmp_path: Path) -> None:
     for path in (tmp_path, Path("/dev/null")):
         with pytest.raises(ConfigurationError, match="not a regular file"):
             store_at(path).open()
+
+
+def test_a_log_must_not_be_a_link(tmp_path: Path, path: Path) -> None:
+    """A link to another file is refused, also in the place of the lock, and the file stays as it is."""
+    other = tmp_path / "other"
+    other.write_bytes(b"precious")
+    path.symlink_to(other)
+    for store in (store_at(path), SqliteStore(path, Hashing(None))):
+        with pytest.raises(ConfigurationError, match="is a symbolic link: set the path that it points to"):
+            store.open()
+    path.unlink()
+    path.with_name("audit.jsonl.lock").symlink_to(other)
+    with pytest.raises(OSError, match="symbolic link"):
+        store_at(path).open()
+    assert other.read_bytes() == b"precious"
+
+
+@pytest.mark.parametrize("content", [b"precious", b"\0" * 100, b"precious\nlines\nof text", b'{"sequence": 1}'])
+def test_a_file_of_another_program(path: Path, content: bytes) -> None:
+    """A file that is not a log is left as it is."""
+    path.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"is not an audit log|was changed, or written with another"):
+        store_at(path).open()
+    assert path.read_bytes() == content
+    assert sorted(one.name for one in path.parent.iterdir()) == ["audit.jsonl", "audit.jsonl.lock"]
 
 
 @pytest.mark.parametrize("torn", [b"{", b'{"seq":5,"prev":"', b"\0" * 5000, b"half a reco"])

@@ -108,6 +108,21 @@ async def test_a_call_that_succeeds() -> None:
     assert record.arguments is None
 
 
+async def test_the_issuer_and_the_definition() -> None:
+    """Records tell apart the same subject of two issuers, and two definitions of the same tool."""
+    sink = MemorySink()
+    other = Echo()
+    other.description = "Another description."
+    for tool in (Echo(), other):
+        for issuer in (None, "https://id.example.com"):
+            pipeline = Pipeline(audit_into(sink, durability="none"), tool)
+            await pipeline.run(b'{"text":"hi"}', Principal("alice", issuer=issuer))
+    assert [record.issuer for record in sink.records] == [None, "https://id.example.com"] * 2
+    first, second = (sink.records[place].definition for place in (0, 2))
+    assert re.fullmatch("sha256:[0-9a-f]{32}", first or "")
+    assert first == sink.records[1].definition != second
+
+
 @pytest.mark.parametrize(
     ("error", "outcome", "reason", "rule"),
     [

@@ -252,7 +252,8 @@ async def test_the_name_is_repeated_in_a_header(method: str, member: str, header
     name = "docs://grüße"
     container = container_with((tool(name=name)(greet),), (prompt(name=name)(greet),), (resource(name)(greet),))
     headers = {**mirrored(method), **({} if header is None else {"Mcp-Name": header})}
-    async with serving(container) as server, connection(server.port) as (reader, writer):
+    settings = {"protocol": {"ascii_names": False}}
+    async with serving(container, settings) as server, connection(server.port) as (reader, writer):
         writer.write(raw_request(message(method, {member: name, "_meta": META}), headers.items()))
         assert (await read_head(reader))[0] == status
 

@@ -1,6 +1,7 @@
 """Session stores in a directory: dead processes, and servers that share it."""
 
 import asyncio
+import os
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,3 +99,40 @@ async def test_an_invalid_directory(tmp_path: Path) -> None:
     async with ServerHost(Container(), flags={"sessions": {"directory": str(tmp_path / "file" / "here")}}) as host:
         with pytest.raises(ConfigurationError, match=r"sessions\.directory: .* cannot be used"):
             make_app(host)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o703, 0o702])
+async def test_a_directory_that_others_can_write_to(tmp_path: Path, mode: int) -> None:
+    """A directory in which others could replace the files is a configuration error that says what to do."""
+    os.chmod(tmp_path, mode)
+    async with ServerHost(Container(), flags={"sessions": {"directory": str(tmp_path)}}) as host:
+        with pytest.raises(ConfigurationError, match=r"sessions\.directory: every user .* run chmod o-w"):
+            make_app(host)
+
+
+async def test_the_directory_of_another_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory that belongs to another user is a configuration error."""
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 12345, -1)
+    else:
+        own = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: own + 1)
+    async with ServerHost(Container(), flags={"sessions": {"directory": str(tmp_path)}}) as host:
+        with pytest.raises(ConfigurationError, match=r"sessions\.directory: .* belongs to another user"):
+            make_app(host)
+
+
+async def test_only_the_owner_reads_the_files(tmp_path: Path) -> None:
+    """The files of sessions and events are private, even in an existing directory and with any umask."""
+    (tmp_path / "events.sqlite").touch(mode=0o644)
+    before = os.umask(0)
+    try:
+        os.chmod(tmp_path, 0o755)
+        async with serving(Container(), {"sessions": {"directory": str(tmp_path), "resumable": True}}) as server:
+            async with httpx2.AsyncClient() as http:
+                await Client(http, server.url).begin()
+            modes = {one.name: one.stat().st_mode & 0o777 for one in os.scandir(tmp_path) if one.is_file()}
+    finally:
+        os.umask(before)
+    assert "events.sqlite" in modes
+    assert set(modes.values()) == {0o600}
