@@ -1,9 +1,21 @@
 """A tool that creates tools."""
 
-from pydantic import BaseModel, Field
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, Field
+from pydantic_core import PydanticCustomError
 
 from axolotl_core import ITool, ToolContext
 from axolotl_examples.dispatch.template_tools import TemplateTools
+
+
+def _check_printable(text: str) -> str:
+    if not text.isprintable():
+        raise PydanticCustomError("not_printable", "must be one line of printable characters")
+    return text
+
+
+PrintableLine = Annotated[str, AfterValidator(_check_printable)]
 
 
 class Definition(BaseModel):
@@ -11,9 +23,16 @@ class Definition(BaseModel):
 
     name: str = Field(description="The name of the new tool.", pattern=r"^[A-Za-z0-9_.-]{1,64}$", examples=["greet"])
     text: str = Field(
-        description="The reply of the new tool. Each $placeholder becomes an argument.", examples=["Hello, $name!"]
+        max_length=2000,
+        description="The reply of the new tool. Each $placeholder becomes an argument.",
+        examples=["Hello, $name!"],
     )
-    description: str = Field("", description="When to call the new tool.", examples=["Greet someone by name."])
+    description: PrintableLine = Field(
+        "",
+        max_length=200,
+        description="When to call the new tool: one line of text.",
+        examples=["Greet someone by name."],
+    )
 
 
 class DefineTool(ITool[Definition, str]):

@@ -9,15 +9,18 @@ from axolotl_core import ToolError, ToolRegistry
 class TemplateTools:
     """Registers tools that fill in a text template, and removes only tools that it has registered."""
 
-    def __init__(self, registry: ToolRegistry) -> None:
+    def __init__(self, registry: ToolRegistry, maximum: int = 100) -> None:
         self._registry = registry
+        self._maximum = maximum
         self._defined: set[str] = set()
 
     def define(self, name: str, description: str, text: str) -> list[str]:
         """Register a tool with one argument per `$placeholder` in the text, and return the argument names.
 
-        Raises `ToolError` if the name is taken or a `$` does not begin a placeholder.
+        Raises `ToolError` if the name is taken, a `$` does not begin a placeholder, or there are too many tools.
         """
+        if len(self._defined) >= self._maximum:
+            raise ToolError(f"There are {self._maximum} defined tools already; remove one with remove_tool first.")
         template = Template(text)
         if not template.is_valid():
             raise ToolError("Each $ must begin a placeholder such as $name. Write $$ for a literal dollar sign.")

@@ -9,12 +9,12 @@ Glob = Annotated[str, Field(min_length=1, max_length=256)]
 GivenPath = Annotated[str, Field(min_length=1, max_length=4096)]
 
 
-def _readable(path: str) -> str:
+def readable(path: str) -> str:
     """Escape bytes of a file name that are not valid UTF-8, because JSON cannot represent them."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-FoundPath = Annotated[str, BeforeValidator(_readable)]
+FoundPath = Annotated[str, BeforeValidator(readable)]
 
 
 class KeywordQuery(BaseModel):
@@ -52,6 +52,12 @@ class KeywordQuery(BaseModel):
     case_sensitive: bool = Field(default=True, description="Whether case matters.")
     whole_word: bool = Field(default=False, description="Find the keyword only where it is not part of a longer word.")
     max_results: int = Field(default=100, ge=1, le=1000, description="Stop after this many matching lines.")
+    offset: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="Skip this many matching lines. To continue a search, pass the next_offset of its report.",
+    )
     context_lines: int = Field(
         default=0, ge=0, le=10, description="How many lines to return before and after each matching line."
     )
@@ -98,7 +104,9 @@ class SearchReport(BaseModel):
     match_count: int = Field(description="How many matching lines are listed, in all files.")
     file_count: int = Field(description="How many files contain them.")
     files_searched: int = Field(description="How many files were read.")
-    truncated: bool = Field(description="Whether the search stopped at max_results although there are more matches.")
+    truncated: bool = Field(description="Whether the search stopped at a limit although there are more matches.")
+    next_offset: int | None = Field(description="The offset that continues the search, if it is truncated.")
+    timed_out: bool = Field(description="Whether the time ran out, so that some files were not searched.")
     files: list[FileMatches] = Field(description="The files that contain the keyword.")
     skipped: SkippedFiles = Field(description="The numbers of skipped files and directories.")
     unreadable: list[UnreadablePath] = Field(description="The first paths that could not be read, with the reasons.")

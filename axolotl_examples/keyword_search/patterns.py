@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 _MAX_DOUBLE_STARS: Final = 2
+_MAX_PATTERN_LENGTH: Final = 1000
 _ANY: Final = "[^/]"
 _STARS: Final = re.compile(r"(?:\[\^/\]\*)+")
 
@@ -49,9 +50,11 @@ class PatternRules:
 def parse_pattern(line: str) -> PatternRule | None:
     """Compile a line of a .gitignore file, or return None for blank lines, comments and unsupported patterns.
 
-    A pattern with more than two `**` is unsupported.
+    A pattern with more than two `**` or more than 1,000 characters is unsupported.
     """
     line = line.rstrip("\r\n")
+    if len(line) > _MAX_PATTERN_LENGTH:
+        return None
     bare = line.rstrip("/")
     try:
         source, selects = GitIgnoreSpecPattern.pattern_to_regex(bare or line)

@@ -8,6 +8,7 @@ from axolotl_examples.keyword_search.directory import Directory
 from axolotl_examples.keyword_search.tally import SkipReason
 
 _EXAMINED_BYTES: Final = 8192
+_CHUNK_BYTES: Final = 1024 * 1024
 
 
 class FileReader:
@@ -25,16 +26,19 @@ class FileReader:
                 return SkipReason.SPECIAL
             if status.st_size > self._max_bytes:
                 return SkipReason.TOO_LARGE
-            data = _read(descriptor, status.st_size)
+            # In procfs and some other file systems, files have the size 0 and a content anyway.
+            data = _read(descriptor, status.st_size or self._max_bytes + 1)
         finally:
             os.close(descriptor)
+        if len(data) > self._max_bytes:
+            return SkipReason.TOO_LARGE
         # Like git and grep, treat a file with zero bytes as binary.
         return SkipReason.BINARY if data.find(b"\0", 0, _EXAMINED_BYTES) >= 0 else data
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    """Read all bytes. Some file systems return fewer bytes than requested, so one read is not enough."""
-    data = os.read(descriptor, size)
-    while len(data) < size and (more := os.read(descriptor, size - len(data))):
+    """Read at most `size` bytes. Some file systems return fewer bytes than requested, so one read is not enough."""
+    data = os.read(descriptor, min(size, _CHUNK_BYTES))
+    while 0 < len(data) < size and (more := os.read(descriptor, size - len(data))):
         data += more
     return data

@@ -1,6 +1,6 @@
 """The search: walks the trees, reads the files and collects matches up to the limit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 
 from axolotl_core import ToolContext
@@ -9,7 +9,7 @@ from axolotl_examples.keyword_search.findings import Findings
 from axolotl_examples.keyword_search.ignore_rules import IgnoreFiles
 from axolotl_examples.keyword_search.matcher import KeywordMatcher
 from axolotl_examples.keyword_search.models import KeywordQuery, SearchReport
-from axolotl_examples.keyword_search.progress import Progress
+from axolotl_examples.keyword_search.progress import OutOfTime, Progress
 from axolotl_examples.keyword_search.reader import FileReader
 from axolotl_examples.keyword_search.selection import Selection
 from axolotl_examples.keyword_search.settings import SearchSettings
@@ -28,26 +28,37 @@ class KeywordSearcher:
     def search(self, query: KeywordQuery, roots: Sequence[SearchRoot], context: ToolContext) -> SearchReport:
         """Find the keyword. Paths that cannot be read are listed in the report.
 
-        Raises `ToolError` if a pattern is invalid, and `ToolCancelled` if the call was cancelled.
+        If the time runs out, the report contains what was found until then. Raises `ToolError` if a pattern is invalid,
+        and `ToolCancelled` if the call was cancelled.
         """
-        tally, findings = Tally(), Findings(query.max_results)
-        matcher = KeywordMatcher(query, self._settings.max_line_characters)
-        with closing(self._walk(query, tally, context).files(roots)) as files:
-            for file in files:
-                data = self._read(file, tally)
-                if data is not None and matcher.may_occur_in(data):
-                    findings.add(file.path, matcher.matches(data))
-                    if findings.truncated:
-                        break
+        tally = Tally()
+        findings = Findings(query.offset, query.max_results, self._settings.max_report_bytes)
+        walk = self._walk(query, tally, context)
+        timed_out = False
+        with closing(walk.files(roots)) as files:
+            try:
+                self._collect(files, KeywordMatcher(query, self._settings.max_line_characters), tally, findings)
+            except OutOfTime:
+                timed_out = True
         return SearchReport(
             match_count=findings.match_count,
             file_count=len(findings.files),
             files_searched=tally.files_searched,
             truncated=findings.truncated,
+            next_offset=findings.next_offset,
+            timed_out=timed_out,
             files=findings.files,
             skipped=tally.skipped,
             unreadable=tally.unreadable,
         )
+
+    def _collect(self, files: Iterable[FoundFile], matcher: KeywordMatcher, tally: Tally, findings: Findings) -> None:
+        for file in files:
+            data = self._read(file, tally)
+            if data is not None and matcher.may_occur_in(data):
+                findings.add(file.path, matcher.matches(data))
+                if findings.truncated:
+                    return
 
     def _walk(self, query: KeywordQuery, tally: Tally, context: ToolContext) -> TreeWalk:
         return TreeWalk(

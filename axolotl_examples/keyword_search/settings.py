@@ -17,6 +17,8 @@ class SearchSettings(BaseSettings):
     """Larger files are skipped."""
     max_line_characters: PositiveInt = 300
     """Longer lines are cut around the keyword."""
+    max_report_bytes: PositiveInt = 2 * 1024 * 1024
+    """The matches of a report stop at this size, which must fit into `max_result_bytes` of the server."""
     max_depth: int = Field(64, ge=1, le=200)
     """Directories nested more deeply are not entered, because each level keeps a descriptor open."""
     progress_seconds: NonNegativeFloat = 0.25

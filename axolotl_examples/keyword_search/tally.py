@@ -37,5 +37,9 @@ class Tally:
 
     def fail(self, path: str, error: OSError) -> None:
         self.skip(SkipReason.UNREADABLE)
+        self.report(path, error.strerror or str(error))
+
+    def report(self, path: str, reason: str) -> None:
+        """List a path that was not read, or not completely, unless there are many."""
         if len(self.unreadable) < _LISTED_PATHS:
-            self.unreadable.append(UnreadablePath(path=path, reason=error.strerror or str(error)))
+            self.unreadable.append(UnreadablePath(path=path, reason=reason))

@@ -18,6 +18,8 @@ class KeywordSearch(ITool[KeywordQuery, SearchReport]):
     suspends = False
     timeout_seconds = 60.0
     max_concurrency = 4
+    queue_limit = 16
+    queue_timeout_seconds = 2.0
 
     def __init__(self, allowed_roots: AllowedRoots, searcher: KeywordSearcher) -> None:
         self._allowed_roots = allowed_roots

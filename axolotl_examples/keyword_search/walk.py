@@ -101,4 +101,7 @@ class TreeWalk:
             raise OSError(errno.ENAMETOOLONG, "Directories are nested too deeply")
         if self._ignore_files is None or above is None:
             return _Branch(directory, path, None)
-        return _Branch(directory, path, self._ignore_files.rules_in(directory, path, above))
+        rules, is_cut = self._ignore_files.rules_in(directory, path, above)
+        if is_cut:
+            self._tally.report(f"{path}.gitignore", "Too many patterns: only the first ones are used")
+        return _Branch(directory, path, rules)

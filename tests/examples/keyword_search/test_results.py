@@ -16,6 +16,8 @@ async def test_report(searching: Searching) -> None:
         "file_count": 2,
         "files_searched": 3,
         "truncated": False,
+        "next_offset": None,
+        "timed_out": False,
         "files": [
             {
                 "file": "a/c.txt",
@@ -44,7 +46,7 @@ async def test_schemas(searching: Searching) -> None:
     schemas = [tool["inputSchema"], tool["outputSchema"], *tool["outputSchema"]["$defs"].values()]
     fields = [(name, field) for schema in schemas for name, field in schema["properties"].items()]
     assert [name for name, field in fields if not field.get("description")] == []
-    assert len(fields) == 9 + 7 + 3 + 4 + 6 + 2
+    assert len(fields) == 10 + 9 + 3 + 4 + 6 + 2
 
 
 async def test_several_roots(searching: Searching) -> None:

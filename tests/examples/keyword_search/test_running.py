@@ -168,15 +168,15 @@ def test_cancellation_between_entries(root: Path, names: list[str]) -> None:
 
 
 async def test_the_loop_is_free(gated: Any, gate: Gate) -> None:
-    """During searches the server answers other calls; searches beyond the concurrency limit are rejected."""
+    """During searches the server answers other calls; four searches run, more wait, and only many are rejected."""
     async with ServerHost(gated) as host:
         transport = MemoryTransport(host.handler)
-        for number in range(5):
+        for number in range(4 + 16 + 1):
             transport.send(call(number))
         refused = msgspec.json.decode(await transport.receive())
-        assert refused["id"] == 4
+        assert refused["id"] == 20
         assert "busy" in refused["result"]["content"][0]["text"]
         gate.opened.set()
-        answered = [msgspec.json.decode(await transport.receive()) for _ in range(4)]
+        answered = [msgspec.json.decode(await transport.receive()) for _ in range(20)]
         assert {reply["result"]["structuredContent"]["match_count"] for reply in answered} == {100}
         await transport.close()
