@@ -19,7 +19,7 @@ _EMPTY_TURN_SECONDS: Final = 0.00005
 """A turn without requests that takes longer has accepted connections, or read or refused requests."""
 _READING_SHARE: Final = 0.5
 """How long requests are read and refused between those that are served, as a share of the time for serving."""
-_MIN_WAITING: Final = 20
+_MIN_WAITING: Final = 16
 """How many requests may wait in any case, so that a few clients with long calls are not refused."""
 _SMOOTHING: Final = 0.2
 _RETRY_SECONDS: Final = 1
