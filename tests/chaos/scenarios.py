@@ -202,10 +202,11 @@ async def exhaust_descriptors(seed: int, rounds: int) -> Result:
         async with place.load() as load:
             for _ in range(rounds):
                 await load.more(_CALLS)
-                descriptors = len(os.listdir(f"/proc/{place.servers.pid}/fd"))
-                with _limited(place.servers.pid, resource.RLIMIT_NOFILE, descriptors):
+                used = {int(name) for name in os.listdir(f"/proc/{place.servers.pid}/fd")}
+                free = next(number for number in range(len(used) + 1) if number not in used)
+                with _limited(place.servers.pid, resource.RLIMIT_NOFILE, free):
                     waiting = await _open_connections(place, 50)
-                    await load.more(_CALLS)
+                    await load.more(20, "refusals")  # tools cannot open their files
                 for writer in waiting:
                     writer.transport.abort()
                 await place.back_to_normal(load)
