@@ -114,6 +114,11 @@ class EventStream:
         """The number of events that wait to be sent."""
         return len(self._waiting)
 
+    @property
+    def waiting_bytes(self) -> int:
+        """The size of the events that wait to be sent."""
+        return sum(map(len, self._waiting))
+
     def put(self, message: bytes, event_id: str | None = None) -> None:
         """Send a message."""
         self._add(event(message, event_id), droppable=is_droppable(message))

@@ -1,8 +1,10 @@
 """The deprecated HTTP+SSE transport of the first revision: one endpoint for a stream, one for posts."""
 
 import asyncio
+import logging
 import secrets
 from collections.abc import Mapping
+from typing import Final
 from urllib.parse import parse_qs
 
 from axolotl_core.calls.cancellation import CancelReason
@@ -17,6 +19,11 @@ from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.settings.server import ServerSettings
 from axolotl_server.transports.stream_exchange import StreamExchange
 
+_MAX_UNREAD_BYTES: Final = 16 * 1024 * 1024
+"""How many bytes may wait for a client that does not read; beyond, its stream ends."""
+
+_log: Final = logging.getLogger("axolotl")
+
 
 class _SseConnection:
     """A client with an open stream, which carries all messages to it."""
@@ -28,12 +35,20 @@ class _SseConnection:
         self.stream = stream
         self.exchange = exchange
         self._handler = handler
-        self._gone = False
+        self.gone = False
         self._leaving = leaving
+
+    def put(self, message: bytes) -> None:
+        """Send a message, or end the stream of a client that leaves too much unread."""
+        self.stream.put(message)
+        if self.stream.waiting > 1 and self.stream.waiting_bytes > _MAX_UNREAD_BYTES and not self.gone:
+            _log.warning("a client of HTTP+SSE does not read its messages: its stream is closed")
+            self.lose()
+            self.stream.abandon()
 
     def lose(self) -> None:
         """Stop the calls of a client that has left."""
-        self._gone = True
+        self.gone = True
         self._handler.disconnect(self.exchange.connection(), CancelReason.DISCONNECT)
         self._leaving.set()
 
@@ -41,7 +56,9 @@ class _SseConnection:
         """Serve until one side leaves. If it is the server, running calls may finish and are answered."""
         self.stream.start()
         await self._leaving.wait()
-        await self.exchange.close(0 if self._gone else drain_seconds)
+        await self.exchange.close(0 if self.gone else drain_seconds)
+        if self.gone:
+            self.stream.abandon()
         self.stream.end()
         await self.stream.finished()
 
@@ -96,7 +113,11 @@ class SseTransport:
         stream, leaving = EventStream(send, [], self._keep_alive), asyncio.Event()
         share = share_of(principal, scope.get("client"))
         with self._sessions.other_connection(leaving.set, share):
-            exchange = StreamExchange(self._handler, stream.put, principal, share)
+
+            def put(message: bytes) -> None:
+                connection.put(message)
+
+            exchange = StreamExchange(self._handler, put, principal, share)
             connection = _SseConnection(self._handler, stream, exchange, leaving)
             self._by_id[connection.id] = connection
             stream.write(endpoint(f"{self._messages}?session={connection.id}"))
@@ -115,7 +136,7 @@ class SseTransport:
         self._checks.check_content(headers)
         connection = self._find(scope["query_string"], principal)
         body = await read_body(headers, receive, self._max_bytes, self._bodies)
-        if connection.stream.waiting >= MAX_WAITING:
+        if connection.stream.waiting >= MAX_WAITING or connection.stream.waiting_bytes > _MAX_UNREAD_BYTES // 4:
             raise HttpRefusal(503, "Service unavailable: read the messages that wait on the stream first")
         connection.exchange.receive(body)
         await send_empty(send, 202)
@@ -123,7 +144,7 @@ class SseTransport:
     def _find(self, query: bytes, principal: Principal) -> _SseConnection:
         session_id = parse_qs(query.decode("latin-1")).get("session", [""])[0]
         connection = self._by_id.get(session_id)
-        if connection is None or connection.exchange.principal.identity != principal.identity:
+        if connection is None or connection.gone or connection.exchange.principal.identity != principal.identity:
             raise HttpRefusal(404, "Session not found: its stream has ended, open another one")
         connection.exchange.principal = principal  # the latest token counts
         return connection

@@ -3,6 +3,7 @@
 import re
 import time
 from collections import deque
+from collections.abc import Iterator
 from typing import Final, Generic, TypeVar
 
 ItemT = TypeVar("ItemT")
@@ -25,6 +26,9 @@ class Backlog(Generic[ItemT]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def __iter__(self) -> Iterator[ItemT]:
+        return (item for item, _ in self._items)
 
     def put(self, item: ItemT, *, droppable: bool = False) -> None:
         """Add an item; a droppable one is dropped if no other item makes room."""

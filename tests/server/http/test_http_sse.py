@@ -12,7 +12,7 @@ import pytest_asyncio
 from mcp import Client as OfficialClient
 from mcp.client.sse import sse_client
 
-from axolotl_core import CancelReason, SchemaTool
+from axolotl_core import CancelReason, ITool, NoArguments, SchemaTool, ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_server import HttpApp, ServerHost
 from axolotl_server.messages.flow_control import MAX_WAITING
@@ -297,6 +297,44 @@ async def test_a_client_that_does_not_read_is_rejected(probe: Probe) -> None:
         assert answered == list(range(asked))
         assert await client.post(message("ping", id=asked)) == 202
         app.sessions.end_streams()
+        await listening
+
+
+class Swell(ITool[NoArguments, str]):
+    """Returns a large text as soon as it is released."""
+
+    name = "swell"
+
+    def __init__(self) -> None:
+        self.releases = asyncio.Semaphore(0)
+
+    async def execute(self, arguments: NoArguments, context: ToolContext) -> str:
+        await self.releases.acquire()
+        return "x" * 2**20
+
+
+async def test_large_replies_that_nobody_reads_are_bounded() -> None:
+    """A client that leaves megabytes unread gets no more calls, and replies to running ones end its stream."""
+    swell = Swell()
+    async with ServerHost(container_of(swell), flags=with_sse()) as host:
+        app = HttpApp(host.handler, host.settings)
+        client = AsgiConnection(app)
+        listening = asyncio.ensure_future(client.listen())
+        await until(lambda: client.frames)
+        assert await client.post(message("initialize", INITIALIZE, id="hello")) == 202
+        assert await client.post(message("notifications/initialized", id=None)) == 202
+        (connection,) = app._sse._by_id.values()  # type: ignore[union-attr]
+        for number in range(40):
+            assert await client.post(call("swell", id=number, handshake=True)) == 202
+        stream, sizes, statuses = connection.stream, [0], set()
+        while stream.open:
+            swell.releases.release()
+            await until(lambda: stream.waiting_bytes > sizes[-1] or not stream.open)
+            sizes.append(stream.waiting_bytes)
+            statuses.add(await client.post(message("ping", id="p")))
+        assert 2**23 < max(sizes) <= 2**24
+        assert (sizes[-1], statuses) == (0, {202, 503, 404})
+        client.reading.set()
         await listening
 
 
