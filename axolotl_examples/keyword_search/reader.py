@@ -8,7 +8,7 @@ from axolotl_examples.keyword_search.directory import Directory
 from axolotl_examples.keyword_search.tally import SkipReason
 
 _EXAMINED_BYTES: Final = 8192
-_CHUNK_BYTES: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 
 
 class FileReader:
@@ -27,7 +27,8 @@ class FileReader:
             if status.st_size > self._max_bytes:
                 return SkipReason.TOO_LARGE
             # In procfs and some other file systems, files have the size 0 and a content anyway.
-            data = _read(descriptor, status.st_size or self._max_bytes + 1)
+            begin = os.read(descriptor, status.st_size or _CHUNK_BYTES)
+            data = _rest(descriptor, begin, status.st_size or self._max_bytes + 1)
         finally:
             os.close(descriptor)
         if len(data) > self._max_bytes:
@@ -36,9 +37,8 @@ class FileReader:
         return SkipReason.BINARY if data.find(b"\0", 0, _EXAMINED_BYTES) >= 0 else data
 
 
-def _read(descriptor: int, size: int) -> bytes:
-    """Read at most `size` bytes. Some file systems return fewer bytes than requested, so one read is not enough."""
-    data = os.read(descriptor, min(size, _CHUNK_BYTES))
+def _rest(descriptor: int, data: bytes, size: int) -> bytes:
+    """Read on up to `size` bytes. Some file systems return fewer bytes than requested, so one read is not enough."""
     while 0 < len(data) < size and (more := os.read(descriptor, size - len(data))):
         data += more
     return data
