@@ -169,8 +169,8 @@ ServeRoute: TypeAlias = Callable[[Scope, Mapping[bytes, bytes], Receive, Send], 
 class IAuthenticator(Protocol):
     """Authenticates requests before their body is read."""
 
-    async def admit(self, credentials: bytes | None) -> Principal:
-        """Return the principal of an Authorization header.
+    async def admit(self, credentials: bytes | None, client: Sequence[Any] | None = None) -> Principal:
+        """Return the principal of an Authorization header from a client with this address.
 
         Refuse with 401 and a challenge, or with 503 if tokens cannot be verified now.
         """

@@ -13,7 +13,6 @@ from axolotl_server.settings.authentication import AuthSettings
 if TYPE_CHECKING:
     from axolotl_server.authentication.jwt_verifier import IKeys
 
-_INTROSPECTION_CONNECTIONS: Final = 20
 _SIGNATURE_CACHE_SECONDS: Final = 300.0
 _INTROSPECTION_CACHE_SECONDS: Final = 10.0
 
@@ -74,11 +73,9 @@ def _verifier(settings: AuthSettings, given: ITokenVerifier | None) -> _MadeVeri
 
 
 def _introspection(settings: AuthSettings) -> _MadeVerifier:
-    from axolotl_server.authentication.introspection import IntrospectionVerifier
+    from axolotl_server.authentication.introspection import MAX_RUNNING, IntrospectionVerifier
 
-    fetcher = HttpFetcher(
-        settings.timeout_seconds, settings.fetch_max_bytes, max_connections=_INTROSPECTION_CONNECTIONS
-    )
+    fetcher = HttpFetcher(settings.timeout_seconds, settings.fetch_max_bytes, max_connections=MAX_RUNNING)
     verifier = IntrospectionVerifier(settings, fetcher)
     return _MadeVerifier(verifier, _INTROSPECTION_CACHE_SECONDS, verifier.close)
 

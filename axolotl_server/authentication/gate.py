@@ -5,7 +5,8 @@ import re
 import time
 import traceback
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from hashlib import sha256
 from math import inf, isfinite
 from typing import Any, Final, NamedTuple
@@ -36,6 +37,10 @@ from axolotl_server.urls import canonical
 _MAX_HEADER_BYTES: Final = 16 * 1024
 _BEARER: Final = re.compile(rb"bearer(?: +(?P<token>[A-Za-z0-9._~+/-]+=*)?)?", re.IGNORECASE)
 _SCHEME: Final = re.compile(rb"(?P<scheme>[!#$%&'*+.^_`|~0-9A-Za-z-]+)(?: .*)?", re.DOTALL)
+
+
+token_sender: Final[ContextVar[str]] = ContextVar("axolotl_token_sender", default="")
+"""The address that sent the token that is being verified; empty if it is unknown."""
 
 
 class MalformedCredentials(Exception):
@@ -257,19 +262,22 @@ class BearerGate:
         self._refusal_log_limit = TokenBucket(_REFUSALS_LOGGED_PER_SECOND)
         self._failure_log_limit = TokenBucket(_FAILURES_LOGGED_PER_SECOND)
 
-    async def admit(self, credentials: bytes | None) -> Principal:
-        """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails."""
+    async def admit(self, credentials: bytes | None, client: Sequence[Any] | None = None) -> Principal:
+        """Return the principal of an Authorization header; refuse with a challenge, or 503 if the verifier fails.
+
+        `client` is the address that the request comes from, if it is known.
+        """
         if credentials is None:
             raise self._challenges.no_token()
         if len(credentials) > _MAX_HEADER_BYTES:
             raise self._challenges.invalid_token("the token is too long")
-        return self._cache.get(sha256(credentials).digest()) or await self._verify(credentials)
+        return self._cache.get(sha256(credentials).digest()) or await self._verify(credentials, client)
 
     def challenge(self, scopes: Iterable[str]) -> HttpRefusal:
         """Make the refusal of a request whose token lacks scopes."""
         return self._challenges.insufficient_scope(scopes)
 
-    async def _verify(self, credentials: bytes) -> Principal:
+    async def _verify(self, credentials: bytes, client: Sequence[Any] | None) -> Principal:
         try:
             token = bearer_token(credentials)
         except MalformedCredentials:
@@ -281,6 +289,7 @@ class BearerGate:
         known = None if plain == credentials else self._cache.get(digest)  # spaces and case do not make another token
         if known is not None:
             return known
+        token_sender.set("" if client is None else str(client[0]))
         try:
             principal = await answer_within(self._timeout_seconds, lambda: self._verifier.verify(token))
         except InvalidToken as error:

@@ -14,15 +14,78 @@ from axolotl_core.policies.access import ITokenVerifier
 from axolotl_core.protocol.identity import Principal
 from axolotl_server.authentication.claims import ClaimReader
 from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
+from axolotl_server.authentication.gate import token_sender
 from axolotl_server.settings.authentication import AuthSettings
 
 _MAX_REFUSED: Final = 1000
 _REFUSED_SECONDS: Final = 5.0
-_MAX_WAITING: Final = 200
+_MAX_WAITING: Final = 1000
+MAX_RUNNING: Final = 20
+
+
+class _Query:
+    """A question to the issuer about one token, and the requests that wait for the answer."""
+
+    __slots__ = ("answer", "digest", "requests", "sender", "token")
+
+    def __init__(self, token: str, digest: bytes, sender: str, answer: asyncio.Future[Principal]) -> None:
+        self.token = token
+        self.digest = digest
+        self.sender = sender
+        self.answer = answer
+        self.requests = 0
+
+
+class _FairQueue:
+    """Queries that wait, by sender: each sender in turn, and of one sender the newest first.
+
+    The oldest ones of a sender are closest to their timeout, so they are dropped first if too many wait.
+    """
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+        self._by_sender: dict[str, dict[bytes, _Query]] = {}
+        self._length = 0
+
+    def put(self, query: _Query) -> _Query | None:
+        """Add a query; returns the one that is dropped in its place, of the sender with the most."""
+        self._by_sender.setdefault(query.sender, {})[query.digest] = query
+        self._length += 1
+        if self._length <= self._maximum:
+            return None
+        longest = max(self._by_sender.values(), key=len)
+        oldest = next(iter(longest.values()))
+        self.remove(oldest)
+        return oldest
+
+    def take(self) -> _Query | None:
+        """Take the next query; its sender is the last one to have another turn."""
+        if not self._by_sender:
+            return None
+        sender = next(iter(self._by_sender))
+        queries = self._by_sender.pop(sender)
+        _, query = queries.popitem()
+        self._length -= 1
+        if queries:
+            self._by_sender[sender] = queries
+        return query
+
+    def remove(self, query: _Query) -> bool:
+        """Remove a query; returns False if it does not wait."""
+        queries = self._by_sender.get(query.sender, {})
+        if queries.pop(query.digest, None) is None:
+            return False
+        self._length -= 1
+        if not queries:
+            del self._by_sender[query.sender]
+        return True
 
 
 class IntrospectionVerifier(ITokenVerifier):
-    """Asks the issuer about tokens, once for all requests with the same token that wait at the same time."""
+    """Asks the issuer about tokens, once for all requests with the same token that wait at the same time.
+
+    Many unknown tokens of one sender do not delay the tokens of others.
+    """
 
     def __init__(
         self,
@@ -30,6 +93,7 @@ class IntrospectionVerifier(ITokenVerifier):
         fetcher: HttpFetcher,
         *,
         max_waiting: int = _MAX_WAITING,
+        max_running: int = MAX_RUNNING,
         max_refused: int = _MAX_REFUSED,
         now: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -41,11 +105,13 @@ class IntrospectionVerifier(ITokenVerifier):
         self._skew_seconds = settings.clock_skew_seconds
         self._claims = ClaimReader(settings)
         self._fetcher = fetcher
-        self._max_waiting = max_waiting
+        self._max_running = max_running
         self._max_refused = max_refused
         self._now = now
         self._monotonic = monotonic
-        self._queries: dict[bytes, asyncio.Task[Principal]] = {}
+        self._queries: dict[bytes, _Query] = {}
+        self._queue = _FairQueue(max_waiting)
+        self._running: set[asyncio.Task[None]] = set()
         self._refused: OrderedDict[bytes, tuple[float, str]] = OrderedDict()
         """When recent refusals expire, and their reasons: repeated invalid tokens do not cause more queries."""
 
@@ -54,30 +120,68 @@ class IntrospectionVerifier(ITokenVerifier):
         until, reason = self._refused.get(digest, (0.0, ""))
         if self._monotonic() < until:
             raise InvalidToken(reason)
-        query = self._queries.get(digest)
-        if query is None:
-            if len(self._queries) >= self._max_waiting:
-                raise Unavailable("too many tokens are waiting for the issuer's answer")
-            query = self._queries[digest] = asyncio.get_running_loop().create_task(self._ask(token))
-            query.add_done_callback(lambda done: self._end(digest, done))
-        return await asyncio.shield(query)
+        query = self._queries.get(digest) or self._start(token, digest)
+        query.requests += 1
+        try:
+            return await asyncio.shield(query.answer)
+        finally:
+            query.requests -= 1
+            if not query.requests and self._queue.remove(query):
+                self._queries.pop(digest, None)
 
     async def close(self) -> None:
         """Cancel all queries and close all connections."""
-        queries = tuple(self._queries.values())
-        for query in queries:
-            query.cancel()
-        await asyncio.gather(*queries, return_exceptions=True)
+        while (waiting := self._queue.take()) is not None:
+            waiting.answer.cancel()
+        for task in tuple(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._queries.clear()
         await self._fetcher.close()
 
-    def _end(self, digest: bytes, done: asyncio.Task[Principal]) -> None:
-        self._queries.pop(digest, None)
-        error = None if done.cancelled() else done.exception()  # raised in the requests that wait, if any
-        if isinstance(error, InvalidToken):
-            self._refused[digest] = self._monotonic() + _REFUSED_SECONDS, error.reason
-            self._refused.move_to_end(digest)
+    def _start(self, token: str, digest: bytes) -> _Query:
+        answer: asyncio.Future[Principal] = asyncio.get_running_loop().create_future()
+        query = self._queries[digest] = _Query(token, digest, token_sender.get(), answer)
+        dropped = self._queue.put(query)
+        if dropped is not None:
+            self._end(dropped, Unavailable("too many tokens are waiting for the issuer's answer"))
+        self._run_next()
+        return query
+
+    def _run_next(self) -> None:
+        while len(self._running) < self._max_running and (query := self._queue.take()) is not None:
+            task = asyncio.get_running_loop().create_task(self._run(query))
+            self._running.add(task)
+            task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled():
+            self._run_next()
+
+    async def _run(self, query: _Query) -> None:
+        try:
+            self._end(query, await self._ask(query.token))
+        except asyncio.CancelledError:
+            query.answer.cancel()
+            raise
+        except Exception as error:
+            self._end(query, error)
+
+    def _end(self, query: _Query, found: Principal | Exception) -> None:
+        """Answer all requests with a token, and remember it if it is invalid."""
+        self._queries.pop(query.digest, None)
+        if isinstance(found, InvalidToken):
+            self._refused[query.digest] = self._monotonic() + _REFUSED_SECONDS, found.reason
+            self._refused.move_to_end(query.digest)
             if len(self._refused) > self._max_refused:
                 self._refused.popitem(last=False)
+        if query.answer.done() or not query.requests:
+            return
+        if isinstance(found, Exception):
+            query.answer.set_exception(found)
+        else:
+            query.answer.set_result(found)
 
     async def _ask(self, token: str) -> Principal:
         form = {"token": token, "token_type_hint": "access_token"}

@@ -98,7 +98,7 @@ class HttpApp:
                 return
             credentials = _take_credentials(scope, headers)
             self._checks.check_post(headers)
-            principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
+            principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, scope.get("client"))
             body = await read_body(headers, receive, self.max_message_bytes, self.bodies)
             await self.answer_post(headers, None, body, AsgiRequest(receive, send, scope.get("client")), principal)
         except HttpRefusal as refusal:
@@ -124,7 +124,7 @@ class HttpApp:
             if principal is None:
                 if not accepted:
                     self._checks.check_post(headers)
-                principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
+                principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, request.client)
                 del credentials  # no code behind the gate needs it
             if monotonic() > self._admission.check_at:
                 await self._admission.admit(share_of(principal, request.client))
@@ -175,7 +175,7 @@ class HttpApp:
             await route.serve(scope, headers, receive, send)
             return
         credentials = _take_credentials(scope, headers)
-        principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials)
+        principal = ANONYMOUS if self._gate is None else await self._gate.admit(credentials, scope.get("client"))
         if self._sse is not None and self._sse.serves(scope["path"]):
             await self._sse.serve(scope, headers, principal, receive, send)
             return

@@ -10,11 +10,15 @@ from typing import Any
 
 import pytest
 
-from axolotl_server.authentication.fetcher import HttpFetcher
+from axolotl_core import ITokenVerifier, Principal
+from axolotl_server.authentication.fetcher import HttpFetcher, Unavailable
+from axolotl_server.authentication.gate import token_sender
 from axolotl_server.authentication.introspection import IntrospectionVerifier
 from axolotl_server.settings.authentication import AuthSettings
-from tests.support.authorization_server import RESOURCE, Authority, authority
+from tests.support.authorization_server import RESOURCE, Asked, Authority, Page, authority
+from tests.support.peers.memory_peer import container_with
 from tests.support.servers.authenticated_server import bearer, challenge_of, discover, gated, principal_of
+from tests.support.servers.restricted_servers import look
 from tests.support.servers.serving import HttpServer, until
 
 SECRET = "s3cret/with:signs"
@@ -167,7 +171,7 @@ async def test_bounds() -> None:
     async with authority() as issuer:
         issuer.say("/introspect", {"active": False})
         said = AuthSettings.model_validate(settings(issuer))
-        verifier = IntrospectionVerifier(said, HttpFetcher(20.0, 10_000), max_waiting=20, max_refused=10)
+        verifier = IntrospectionVerifier(said, HttpFetcher(20.0, 10_000), max_running=4, max_waiting=16, max_refused=10)
         names = [f"token-{number}" for number in range(15)]
         await asyncio.gather(*map(verifier.verify, names), return_exceptions=True)
         assert len(verifier._refused) == 10
@@ -178,6 +182,69 @@ async def test_bounds() -> None:
         outcomes = await asyncio.gather(*waiting, return_exceptions=True)
         assert all(isinstance(one, BaseException) for one in outcomes)
         assert len(verifier._queries) == 0
+
+
+@pytest.mark.parametrize("sender", ["192.0.2.1", "192.0.2.2"], ids=["other-address", "same-address"])
+async def test_a_flood_of_unknown_tokens(sender: str) -> None:
+    """While many unknown tokens of one address wait, a new token is verified next."""
+    async with authority() as issuer:
+
+        def answer(asked: Asked) -> Page:
+            is_good = asked.form["token"] == "good"
+            return Page(json.dumps(active() if is_good else {"active": False}).encode())
+
+        issuer.pages["/introspect"] = answer
+        issuer.open.clear()
+        said = AuthSettings.model_validate(settings(issuer))
+        verifier = IntrospectionVerifier(said, HttpFetcher(20.0, 10_000, max_connections=4), max_running=4)
+        token_sender.set("192.0.2.2")
+        flood = [asyncio.ensure_future(verifier.verify(f"bad-{number}")) for number in range(2500)]
+        await until(lambda: len(issuer.asked) == 4)
+        token_sender.set(sender)
+        good = asyncio.ensure_future(verifier.verify("good"))
+        await until(lambda: len(verifier._queries) == 4 + 1000)
+        issuer.open.set()
+        assert (await good).subject == "ada"
+        assert "good" in [asked.form["token"] for asked in issuer.asked[:9]]
+        await verifier.close()
+        outcomes = await asyncio.gather(*flood, return_exceptions=True)
+        dropped = [one for one in outcomes if isinstance(one, Unavailable)]
+        assert len(dropped) == 2500 - 4 - 1000 + 1
+        assert len(verifier._queries) == 0
+
+
+async def test_a_token_that_nobody_waits_for() -> None:
+    """A token whose requests have left is not asked about."""
+    async with authority() as issuer:
+        issuer.say("/introspect", active())
+        issuer.open.clear()
+        said = AuthSettings.model_validate(settings(issuer))
+        verifier = IntrospectionVerifier(said, HttpFetcher(20.0, 10_000), max_running=1)
+        first = asyncio.ensure_future(verifier.verify("first"))
+        gone = asyncio.ensure_future(verifier.verify("gone"))
+        await until(lambda: len(issuer.asked) == 1)
+        gone.cancel()
+        await asyncio.wait([gone])
+        issuer.open.set()
+        await first
+        await verifier.verify("last")
+        assert [asked.form["token"] for asked in issuer.asked] == ["first", "last"]
+        await verifier.close()
+
+
+async def test_the_gate_knows_the_sender() -> None:
+    """The verifier of a token can find out which address sent it."""
+    senders: list[str] = []
+
+    class Noting(ITokenVerifier):
+        async def verify(self, token: str) -> Principal:
+            senders.append(token_sender.get())
+            return Principal("ada")
+
+    async with gated({}, container_with((look,), token_verifier=Noting())) as server:
+        await discover(server, bearer("a"))
+        await discover(server, bearer("b"), method="GET")
+    assert senders == ["127.0.0.1", "127.0.0.1"]
 
 
 async def test_the_metadata_names_the_servers() -> None:
