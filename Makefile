@@ -8,7 +8,6 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUNTIME := $(VENV)/.runtime-installed
 DEV     := $(VENV)/.dev-installed
 
-UV_VERSION := 0.13.7
 COMPILE    := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --python-version 3.11 \
               --custom-compile-command "make lock"
 EXTRAS     := --extra auth --extra examples --extra metrics --extra otel --extra redis
@@ -66,6 +65,7 @@ format: $(DEV) ## Format the code and fix lint errors
 	$(BIN)/ruff format .
 
 lock: $(BIN)/uv ## Update the lock files (ARGS=--upgrade for newer versions)
+	$(COMPILE) $(ARGS) requirements/uv.in -o requirements/uv.lock
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) -o requirements/runtime.lock
 	$(COMPILE) $(ARGS) pyproject.toml requirements/build.in $(EXTRAS) --group dev -c requirements/runtime.lock -o requirements/dev.lock
 
@@ -89,4 +89,4 @@ $(DEV): requirements/dev.lock $(RUNTIME)
 	@touch $@
 
 $(BIN)/uv: | $(BIN)/python
-	$(PIP) install uv==$(UV_VERSION)
+	$(PIP) install --require-hashes -r requirements/uv.lock

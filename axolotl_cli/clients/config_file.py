@@ -130,10 +130,18 @@ class ClientFile:
     """None if the file does not exist yet."""
 
     @classmethod
-    def read(cls, path: Path) -> "ClientFile":
-        """Read a file, which may not exist yet; a symbolic link stays one, and the file behind it is changed."""
+    def read(cls, path: Path, inside: Path | None = None) -> "ClientFile":
+        """Read a file, which may not exist yet; a symbolic link stays one, and the file behind it is changed.
+
+        Raises `ConfigurationError` if the file is not `inside` a directory: somebody else may have made the link.
+        """
         try:
             real = path.resolve()
+            if inside is not None and not real.is_relative_to(inside.resolve()):
+                raise ConfigurationError(
+                    f"{path} was not changed: it leads to {real}, outside the project; remove the symbolic link, "
+                    "or name the file with --config"
+                )
             return cls(real, real.read_bytes() if real.exists() else None)
         except OSError as error:
             raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None

@@ -22,6 +22,7 @@ from axolotl_cli.options import (
 )
 
 if TYPE_CHECKING:
+    from axolotl_cli.clients.config_file import ClientFile
     from axolotl_cli.clients.entry import ClientEntry
 
 
@@ -58,13 +59,15 @@ def install(
     Everything else in the file stays as it is, including comments. A backup is kept.
     """
     from axolotl_cli.clients.client import CLIENTS
+    from axolotl_cli.clients.config_file import ClientFile
     from axolotl_cli.clients.entry import EntryRequest, entry_for
 
     path = _path(client, scope, config, write)
     request = EntryRequest(target, toolset, env_file, name, transport, url, token_env, env or (), with_secrets)
     entry = entry_for(CLIENTS[client], request)
     if write and path is not None:
-        _write(client, path, entry, force)
+        inside = Path.cwd() if scope is Scope.PROJECT and config is None else None
+        _write(ClientFile.read(path, inside), client, path, entry, force=force)
     else:
         _print(client, scope, path, entry)
     if not request.is_http:
@@ -91,11 +94,9 @@ def _path(client: ClientName, scope: Scope, config: Path | None, write: bool) ->
     return path
 
 
-def _write(client: ClientName, path: Path, entry: "ClientEntry", force: bool) -> None:
+def _write(file: "ClientFile", client: ClientName, path: Path, entry: "ClientEntry", *, force: bool) -> None:
     from axolotl_cli.clients.client import CLIENTS
-    from axolotl_cli.clients.config_file import ClientFile
 
-    file = ClientFile.read(path)
     text = file.with_entry(entry, force=force)
     if text is None:
         typer.echo(f"{entry.name} is already in {path}; nothing was changed.")

@@ -372,6 +372,21 @@ def test_symbolic_links(project: CommandLine, tmp_path: Path) -> None:
     assert "acme-greeter" in (tmp_path / "real.json").read_text()
 
 
+def test_symbolic_links_out_of_the_project(project: CommandLine, tmp_path: Path) -> None:
+    """In a project, which may be somebody else's, a link that leads out of it is refused, and nothing is changed."""
+    outside = tmp_path.parent / f"{tmp_path.name}-outside"
+    outside.mkdir()
+    (outside / "mcp.json").write_text("{}")
+    (tmp_path / ".cursor").symlink_to(outside)
+    (tmp_path / ".mcp.json").symlink_to(outside / "mcp.json")
+    for client in ("cursor", "claude-code"):
+        answer = project("install", client, "greeter.py", "--scope", "project", "--write")
+        assert answer.code == 2
+        assert f"it leads to {outside / 'mcp.json'}, outside the project; remove the symbolic link" in answer.stderr
+    assert [file.name for file in outside.iterdir()] == ["mcp.json"]
+    assert (outside / "mcp.json").read_text() == "{}"
+
+
 def test_concurrent_changes(tmp_path: Path) -> None:
     """A file that was changed after it was read is not overwritten, and only the backup is left next to it."""
     path = tmp_path / "c.json"
