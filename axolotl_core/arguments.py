@@ -1,19 +1,26 @@
 """Parsing and validation of arguments, texts of validation errors, and arguments that arrive as text."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import SchemaValidator
 
 from axolotl_core.errors import ConfigurationError, InvalidArguments
+from axolotl_core.protocol.json_limits import duplicate_error, has_duplicates
 from axolotl_core.schema import JsonSchema
 
 ParseArguments: TypeAlias = Callable[[bytes], Any]
 """Validates raw JSON. Raises InvalidArguments, or pydantic's ValidationError, which `explain` translates."""
 
-_MAX_PROBLEMS: Final = 10
+MAX_PROBLEMS: Final = 20
+"""How many problems with the arguments an error reports."""
+LARGE_BYTES: Final = 2048
+"""Of larger arguments, only the first problem of each array or object is looked for."""
+_MAX_FINDINGS: Final = 1000
+_COLLECTIONS: Final = ("list", "tuple", "set", "frozenset", "dict")
+_NOT_SCHEMAS: Final = ("cls", "default", "metadata", "serialization")
 _TEXT_TYPES: Final = ("string", "integer", "number", "boolean")
 _USABLE_TYPES: Final = "str, int, float, bool, a date, a Literal of strings or an Enum of strings"
 _RECURSION: Final[JsonSchema] = {"type": "object"}
@@ -39,18 +46,73 @@ class NoArguments(BaseModel):
 def model_parser(model: type[BaseModel], *, strict: bool, forbid_extra: bool) -> ParseArguments:
     """Compile a validator that reads a model from JSON bytes."""
     extra: Literal["forbid"] | None = "forbid" if forbid_extra else None
-    return partial(model.__pydantic_validator__.validate_json, strict=strict, extra=extra)
+    validate = json_validator(model.__pydantic_validator__, lambda: model.__pydantic_core_schema__, strict, extra)
+
+    def parse(raw: bytes) -> Any:
+        arguments = validate(raw)
+        if raw.count(b":") != len(getattr(arguments, "__pydantic_fields_set__", ())):
+            refuse_duplicates(raw)
+        return arguments
+
+    return parse
 
 
-def refusal(problems: Sequence[str]) -> InvalidArguments:
-    """Combine all problems with the arguments into one error."""
-    return InvalidArguments(f"Invalid arguments: {join_problems(problems)}")
+def json_validator(
+    validator: Any, core_schema: Callable[[], Any], strict: bool, extra: Literal["forbid"] | None
+) -> Callable[[bytes], Any]:
+    """Make a function that validates raw JSON.
+
+    An error for every item of a large array takes much more time and memory than the array itself. The validator for
+    large values stops at the first wrong item of each array or object. It is compiled when it is first needed.
+    """
+    validate = validator.validate_json
+    thrifty: SchemaValidator | None = None
+
+    def validated(raw: bytes) -> Any:
+        nonlocal thrifty
+        if len(raw) <= LARGE_BYTES:
+            return validate(raw, strict=strict, extra=extra)
+        if thrifty is None:
+            thrifty = SchemaValidator(_failing_fast(core_schema()), _use_prebuilt=False)
+        return thrifty.validate_json(raw, strict=strict, extra=extra)
+
+    return validated
 
 
-def join_problems(problems: Sequence[str]) -> str:
-    """List problems in one text, but only the first ten of them."""
-    more = [f"and {len(problems) - _MAX_PROBLEMS} more"] if len(problems) > _MAX_PROBLEMS else []
-    return "; ".join([*problems[:_MAX_PROBLEMS], *more])
+def _failing_fast(schema: Any) -> Any:
+    """Copy pydantic's description of a validator, and let it stop at the first wrong item of each collection."""
+    if isinstance(schema, list | tuple):
+        return type(schema)(map(_failing_fast, schema))
+    if not isinstance(schema, dict):
+        return schema
+    kind = schema.get("type")
+    if not isinstance(kind, str):
+        return {name: _failing_fast(member) for name, member in schema.items()}
+    copied = {name: one if name in _NOT_SCHEMAS else _failing_fast(one) for name, one in schema.items()}
+    return {**copied, "fail_fast": True} if kind in _COLLECTIONS else copied
+
+
+def refuse_duplicates(raw: bytes) -> None:
+    """Check that no object in raw arguments has two members with the same name.
+
+    This takes time. There are none if the arguments contain as many colons as names at the top level.
+
+    Raises:
+        InvalidRequest: with the name of such a member.
+    """
+    if has_duplicates(raw):
+        raise duplicate_error(raw)
+
+
+def refusal(problems: Sequence[str], count: int | None = None) -> InvalidArguments:
+    """Combine problems with the arguments into one error. `count` is their number, if not all of them are given."""
+    return InvalidArguments(f"Invalid arguments: {join_problems(problems, count)}")
+
+
+def join_problems(problems: Sequence[str], count: int | None = None) -> str:
+    """List problems in one text, but only the first of them."""
+    more = (len(problems) if count is None else count) - len(problems[:MAX_PROBLEMS])
+    return "; ".join([*problems[:MAX_PROBLEMS], *([f"and {more} more"] if more > 0 else [])])
 
 
 def explain(error: ValidationError, model: Any) -> InvalidArguments:
@@ -61,6 +123,8 @@ def explain(error: ValidationError, model: Any) -> InvalidArguments:
 
 def explain_findings(error: ValidationError, known: Sequence[str], place: tuple[str, ...] = ()) -> list[str]:
     """Describe each problem. `place` is the path of the validated value within the arguments."""
+    if error.error_count() > _MAX_FINDINGS:
+        return [f"{_path(place)}: {error.error_count()} problems, too many to list"]
     findings = error.errors(include_url=False, include_context=False)
     return [_explain_one(finding, (*place, *finding["loc"]), known) for finding in findings]
 

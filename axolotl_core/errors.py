@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from axolotl_core.protocol import codes
+from axolotl_core.protocol.client_text import shorten
 
 
 class AxolotlError(Exception):
@@ -104,7 +105,7 @@ class ToolNotFound(ProtocolError):
 
     def __init__(self, name: str, suggestion: str | None = None) -> None:
         hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
-        super().__init__(f"Tool not found: {name}{hint}")
+        super().__init__(f"Tool not found: {shorten(name)}{hint}")
 
 
 class InvalidToolName(ToolNotFound):
@@ -123,7 +124,7 @@ class PromptNotFound(ProtocolError):
 
     def __init__(self, name: str, suggestion: str | None = None) -> None:
         hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
-        super().__init__(f"Prompt not found: {name}{hint}")
+        super().__init__(f"Prompt not found: {shorten(name)}{hint}")
 
 
 class ResourceNotFound(ProtocolError):
@@ -132,7 +133,8 @@ class ResourceNotFound(ProtocolError):
     code = codes.RESOURCE_NOT_FOUND
 
     def __init__(self, uri: str) -> None:
-        super().__init__(f"Resource not found: {uri}", data={"uri": uri})
+        shown = shorten(uri)
+        super().__init__(f"Resource not found: {shown}", data={"uri": shown})
 
 
 class RequestCancelled(ProtocolError):
@@ -165,7 +167,7 @@ class UnsupportedVersion(ProtocolError):
     code = codes.UNSUPPORTED_VERSION
 
     def __init__(self, requested: str, supported: Sequence[str]) -> None:
-        super().__init__("Unsupported protocol version", data={"supported": supported, "requested": requested})
+        super().__init__("Unsupported protocol version", data={"supported": supported, "requested": shorten(requested)})
 
 
 class ToolError(AxolotlError):

@@ -1,14 +1,13 @@
 """Ports for session stores and event stores, and the session state that processes share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from axolotl_core.errors import AxolotlError
-from axolotl_core.protocol.identity import Implementation
 
 
 class StoredEvent(NamedTuple):
@@ -53,8 +52,10 @@ class SessionRecord(msgspec.Struct, frozen=True):
     """A digest of the identity of the principal that opened the session."""
     revision: str
     """The protocol revision agreed on in the handshake."""
-    client: Implementation
-    capabilities: Mapping[str, Any] = {}
+    client: bytes
+    """The client's description of itself, as JSON."""
+    capabilities: bytes = b"{}"
+    """The capabilities of the client, as JSON."""
     initialized: bool = False
     log_level: str | None = None
     subscriptions: frozenset[str] = frozenset()

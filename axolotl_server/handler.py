@@ -3,16 +3,26 @@
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from axolotl_core.calls.cancellation import CancelReason
-from axolotl_core.errors import Declined, InvalidParams, InvalidRequest, MethodNotFound, ParseError, ProtocolError
+from axolotl_core.errors import Declined, InvalidParams, InvalidRequest, MethodNotFound, ProtocolError
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal, RequestId
-from axolotl_core.protocol.messages import Head, diagnose, explain_shape, read_head, usable_id
+from axolotl_core.protocol.json_limits import MAX_VALUES
+from axolotl_core.protocol.messages import (
+    Head,
+    Irregular,
+    diagnose,
+    explain_shape,
+    read_head,
+    read_id,
+    usable_id,
+    without_nulls,
+)
 from axolotl_core.protocol.wire import encode
 from axolotl_server.calls.feature_method import InFlight
 from axolotl_server.eras.era import Eras, IEra
@@ -70,8 +80,12 @@ class BatchItem(IExchange):
         return self._early_reply.result() if self._early_reply.done() else await task
 
 
-_ACCEPTED = 202
-_MAX_REASON_CHARACTERS = 500
+_ACCEPTED: Final = 202
+_MAX_REASON_CHARACTERS: Final = 500
+MAX_BATCH: Final = 100
+"""How many messages a batch may have."""
+BATCH_CONCURRENCY: Final = 8
+"""How many messages of a batch run at the same time."""
 
 
 class DefaultHandler:
@@ -81,9 +95,16 @@ class DefaultHandler:
     """
 
     def __init__(
-        self, eras: Eras, inflight: InFlight, subscriptions: Subscriptions, observers: Sequence[IObserver] = ()
+        self,
+        eras: Eras,
+        inflight: InFlight,
+        subscriptions: Subscriptions,
+        observers: Sequence[IObserver] = (),
+        *,
+        max_json_values: int = MAX_VALUES,
     ) -> None:
         self._eras = eras
+        self._max_values = max_json_values
         self._observers = observers
         self.inflight = inflight
         self.subscriptions = subscriptions
@@ -91,11 +112,11 @@ class DefaultHandler:
     async def handle(self, data: bytes, exchange: IExchange) -> bytes | None:
         """Handle a message and give the reply; None if there is none."""
         try:
-            head = read_head(data)
-        except msgspec.ValidationError:
+            head = read_head(data, self._max_values)
+        except Irregular:
             return await self._handle_irregular(data, exchange)
-        except ParseError as error:
-            return error_reply(error, None, self._eras.default_handshake, exchange)
+        except ProtocolError as error:
+            return error_reply(error, read_id(data), self._eras.default_handshake, exchange)
         if head.id is UNSET:
             self._handle_notification(head, data, exchange)
             return None
@@ -144,7 +165,7 @@ class DefaultHandler:
 
     def receive_forwarded(self, data: bytes, connection: Connection) -> None:
         """Act on a message that another process has received: a cancellation, or an answer to a question."""
-        message = diagnose(data)
+        message = diagnose(data, self._max_values).message
         if isinstance(message, dict) and "method" not in message:
             _deliver_answer(message, connection)
             return
@@ -181,18 +202,21 @@ class DefaultHandler:
         """Handle JSON that is not a plain request: a batch, a response of the client, or a mistake."""
         request_id: RequestId | None = None
         try:
-            message = diagnose(data)
-            if isinstance(message, list):
+            message, problem = diagnose(data, self._max_values)
+            if isinstance(message, list) and problem is None:
                 return await self._handle_batch(data, exchange)
             if not isinstance(message, dict):
-                raise InvalidRequest("Invalid request: a message must be a JSON object")
+                raise problem or InvalidRequest("Invalid request: a message must be a JSON object")
             if "method" not in message and ("result" in message or "error" in message):
-                connection = exchange.connection()
-                if not _deliver_answer(message, connection) and connection.forward is not None:
-                    connection.forward(data)
-                exchange.status = _ACCEPTED
+                if problem is not None:
+                    message = {"id": message.get("id"), "error": {"message": problem.message}}
+                self._receive_answer(message, data, exchange)
                 return None
-            problem = explain_shape(message)
+            if problem is None:
+                problem = explain_shape(message)
+                complete = without_nulls(data) if isinstance(problem, InvalidParams) else None
+                if complete is not None:
+                    return await self.handle(complete, exchange)
             if "id" not in message and isinstance(problem, InvalidParams):
                 exchange.status = _ACCEPTED
                 return None  # a notification is not answered, even if it is wrong
@@ -201,15 +225,33 @@ class DefaultHandler:
         except ProtocolError as error:
             return error_reply(error, request_id, self._eras.default_handshake, exchange)
 
+    def _receive_answer(self, message: dict[str, Any], data: bytes, exchange: IExchange) -> None:
+        connection = exchange.connection()
+        if not _deliver_answer(message, connection) and connection.forward is not None:
+            connection.forward(data)
+        exchange.status = _ACCEPTED
+
     async def _handle_batch(self, data: bytes, exchange: IExchange) -> bytes | None:
-        """Handle each message of a batch, if the revision of the connection has batches."""
+        """Handle the messages of a batch, a few at a time, if the revision of the connection has batches."""
         era = exchange.connection().era
         if era is None or not era.revision.batches:
             raise InvalidRequest("Invalid request: this protocol revision has no batches, send single messages")
         items = msgspec.json.decode(data, type=list[Raw])
         if not items:
             raise InvalidRequest("Invalid request: the batch is empty")
-        replies = await asyncio.gather(*(self._handle_item(bytes(item), exchange) for item in items))
+        if len(items) > MAX_BATCH:
+            raise InvalidRequest(
+                f"Invalid request: the batch has {len(items)} messages, but at most {MAX_BATCH} are allowed; send "
+                "several batches"
+            )
+        replies: list[bytes | None] = [None] * len(items)
+        waiting = iter(enumerate(items))
+
+        async def run() -> None:
+            for place, item in waiting:
+                replies[place] = await self._handle_item(bytes(item), exchange)
+
+        await asyncio.gather(*(run() for _ in range(min(len(items), BATCH_CONCURRENCY))))
         answered = [reply for reply in replies if reply is not None]
         exchange.status = 200 if answered else _ACCEPTED
         return b"[%b]" % b",".join(answered) if answered else None

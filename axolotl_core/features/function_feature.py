@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import (
     Annotated,
     Any,
     ClassVar,
     Final,
     Generic,
-    Literal,
     ParamSpec,
     Self,
     TypedDict,
@@ -28,7 +28,15 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined, to_jsonable_python
 
-from axolotl_core.arguments import ParseArguments, explain_findings, refusal, unknown_argument
+from axolotl_core.arguments import (
+    MAX_PROBLEMS,
+    ParseArguments,
+    explain_findings,
+    json_validator,
+    refusal,
+    refuse_duplicates,
+    unknown_argument,
+)
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.feature import Execution, IFeature
@@ -97,6 +105,8 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
 
     def parse(raw: bytes) -> dict[str, Any]:
         given = _read_fields(raw)
+        if raw.count(b":") != len(given):
+            refuse_duplicates(raw)
         arguments: dict[str, Any] = {}
         problems: list[str] = []
         for name, parameter in by_name.items():
@@ -109,7 +119,9 @@ def parameters_parser(parameters: Sequence[Parameter], *, strict: bool) -> Parse
             except ValidationError as error:
                 problems += explain_findings(error, (), place=(name,))
         if given:
-            problems += [unknown_argument(name, tuple(by_name)) for name in given]
+            count = len(problems) + len(given)
+            problems += [unknown_argument(name, tuple(by_name)) for name in islice(given, MAX_PROBLEMS)]
+            raise refusal(problems, count)
         if problems:
             raise refusal(problems)
         return arguments
@@ -125,9 +137,8 @@ def _apply_default(parameter: Parameter, arguments: dict[str, Any], problems: li
 
 
 def _validator(parameter: Parameter, strict: bool, admits: bool) -> Callable[[bytes], Any]:
-    validate = parameter.adapter.validator.validate_json
-    extra: Literal["forbid"] | None = None if admits else "forbid"
-    return lambda raw: validate(raw, strict=strict, extra=extra)
+    adapter = parameter.adapter
+    return json_validator(adapter.validator, lambda: adapter.core_schema, strict, None if admits else "forbid")
 
 
 def _unchanged(schema: JsonSchema) -> JsonSchema:

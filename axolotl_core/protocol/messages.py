@@ -1,17 +1,24 @@
 """Decoding of incoming messages, log levels, and W3C trace context."""
 
 import re
-from array import array
 from collections.abc import Mapping
-from itertools import accumulate
 from types import MappingProxyType
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from axolotl_core.errors import InvalidEnvelope, InvalidParams, InvalidRequest, ParseError, ProtocolError
 from axolotl_core.protocol.identity import RequestId
+from axolotl_core.protocol.json_limits import (
+    MAX_VALUES,
+    check_limits,
+    duplicate_error,
+    find_duplicate,
+    has_duplicates,
+    read_leniently,
+    too_deep,
+)
 
 LogLevel: TypeAlias = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 LEVELS: Final[tuple[str, ...]] = get_args(LogLevel)
@@ -23,10 +30,9 @@ def is_at_least(level: str, threshold: str) -> bool:
     return LEVELS.index(level) >= LEVELS.index(threshold)
 
 
-MAX_DEPTH: Final = 64
 MAX_NAME_LENGTH: Final = 128
-_DEPTH_CHECK_BYTES: Final = 1024
-"""The depth of smaller messages is not checked, because every parser can handle them."""
+_SMALL_BYTES: Final = 1024
+"""Depth and values of smaller messages are not checked, because every parser can handle them."""
 PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
 LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
@@ -56,7 +62,7 @@ class RequestMeta(
     capabilities: dict[str, Raw] | UnsetType = UNSET
     client_info: Raw | UnsetType = UNSET
     log_level: str | UnsetType = UNSET
-    progress_token: int | str | UnsetType = UNSET
+    progress_token: _Id | UnsetType = UNSET
 
 
 class Params(
@@ -67,7 +73,7 @@ class Params(
     """The parameters that determine the target of a message. Methods decode the other ones themselves."""
 
     name: _Name | UnsetType = UNSET
-    arguments: Raw = Raw(b"{}")
+    arguments: Raw | UnsetType = UNSET
     meta: RequestMeta | UnsetType = UNSET
     request_state: str | UnsetType = UNSET
     input_responses: Raw | UnsetType = UNSET
@@ -82,45 +88,120 @@ class Head(msgspec.Struct, gc=False):
     params: Params = msgspec.field(default_factory=Params)
 
 
+class Irregular(Exception):
+    """A message is not a plain request or notification; `diagnose` finds out what it is."""
+
+
+class Diagnosis(NamedTuple):
+    """A message that is not a plain request or notification."""
+
+    message: Any
+    """The decoded message."""
+    problem: ProtocolError | None = None
+    """Why it cannot be handled, whatever it is."""
+
+
+class _Identified(msgspec.Struct):
+    method: _Name
+    id: _Id
+
+
 _decode_head: Final = msgspec.json.Decoder(Head).decode
+_decode_identified: Final = msgspec.json.Decoder(_Identified).decode
 _decode_anything: Final = msgspec.json.Decoder().decode
-_BRACKET_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
-_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[{]}"))
+_decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode: Final = msgspec.json.Encoder().encode
+_NULL: Final = Raw(b"null")
 
 
-def read_head(data: bytes) -> Head:
-    """Decode a single message.
+def read_head(data: bytes, max_values: int = MAX_VALUES) -> Head:
+    """Decode a single message. Duplicate members of its arguments are found when the arguments are parsed.
 
     Raises:
-        ParseError: if it is not JSON, not UTF-8 or nested too deeply.
-        msgspec.ValidationError: if it is JSON, but not a valid message; use `diagnose` to find out why.
+        Irregular: if it is not a plain request or notification.
+        ParseError: if it is nested too deeply.
+        InvalidRequest: if it has too many values.
     """
+    if len(data) > _SMALL_BYTES:
+        check_limits(data, max_values)
     try:
         if not data.isascii():
             data.decode()
         head = _decode_head(data)
-    except msgspec.ValidationError:
-        raise
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
+        raise Irregular from None
     except RecursionError:
-        raise _too_deep() from None
-    if len(data) > _DEPTH_CHECK_BYTES:
-        _check_depth(data)
+        raise too_deep() from None
+    # The usual message consists of the members above, without whitespace: then none of them occurs twice.
+    if len(_encode(head)) != len(data) and has_duplicates(data):
+        raise Irregular
     return head
 
 
-def diagnose(data: bytes) -> Any:
+def read_id(data: bytes) -> RequestId | None:
+    """Read only the ID of a request, without decoding the rest; None if it has none."""
+    try:
+        return _decode_identified(data).id
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def diagnose(data: bytes, max_values: int = MAX_VALUES) -> Diagnosis:
     """Decode a message that `read_head` rejected.
 
     Raises:
-        ParseError: if it is not JSON, is nested too deeply or contains a number that is out of range.
+        ParseError: if it is not JSON or is nested too deeply.
+        InvalidRequest: if it has too many values.
     """
-    _check_depth(data)
+    check_limits(data, max_values)
     try:
-        return _decode_anything(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
+        message = _decode_anything(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        try:
+            problem = "a number is out of range" if isinstance(error, msgspec.ValidationError) else _HALF_PAIR
+            return Diagnosis(read_leniently(data), InvalidParams(f"Invalid params: {problem}"))
+        except (ValueError, RecursionError):
+            raise ParseError("Parse error: the message is not valid JSON in UTF-8") from None
+    if not has_duplicates(data):
+        return Diagnosis(message)
+    if isinstance(message, dict) and find_duplicate(data) == "id":
+        del message["id"]
+    return Diagnosis(message, duplicate_error(data))
+
+
+_HALF_PAIR: Final = "a string contains half of a surrogate pair (such as \\ud800 alone), which is not a character"
+_OPTIONAL_PARAMS: Final = frozenset({"_meta", "arguments", "requestState", "inputResponses", "cursor", "task"})
+_OPTIONAL_META: Final = frozenset({LOG_LEVEL_KEY, CLIENT_INFO_KEY, "progressToken"})
+
+
+def without_nulls(data: bytes) -> bytes | None:
+    """Remove optional members whose value is null, because they count as absent; None if there are none."""
+    try:
+        return _encode_without_nulls(_decode_members(data))
+    except msgspec.ValidationError:
+        return None
+
+
+def _encode_without_nulls(message: dict[str, Raw]) -> bytes | None:
+    if "params" not in message:
+        return None
+    if message["params"] == _NULL:
+        del message["params"]
+        return _encode(message)
+    params = _decode_members(message["params"])
+    found = _drop_nulls(params, _OPTIONAL_PARAMS)
+    if "_meta" in params:
+        meta = _decode_members(params["_meta"])
+        if _drop_nulls(meta, _OPTIONAL_META):
+            params["_meta"], found = Raw(_encode(meta)), True
+    return _encode({**message, "params": params}) if found else None
+
+
+def _drop_nulls(members: dict[str, Raw], optional: frozenset[str]) -> bool:
+    nulls = [name for name in optional if members.get(name) == _NULL]
+    for name in nulls:
+        del members[name]
+    return bool(nulls)
 
 
 def explain_shape(message: dict[str, Any]) -> ProtocolError:
@@ -130,7 +211,10 @@ def explain_shape(message: dict[str, Any]) -> ProtocolError:
     if not _is_name(message.get("method")):
         return InvalidRequest(f'Invalid request: "method" must be a string of at most {MAX_NAME_LENGTH} characters')
     if "id" in message and usable_id(message) is None:
-        return InvalidRequest('Invalid request: "id" must be a string or an integer within ±(2^53-1), not null')
+        return InvalidRequest(
+            f'Invalid request: "id" must be a string of at most {MAX_NAME_LENGTH} characters, or an integer within '
+            "±(2^53-1), not null"
+        )
     return _explain_params(message.get("params"))
 
 
@@ -138,10 +222,18 @@ def usable_id(message: dict[str, Any]) -> RequestId | None:
     """Return the ID of a message; None if it is missing or invalid."""
     candidate = message.get("id")
     if isinstance(candidate, str):
-        return candidate if len(candidate) <= MAX_NAME_LENGTH else None
+        return candidate if len(candidate) <= MAX_NAME_LENGTH and _is_encodable(candidate) else None
     if isinstance(candidate, int) and not isinstance(candidate, bool):
         return candidate if abs(candidate) <= _MAX_ID else None
     return None
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _explain_params(params: Any) -> ProtocolError:
@@ -160,25 +252,14 @@ def _explain_params(params: Any) -> ProtocolError:
         return InvalidParams('Invalid params: "requestState" must be the string that the server sent')
     if "name" in params and not _is_name(params["name"]):
         return InvalidParams(f'Invalid params: "name" must be a string of at most {MAX_NAME_LENGTH} characters')
-    return InvalidParams('Invalid params: "progressToken" must be a string or an integer')
+    return InvalidParams(
+        f'Invalid params: "progressToken" must be a string of at most {MAX_NAME_LENGTH} characters, or an integer '
+        "within ±(2^53-1)"
+    )
 
 
 def _is_name(candidate: Any) -> bool:
     return isinstance(candidate, str) and len(candidate) <= MAX_NAME_LENGTH
-
-
-def _check_depth(data: bytes) -> None:
-    """Count the nesting of brackets outside strings, in linear time."""
-    if data.count(b"{") + data.count(b"[") <= MAX_DEPTH:
-        return
-    outside = b"".join(data.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-    steps = array("b", outside.translate(_BRACKET_STEPS, _NOT_BRACKETS))
-    if max(accumulate(steps), default=0) > MAX_DEPTH:
-        raise _too_deep()
-
-
-def _too_deep() -> ParseError:
-    return ParseError(f"Parse error: the message is nested more than {MAX_DEPTH} levels deep")
 
 
 class _MetaParams(msgspec.Struct):

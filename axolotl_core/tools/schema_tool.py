@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pydantic_core
 
-from axolotl_core.arguments import ParseArguments, refusal
+from axolotl_core.arguments import LARGE_BYTES, ParseArguments, refusal, refuse_duplicates
 from axolotl_core.calls.context import ToolContext
 from axolotl_core.errors import ConfigurationError, InvalidArguments
 from axolotl_core.features.feature import Execution
@@ -55,12 +55,26 @@ class SchemaTool(ITool[dict[str, Any], Any]):
 
         def parse(raw: bytes) -> dict[str, Any]:
             arguments = _read(raw)
+            if raw.count(b":") != len(arguments):
+                refuse_duplicates(raw)
+            if len(raw) > LARGE_BYTES:
+                self._find_first(arguments)
+                return arguments
             problems = [_shortened(_describe(error, "arguments")) for error in self._validator.iter_errors(arguments)]
             if problems:
                 raise refusal(problems)
             return arguments
 
         return parse
+
+    def _find_first(self, arguments: dict[str, Any]) -> None:
+        """Validate large arguments: an error for each of their parts would take too much time and memory."""
+        import jsonschema_rs
+
+        try:
+            self._validator.validate(arguments)
+        except jsonschema_rs.ValidationError as error:
+            raise refusal([_shortened(_describe(error, "arguments"))]) from None
 
     async def execute(self, arguments: dict[str, Any], context: ToolContext) -> Any:
         result = self._handler(arguments)

@@ -165,7 +165,7 @@ class EventStream:
 
     def _add(self, frame: bytes, *, droppable: bool) -> None:
         if not self._ending:
-            self._waiting.put(frame, droppable=droppable)
+            self._waiting.put(frame, droppable_bytes=len(frame) if droppable else None)
             self._work()
 
     def _work(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.quota import QuotaRule
+from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
@@ -134,13 +135,17 @@ def describe_server(host: ServerHost) -> dict[str, Any]:
     }
 
 
+def _named(client: Implementation | None) -> str | None:
+    return None if client is None else f"{client.name} {client.version}"[:120]
+
+
 def describe_sessions(sessions: Iterable[Session]) -> list[dict[str, Any]]:
     """Describe sessions, without their IDs, which would let anybody take them over."""
     now = time.monotonic()
     return [
         {
             "id": sha256(session.id).hexdigest()[:8],
-            "client": None if session.client is None else f"{session.client.name} {session.client.version}"[:120],
+            "client": _named(session.client),
             "revision": None if session.era is None else session.era.revision.name,
             "subject": session.principal.subject,
             "idle_seconds": round(now - session.last_used, 1),

@@ -26,11 +26,19 @@ from axolotl_core.features.spec import HeaderParameter
 from axolotl_core.layers import ToolCall
 from axolotl_core.protocol import codes
 from axolotl_core.protocol.identity import Implementation
-from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, LEVELS, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY, Head
+from axolotl_core.protocol.messages import (
+    CLIENT_CAPABILITIES_KEY,
+    LEVELS,
+    LOG_LEVEL_KEY,
+    PROTOCOL_VERSION_KEY,
+    Head,
+    RequestMeta,
+)
 from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.resources.resource import CacheHint
 from axolotl_server.eras.era import IEra, Methods, VisibleTools, success_member
+from axolotl_server.messages.connection import MAX_CLIENT_BYTES
 from axolotl_server.messages.request import Request
 from axolotl_server.questions.asking import AskingInRounds
 from axolotl_server.settings.calls import ProtocolSettings
@@ -42,20 +50,19 @@ _NAMED_BY: Final = {
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
-    "tasks/get": "task_id",
-    "tasks/update": "task_id",
-    "tasks/cancel": "task_id",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
 }
 
 
-class _Named(msgspec.Struct, rename="camel"):
-    name: str | None = None
-    uri: str | None = None
-    task_id: str | None = None
+def _decoder(member: str) -> msgspec.json.Decoder[Any]:
+    """Make a decoder that reads one member of `params`, whatever the others are."""
+    params = msgspec.defstruct("Params", [("value", Any, msgspec.field(name=member, default=None))])
+    return msgspec.json.Decoder(msgspec.defstruct("Message", [("params", params)]))
 
 
-class _NamedMessage(msgspec.Struct):
-    params: _Named
+_DECODERS: Final = {member: _decoder(member) for member in ("name", "uri", "taskId")}
 
 
 def check_mirrored(headers: Mapping[bytes, bytes], head: Head, version: str, data: bytes) -> None:
@@ -95,11 +102,13 @@ def _compare(headers: Mapping[bytes, bytes], header: bytes, expected: str) -> No
 
 
 def _compare_named(headers: Mapping[bytes, bytes], method: str, data: bytes) -> None:
+    member = _NAMED_BY[method]
     try:
-        named = msgspec.json.decode(data, type=_NamedMessage).params
-    except msgspec.ValidationError:
+        expected = _DECODERS[member].decode(data).params.value
+    except msgspec.ValidationError:  # there are no params; the method reports that
         return
-    expected = getattr(named, _NAMED_BY[method])
+    if expected is not None and not isinstance(expected, str):
+        raise _mismatch(b"mcp-name", f"cannot be compared with the body, where {member} is not a string")
     if expected is not None:
         _compare(headers, b"mcp-name", expected)
 
@@ -131,6 +140,13 @@ def _decoded(header: bytes, sent: bytes) -> str:
 
 def _mismatch(header: bytes, problem: str) -> HeaderMismatch:
     return HeaderMismatch(f"Header mismatch: {header.decode('latin-1').title()} {problem}")
+
+
+def _client_bytes(meta: RequestMeta) -> int:
+    """Count the bytes that a client sends about itself."""
+    capabilities = {} if meta.capabilities is UNSET else meta.capabilities
+    info = 0 if meta.client_info is UNSET else len(meta.client_info)
+    return info + sum(len(name) + len(value) for name, value in capabilities.items())
 
 
 _SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
@@ -184,6 +200,10 @@ class StatelessEra(IEra):
         if meta is UNSET or meta.version is UNSET or meta.capabilities is UNSET:
             raise InvalidEnvelope(
                 f"Invalid params: params._meta must hold {PROTOCOL_VERSION_KEY} and {CLIENT_CAPABILITIES_KEY}"
+            )
+        if len(request.data) > MAX_CLIENT_BYTES and _client_bytes(meta) > MAX_CLIENT_BYTES:
+            raise InvalidEnvelope(
+                f"Invalid params: client and capabilities in params._meta have more than {MAX_CLIENT_BYTES} bytes"
             )
         headers, version, own = request.exchange.headers, meta.version, self.revision.name
         if headers is not None and not (

@@ -11,9 +11,10 @@ from axolotl_core.errors import InvalidArguments, InvalidParams, ProtocolError
 from axolotl_core.features.completion import CompletableFunction, Completion, ICompletable, completion_of
 from axolotl_core.features.feature import IFeature
 from axolotl_core.features.spec import FeatureSpec
+from axolotl_core.protocol.client_text import shorten
 from axolotl_core.protocol.wire import encode
 from axolotl_server.calls.feature_method import ErrorFeatureMethod, InFlight, RequestTarget
-from axolotl_server.messages.params import CompletionParams, read_params, read_raw_params
+from axolotl_server.messages.params import CompletionParams, convert_without_nulls, read_params, read_raw_params
 from axolotl_server.messages.request import Request
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class CompletionMethods(ErrorFeatureMethod):
         reference = read_params(request.data, CompletionParams).ref
         if reference.type == "ref/prompt" and reference.name is not None:
             return await self._prompts.not_found(reference.name, request.exchange.principal)
-        return InvalidParams(f"Invalid params: there is no resource template {reference.uri}")
+        return InvalidParams(f"Invalid params: there is no resource template {shorten(str(reference.uri))}")
 
 
 class _Argument(msgspec.Struct):
@@ -87,11 +88,11 @@ class CompletionFeature(IFeature):
             try:
                 params = read(raw)
             except msgspec.ValidationError as error:
-                raise InvalidArguments(f"Invalid params: {error}") from None
+                params = _convert(raw, error)
             if params.argument.name not in self._arguments:
                 has = ", ".join(self._arguments) or "none"
                 raise InvalidArguments(
-                    f"Invalid params: there is no argument {params.argument.name!r}; available: {has}"
+                    f"Invalid params: there is no argument {shorten(params.argument.name)!r}; available: {has}"
                 )
             return params
 
@@ -100,6 +101,13 @@ class CompletionFeature(IFeature):
     async def execute(self, arguments: CompleteParams, context: ToolContext) -> Completion:
         argument, known = arguments.argument, arguments.context.arguments
         return completion_of(await self._owner.complete(argument.name, argument.value, known))
+
+
+def _convert(raw: bytes, error: msgspec.ValidationError) -> CompleteParams:
+    try:
+        return convert_without_nulls(msgspec.json.decode(raw), CompleteParams)
+    except msgspec.ValidationError:
+        raise InvalidArguments(f"Invalid params: {shorten(str(error))}") from None
 
 
 def encode_completion(output: Completion, request: Request) -> bytes:

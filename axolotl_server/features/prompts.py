@@ -74,7 +74,10 @@ class PromptMethods(ErrorFeatureMethod):
         params = request.head.params
         if params.name is UNSET:
             raise InvalidParams('Invalid params: prompts/get needs "name", the name of a prompt')
-        return RequestTarget(self._catalogue.find(params.name), bytes(params.arguments), needs_check=True)
+        raw = b"{}" if params.arguments is UNSET else bytes(params.arguments)
+        if raw == b"null":
+            raw = b"{}"
+        return RequestTarget(self._catalogue.find(params.name), raw, needs_check=True)
 
     async def not_found(self, request: Request) -> ProtocolError:
         name = request.head.params.name

@@ -123,7 +123,8 @@ class ToolMethods(FeatureMethod):
         params = request.head.params
         if params.name is UNSET:
             raise InvalidParams('Invalid params: tools/call needs "name", the name of a tool')
-        binding, raw = self._catalogue.by_name[params.name], bytes(params.arguments)
+        binding = self._catalogue.by_name[params.name]
+        raw = b"{}" if params.arguments is UNSET else bytes(params.arguments)
         if binding is None or raw[0] != _OPENING_BRACE or binding.spec.header_parameters:
             return RequestTarget(binding, raw, needs_check=True)
         return RequestTarget(binding, raw)
@@ -136,6 +137,8 @@ class ToolMethods(FeatureMethod):
     async def checked(self, target: RequestTarget, request: Request) -> ToolBinding:
         """Refuse arguments that are not an object, or that differ from the headers that repeat them."""
         binding: ToolBinding = await super().checked(target, request)
+        if target.raw == b"null":
+            target.raw = b"{}"
         if target.raw[0] != _OPENING_BRACE:
             raise InvalidParams('Invalid params: "arguments" must be an object')
         headers = request.exchange.headers

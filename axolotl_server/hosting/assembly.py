@@ -272,4 +272,10 @@ class ServerAssembly:
     @cached_property
     def handler(self) -> DefaultHandler:
         """Handles every message."""
-        return DefaultHandler(self.eras, self.inflight, self.subscriptions, self.observers)
+        return DefaultHandler(
+            self.eras,
+            self.inflight,
+            self.subscriptions,
+            self.observers,
+            max_json_values=self.settings.limits.max_json_values,
+        )

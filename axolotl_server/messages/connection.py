@@ -7,6 +7,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+import msgspec
+
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest, ProtocolError
 from axolotl_core.layers import ITask, ToolCall
@@ -30,6 +32,9 @@ def _start_soon(work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
 start_task: Final = _start_eagerly if sys.version_info >= (3, 12) else _start_soon
 """Starts the task of a message: at once, where Python can, instead of in the next iteration of the event loop."""
 
+MAX_CLIENT_BYTES: Final = 16 * 1024
+"""How many bytes a client may send about itself: the whole handshake, or client and capabilities in `_meta`."""
+
 
 class IStoppable(Protocol):
     """A request that runs until it ends or is stopped."""
@@ -45,8 +50,8 @@ class Connection:
     __slots__ = (
         "__weakref__",
         "calls",
-        "capabilities",
-        "client",
+        "capability_data",
+        "client_data",
         "era",
         "forward",
         "initialized",
@@ -68,9 +73,10 @@ class Connection:
         self.era: IEra | None = None
         """The era chosen in the handshake, None before it."""
         self.initialized = False
-        self.client: Implementation | None = None
-        self.capabilities: Mapping[str, Any] = {}
-        """The capabilities that the client declared in the handshake."""
+        self.client_data: bytes | None = None
+        """The client's description of itself, None before the handshake. JSON needs less memory than objects."""
+        self.capability_data: bytes = b"{}"
+        """The capabilities that the client declared in the handshake, as JSON."""
         self.log_level: str | None = None
         """The lowest level of the log messages that the client wants, None if it did not set one."""
         self.calls: dict[RequestId, IStoppable] = {}
@@ -86,6 +92,16 @@ class Connection:
         """The URIs of the resources that the client subscribed to."""
         self.forward: Callable[[bytes], object] | None = None
         """Forwards a message about a call that does not run in this process; None if there are no other processes."""
+
+    @property
+    def client(self) -> Implementation | None:
+        """The client, None before the handshake."""
+        return None if self.client_data is None else msgspec.json.decode(self.client_data, type=Implementation)
+
+    @property
+    def capabilities(self) -> Mapping[str, Any]:
+        """The capabilities that the client declared in the handshake."""
+        return msgspec.json.decode(self.capability_data, type=dict[str, Any])
 
     def register(self, request_id: RequestId, running: IStoppable) -> None:
         """Let the client cancel a request by its ID, or raise InvalidRequest if a request with that ID is running."""

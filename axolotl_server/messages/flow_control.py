@@ -10,6 +10,8 @@ ItemT = TypeVar("ItemT")
 
 MAX_WAITING: Final = 1000
 """How many items may wait; more are kept only if they must not be dropped."""
+MAX_WAITING_BYTES: Final = 1024 * 1024
+"""How many bytes of droppable items may wait, unless there is only one of them."""
 _DROPPABLE: Final = re.compile(rb'\{"jsonrpc":"2\.0","method":"notifications/(?!cancelled"|subscriptions/)')
 
 
@@ -22,7 +24,9 @@ class Backlog(Generic[ItemT]):
     """A queue that drops its oldest droppable item when it is full."""
 
     def __init__(self) -> None:
-        self._items: deque[tuple[ItemT, bool]] = deque()
+        self._items: deque[tuple[ItemT, int | None]] = deque()
+        """The items; droppable ones with their size."""
+        self._droppable_bytes = 0
 
     def __len__(self) -> int:
         return len(self._items)
@@ -30,22 +34,32 @@ class Backlog(Generic[ItemT]):
     def __iter__(self) -> Iterator[ItemT]:
         return (item for item, _ in self._items)
 
-    def put(self, item: ItemT, *, droppable: bool = False) -> None:
-        """Add an item; a droppable one is dropped if no other item makes room."""
-        if not droppable or len(self._items) < MAX_WAITING or self._make_room():
-            self._items.append((item, droppable))
+    def put(self, item: ItemT, *, droppable_bytes: int | None = None) -> None:
+        """Add an item. Give the size of a droppable one: it is dropped if no other droppable item makes room."""
+        if droppable_bytes is None:
+            self._items.append((item, None))
+            return
+        while self._droppable_bytes and self._droppable_bytes + droppable_bytes > MAX_WAITING_BYTES:
+            self._drop_oldest()
+        if len(self._items) < MAX_WAITING or self._drop_oldest():
+            self._items.append((item, droppable_bytes))
+            self._droppable_bytes += droppable_bytes
 
     def take(self) -> ItemT:
         """Take the oldest item."""
-        return self._items.popleft()[0]
+        item, size = self._items.popleft()
+        self._droppable_bytes -= size or 0
+        return item
 
     def clear(self) -> None:
         self._items.clear()
+        self._droppable_bytes = 0
 
-    def _make_room(self) -> bool:
-        for place, (_, droppable) in enumerate(self._items):
-            if droppable:
+    def _drop_oldest(self) -> bool:
+        for place, (_, size) in enumerate(self._items):
+            if size is not None:
                 del self._items[place]
+                self._droppable_bytes -= size
                 return True
         return False
 

@@ -6,6 +6,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 
 from axolotl_core.errors import InvalidParams
+from axolotl_core.protocol.client_text import shorten
 from axolotl_core.protocol.identity import Implementation, RequestId
 
 ParamsT = TypeVar("ParamsT", bound=msgspec.Struct)
@@ -96,8 +97,26 @@ def read_params(data: bytes, kind: type[ParamsT]) -> ParamsT:
     try:
         params = _decoder(kind).decode(data).params
     except msgspec.ValidationError as error:
-        raise InvalidParams(f"Invalid params: {error}") from None
+        return _read_without_nulls(data, kind, error)
     return cast(ParamsT, params)
+
+
+def _read_without_nulls(data: bytes, kind: type[ParamsT], error: msgspec.ValidationError) -> ParamsT:
+    try:
+        return convert_without_nulls(msgspec.json.decode(data).get("params"), kind)
+    except msgspec.ValidationError:
+        raise InvalidParams(f"Invalid params: {shorten(str(error))}") from None
+
+
+def convert_without_nulls(value: Any, kind: type[ParamsT]) -> ParamsT:
+    """Convert decoded parameters; an optional member whose value is null counts as absent."""
+    return msgspec.convert(_without_nulls(value or {}), kind)
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+    return list(map(_without_nulls, value)) if isinstance(value, list) else value
 
 
 @cache

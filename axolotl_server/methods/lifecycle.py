@@ -12,6 +12,7 @@ from axolotl_core.protocol.versions import STATELESS_REVISIONS, Revision
 from axolotl_core.protocol.wire import encode
 from axolotl_core.registry import AnyTool
 from axolotl_server.eras.era import Eras, IEra
+from axolotl_server.messages.connection import MAX_CLIENT_BYTES
 from axolotl_server.messages.params import InitializeParams, LevelParams, read_params
 from axolotl_server.messages.request import Request
 from axolotl_server.settings.server import ServerIdentity
@@ -83,11 +84,16 @@ class Handshake:
         """Set when all eras are made; each of them has this method in its table."""
 
     async def initialize(self, request: Request) -> bytes:
+        if len(request.data) > MAX_CLIENT_BYTES:
+            raise InvalidParams(
+                f"Invalid params: initialize has {len(request.data)} bytes, but at most {MAX_CLIENT_BYTES} are "
+                "allowed; send less about the client"
+            )
         params = read_params(request.data, InitializeParams)
         era = self.eras.negotiate(params.protocol_version)
         connection = request.exchange.open_connection()
-        connection.era, connection.client = era, params.client_info
-        connection.capabilities = params.capabilities
+        connection.era, connection.client_data = era, encode(params.client_info)
+        connection.capability_data = encode(params.capabilities)
         return self._result(era)
 
     def _result(self, era: IEra) -> bytes:

@@ -70,7 +70,8 @@ class SessionStream:
 
     def put(self, message: bytes) -> None:
         """Send a message."""
-        self._enqueue(partial(self._send_message, message), droppable=is_droppable(message))
+        size = len(message) if is_droppable(message) else None
+        self._enqueue(partial(self._send_message, message), droppable_bytes=size)
 
     def hang_up(self) -> None:
         """Close the connection if the client reconnects by itself; the stream continues."""
@@ -116,8 +117,8 @@ class SessionStream:
         if self._working is not None:
             await self._working
 
-    def _enqueue(self, action: _Action, *, droppable: bool = False) -> None:
-        self._queue.put(action, droppable=droppable)
+    def _enqueue(self, action: _Action, *, droppable_bytes: int | None = None) -> None:
+        self._queue.put(action, droppable_bytes=droppable_bytes)
         if self._working is None:
             self._working = asyncio.get_running_loop().create_task(self._work())
 

@@ -83,7 +83,7 @@ class SessionBus:
 
     def send_later(self, message: BusMessage) -> None:
         """Send a message in the background; it is dropped if the store is unavailable."""
-        self._waiting.put(message, droppable=True)
+        self._waiting.put(message, droppable_bytes=len(message.message))
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_waiting())
 
@@ -190,7 +190,7 @@ class SharedSession(Session):
         assert record is not None
         self.version, self._stored = found.version, record
         self.era = self._bus.handler.era_of(record.revision)
-        self.client, self.capabilities = record.client, record.capabilities
+        self.client_data, self.capability_data = record.client, record.capabilities
         self.initialized, self.log_level = record.initialized, record.log_level
         self.subscriptions = set(record.subscriptions)
 
@@ -282,10 +282,10 @@ class SharedSession(Session):
 
     async def _begin(self) -> bool:
         assert self.era is not None
-        assert self.client is not None
+        assert self.client_data is not None
         share = None if self.share is None else _digest(self.share)
         record = SessionRecord(
-            owner_of(self.principal), self.era.revision.name, self.client, self.capabilities, share=share
+            owner_of(self.principal), self.era.revision.name, self.client_data, self.capability_data, share=share
         )
         if not await self._bus.ask(self._bus.store.begin(self.name, record)):
             return False

@@ -119,6 +119,8 @@ class LimitSettings(Section):
     """The maximum size of a result."""
     max_message_bytes: PositiveInt = 4 * 1024 * 1024
     """The maximum size of a message: an HTTP body, or a line on stdio."""
+    max_json_values: int = Field(100_000, ge=1000)
+    """How many JSON values a message may have. Names of members count too."""
     threads: PositiveInt = 256
     """How many threads run tools. They start on demand. More calls wait."""
     threads_per_tool: PositiveInt = 40

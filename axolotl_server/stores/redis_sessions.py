@@ -5,10 +5,8 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Final
 
-import msgspec
 from redis.commands.core import AsyncScript
 
-from axolotl_core.protocol.identity import Implementation
 from axolotl_core.sessions import (
     ISessionStore,
     KnownSession,
@@ -243,8 +241,7 @@ def _fields(record: SessionRecord) -> Iterator[str | bytes]:
     yield from ("owner", record.owner, "revision", record.revision)
     if record.share is not None:
         yield from ("share", record.share)
-    yield from ("client", msgspec.json.encode(record.client))
-    yield from ("capabilities", msgspec.json.encode(record.capabilities))
+    yield from ("client", record.client, "capabilities", record.capabilities)
     state = SessionChange(record.initialized, record.log_level, record.notification_stream, record.subscriptions)
     yield from _change_fields(state)
 
@@ -268,8 +265,8 @@ def _record(flat: Sequence[bytes]) -> SessionRecord:
     return SessionRecord(
         owner=fields[b"owner"].decode(),
         revision=fields[b"revision"].decode(),
-        client=msgspec.json.decode(fields[b"client"], type=Implementation),
-        capabilities=msgspec.json.decode(fields[b"capabilities"]),
+        client=fields[b"client"],
+        capabilities=fields[b"capabilities"],
         initialized=bool(fields[b"initialized"]),
         log_level=None if log_level is None else log_level.decode(),
         subscriptions=frozenset(_uri(name) for name in fields if name.startswith(b"s:")),

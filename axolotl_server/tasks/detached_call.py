@@ -196,7 +196,8 @@ class _TaskConnection(Connection):
     def __init__(self, original: Connection, calls: dict[RequestId, IStoppable]) -> None:
         self._original = original
         super().__init__(original.send)
-        self.era, self.client, self.capabilities = original.era, original.client, original.capabilities
+        self.era, self.client_data = original.era, original.client_data
+        self.capability_data = original.capability_data
         self.pending_answers, self.waiting_calls = original.pending_answers, original.waiting_calls
         self.next_id = original.next_id
         self.calls = calls

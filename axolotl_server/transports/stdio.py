@@ -113,7 +113,7 @@ class _Outbox:
 
     def put(self, message: bytes) -> None:
         if self._full:
-            self._waiting.put(message, droppable=is_droppable(message))
+            self._waiting.put(message, droppable_bytes=len(message) if is_droppable(message) else None)
             return
         if not self._lines:
             self._loop.call_soon(self.flush)

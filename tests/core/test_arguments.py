@@ -151,11 +151,11 @@ def test_a_refusal_does_not_repeat_the_values_of_the_caller() -> None:
     assert "hunter2" not in refusal_of(Add(), a="hunter2", b=["hunter2"])
 
 
-def test_a_refusal_shows_ten_problems_and_counts_the_rest() -> None:
+def test_a_refusal_shows_twenty_problems_and_counts_the_rest() -> None:
     """The length of an error is limited."""
     text = refusal_of(tool_of(Inner), numbers=["x"] * 25)
-    assert text.count("numbers[") == 10
-    assert text.endswith("; and 15 more")
+    assert text.count("numbers[") == 20
+    assert text.endswith("; and 5 more")
 
 
 def test_a_tool_without_arguments_refuses_arguments() -> None:

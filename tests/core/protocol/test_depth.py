@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from axolotl_core import InvalidArguments, SchemaTool
 from axolotl_core.errors import ParseError
-from axolotl_core.protocol.messages import MAX_DEPTH, diagnose, read_head
+from axolotl_core.protocol.json_limits import MAX_DEPTH
+from axolotl_core.protocol.messages import diagnose, read_head
 from tests.support.core.sample_tools import read_bytes
 
 ENVELOPE = 2  # the message and its params
@@ -98,7 +100,7 @@ def test_many_brackets_side_by_side_are_not_deep() -> None:
     assert read_head(message(f"[[],{deepest},{{}},{deepest}]")).method == "m"
 
 
-@pytest.mark.parametrize("levels", [1_000, 100_000])
+@pytest.mark.parametrize("levels", [1_000, 20_000])
 @pytest.mark.parametrize(
     ("opening", "closing"), [pytest.param("[", "]", id="arrays"), pytest.param('{"a":', "}", id="objects")]
 )
@@ -123,11 +125,11 @@ def test_measuring_a_large_message_is_cheap(arguments: str) -> None:
     """The check of the largest message takes little time and memory."""
     data = message(arguments)
     started = perf_counter()
-    read_head(data)
+    read_head(data, max_values=len(data))
     assert perf_counter() - started < 10
     tracemalloc.start()
     try:
-        read_head(data)
+        read_head(data, max_values=len(data))
         assert tracemalloc.get_traced_memory()[1] < 40 * len(data)
     finally:
         tracemalloc.stop()
@@ -150,7 +152,7 @@ def test_the_limit_agrees_with_a_plain_count(core: Any, sibling: Any, key: str, 
         value = [sibling, value] if bracket == "[" else {key: value, key + "x": sibling}
     data = json.dumps(value).encode()
     if depth_of(value) <= MAX_DEPTH:
-        assert diagnose(data) == value
+        assert diagnose(data) == (value, None)
     else:
         with pytest.raises(ParseError, match="nested more"):
             diagnose(data)
@@ -165,4 +167,6 @@ def test_the_deepest_small_message_harms_no_parser(opening: str, closing: str) -
     small = f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"arguments":{{"a":{deepest}}}}}}}'.encode()
     assert len(small) <= 1024
     with suppress(ParseError, InvalidArguments):
-        read_bytes(SchemaTool("t", {}, dict), bytes(read_head(small).params.arguments))
+        raw = read_head(small).params.arguments
+        assert raw is not UNSET
+        read_bytes(SchemaTool("t", {}, dict), bytes(raw))

@@ -11,6 +11,8 @@ from axolotl_core.protocol.messages import (
     CLIENT_CAPABILITIES_KEY,
     MAX_NAME_LENGTH,
     PROTOCOL_VERSION_KEY,
+    Head,
+    Irregular,
     diagnose,
     explain_shape,
     read_head,
@@ -18,6 +20,12 @@ from axolotl_core.protocol.messages import (
 )
 
 LARGEST = 2**53 - 1
+
+
+def raw_arguments(head: Head) -> bytes:
+    """Return the arguments of a message that has some."""
+    assert head.params.arguments is not UNSET
+    return bytes(head.params.arguments)
 
 
 def request(**changes: Any) -> dict[str, Any]:
@@ -32,7 +40,7 @@ def test_a_request_is_read() -> None:
     params = {"name": "echo", "arguments": {"text": "ü", "n": [1, 2.50]}, "_meta": meta, "cursor": None}
     head = read_head(msgspec.json.encode(request(params=params, id="x")))
     assert (head.method, head.id, head.params.name) == ("tools/call", "x", "echo")
-    assert msgspec.json.decode(bytes(head.params.arguments)) == {"text": "ü", "n": [1, 2.5]}
+    assert msgspec.json.decode(raw_arguments(head)) == {"text": "ü", "n": [1, 2.5]}
     assert head.params.meta is not UNSET
     assert (head.params.meta.version, head.params.meta.progress_token) == ("v", "p")
 
@@ -41,14 +49,14 @@ def test_arguments_are_not_touched() -> None:
     """Validators get the arguments byte by byte as they were sent."""
     raw = b'{"a" : 1.0, "b":\t"\\u00e9", "a": 2e0}'
     head = read_head(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":%b}}' % raw)
-    assert bytes(head.params.arguments) == raw
+    assert raw_arguments(head) == raw
 
 
 def test_absent_differs_from_null() -> None:
     """A notification has no id; arguments that are missing are an empty object."""
     head = read_head(b'{"jsonrpc":"2.0","method":"notifications/initialized"}')
     assert (head.id, head.params.name, head.params.meta) == (UNSET, UNSET, UNSET)
-    assert bytes(head.params.arguments) == b"{}"
+    assert head.params.arguments is UNSET
 
 
 @pytest.mark.parametrize(
@@ -108,14 +116,15 @@ def test_an_id_that_may_not_be_echoed_is_not_usable(bad: Any) -> None:
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', id="bad-utf-8-in-the-method"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":{"a":"\xff"}}}', id="in-arguments"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"other":"\xc3\x28"}}', id="in-what-is-skipped"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', id="half-a-surrogate"),
         pytest.param(b'{"jsonrpc":"2.0","id":1,"method":"a\nb"}', id="raw-line-break"),
     ],
 )
 def test_invalid_json_or_utf_8_is_a_parse_error(data: bytes) -> None:
     """Broken bytes are refused wherever they stand."""
-    with pytest.raises(ParseError, match="not valid JSON in UTF-8"):
+    with pytest.raises(Irregular):
         read_head(data)
+    with pytest.raises(ParseError, match="not valid JSON in UTF-8"):
+        diagnose(data)
 
 
 @pytest.mark.parametrize(
@@ -124,13 +133,12 @@ def test_invalid_json_or_utf_8_is_a_parse_error(data: bytes) -> None:
         pytest.param(b"[1,2", id="open-array"),
         pytest.param(b'["a', id="open-string"),
         pytest.param(b"5 5", id="two-values"),
-        pytest.param(b'{"jsonrpc":"2.0","id":1e400}', id="number-too-large"),
         pytest.param(b'{"jsonrpc":1,"x":', id="wrong-before-broken"),
     ],
 )
 def test_a_wrong_shape_that_turns_out_broken_is_a_parse_error(data: bytes) -> None:
     """A message with an invalid shape may also be invalid JSON."""
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(Irregular):
         read_head(data)
     with pytest.raises(ParseError, match="not valid JSON in UTF-8"):
         diagnose(data)
@@ -151,9 +159,9 @@ def test_a_wrong_shape_that_turns_out_broken_is_a_parse_error(data: bytes) -> No
 def test_json_of_another_shape_is_diagnosed(value: Any) -> None:
     """An invalid request is decoded again to explain the error."""
     data = msgspec.json.encode(value)
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(Irregular):
         read_head(data)
-    assert diagnose(data) == value
+    assert diagnose(data) == (value, None)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +202,9 @@ def test_json_of_another_shape_is_diagnosed(value: Any) -> None:
 def test_every_malformed_shape_gets_its_error(message: dict[str, Any], error: type[ProtocolError], text: str) -> None:
     """A message that cannot be typed is explained by the first member that is wrong, by name."""
     data = msgspec.json.encode(message)
-    with pytest.raises(msgspec.ValidationError):
+    with pytest.raises(Irregular):
         read_head(data)
-    explained = explain_shape(diagnose(data))
+    explained = explain_shape(diagnose(data).message)
     assert isinstance(explained, error)
     assert text in explained.message
 
@@ -218,4 +226,4 @@ def test_the_outermost_error_is_reported(message: dict[str, Any], text: str) -> 
 def test_arguments_of_any_kind_are_left_to_the_method(arguments: bytes) -> None:
     """Arguments are not validated here."""
     head = read_head(b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"arguments":%b}}' % arguments)
-    assert bytes(head.params.arguments) == arguments
+    assert raw_arguments(head) == arguments

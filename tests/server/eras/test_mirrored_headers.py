@@ -171,7 +171,7 @@ async def test_the_headers_are_judged_before_the_method(server: HttpServer) -> N
         ("resources/read", {"uri": "file:///a"}, "file:///a", -32601),
         ("resources/read", {"uri": "file:///a"}, "file:///b", -32020),
         ("resources/read", {"uri": "file:///ä"}, wrapped("file:///ä"), -32601),
-        ("resources/read", {"uri": 7}, None, -32601),
+        ("resources/read", {"uri": 7}, None, -32020),
         ("tools/list", {}, None, None),
         ("tools/list", {}, "anything", None),
     ],
@@ -296,3 +296,22 @@ async def test_an_unknown_tool_is_reported_before_its_arguments(server: HttpServ
     """An unknown tool is reported before its arguments are compared."""
     reply = await post(server, call("nobody", {"tenant": "x"}), mirrored(name="nobody"))
     assert reply.error["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "name"),
+    [
+        pytest.param("resources/read", {"uri": "a://secret", "taskId": 5}, "a://open", id="uri"),
+        pytest.param("resources/read", {"uri": "a://secret", "taskId": 5}, None, id="uri-without-header"),
+        pytest.param("prompts/get", {"name": "secret", "uri": []}, "open", id="prompt"),
+        pytest.param("tasks/get", {"taskId": "secret", "uri": 5}, "open", id="task"),
+        pytest.param("resources/read", {"uri": 5}, "a://open", id="not-a-string"),
+        pytest.param("tasks/cancel", {"taskId": {}}, None, id="object"),
+    ],
+)
+async def test_the_name_is_compared_whatever_the_other_members_are(
+    server: HttpServer, method: str, params: dict[str, Any], name: str | None
+) -> None:
+    """A wrong type of another member does not skip the comparison; a name that is not a string is a mismatch."""
+    reply = await post(server, message(method, {**params, "_meta": META}), mirrored(method, name))
+    assert (reply.status, reply.error["code"]) == (400, -32020)

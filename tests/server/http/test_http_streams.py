@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from axolotl_core import ITool, SchemaTool, ToolContext
 from axolotl_core.protocol.wire import notification
 from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive
-from axolotl_server.messages.flow_control import MAX_WAITING, Backlog, is_droppable
+from axolotl_server.messages.flow_control import MAX_WAITING, MAX_WAITING_BYTES, Backlog, is_droppable
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import JSON_HEADERS, META, call, message, mirrored
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving, until
@@ -201,7 +201,7 @@ async def test_a_backlog_drops_the_oldest_that_may_be_lost() -> None:
     backlog: Backlog[str] = Backlog()
     backlog.put("first")
     for number in range(MAX_WAITING + 5):
-        backlog.put(str(number), droppable=True)
+        backlog.put(str(number), droppable_bytes=1)
     backlog.put("last")
     waiting = [backlog.take() for _ in range(len(backlog))]
     assert waiting == ["first", *(str(number) for number in range(6, MAX_WAITING + 5)), "last"]
@@ -212,9 +212,40 @@ async def test_a_full_queue_drops_only_notifications() -> None:
     backlog: Backlog[int] = Backlog()
     for number in range(MAX_WAITING):
         backlog.put(number)
-    backlog.put(-1, droppable=True)
+    backlog.put(-1, droppable_bytes=1)
     backlog.put(MAX_WAITING)
     assert [backlog.take() for _ in range(len(backlog))] == list(range(MAX_WAITING + 1))
+
+
+async def test_a_backlog_counts_the_bytes_of_notifications() -> None:
+    """Notifications that wait have a limited size in total; a larger one may wait alone. Other messages are kept."""
+    backlog: Backlog[int] = Backlog()
+    backlog.put(-1)
+    for number in range(10):
+        backlog.put(number, droppable_bytes=MAX_WAITING_BYTES // 4)
+    assert [backlog.take() for _ in range(len(backlog))] == [-1, 6, 7, 8, 9]
+    backlog.put(1, droppable_bytes=10)
+    backlog.put(2, droppable_bytes=2 * MAX_WAITING_BYTES)
+    assert len(backlog) == 1
+    backlog.put(3, droppable_bytes=10)
+    assert [backlog.take() for _ in range(len(backlog))] == [3]
+
+
+async def test_a_slow_reader_of_large_notifications_uses_little_memory() -> None:
+    """The bytes that wait for a slow reader are limited, and the replies are kept."""
+    reader = SlowReader()
+    stream = EventStream(reader.send, [], KeepAlive(PATIENCE_SECONDS))
+    stream.start()
+    for number in range(100):
+        stream.put(notification("notifications/message", {"data": "x" * 100_000, "number": number}))
+    stream.put(RESPONSE)
+    stream.end()
+    reader.ready.set()
+    await stream.finished()
+    *notices, last = reader.messages
+    assert last == json.loads(RESPONSE)
+    assert [sent["params"]["number"] for sent in notices] == list(range(100 - len(notices), 100))
+    assert 5 < len(notices) <= MAX_WAITING_BYTES // 100_000 + 1
 
 
 class SlowReader:

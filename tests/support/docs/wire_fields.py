@@ -30,20 +30,22 @@ outputs of tools."""
 ENCLOSING: Final[Mapping[str, tuple[str, ...]]] = {
     "limits.max_message_bytes": (
         *("Params.arguments", "Params.input_responses", "_RawMessage.params", "_UpdateParams.input_responses"),
-        *("RequestMeta.version", "RequestMeta.capabilities", "RequestMeta.client_info", "RequestMeta.log_level"),
-        *("RequestMeta.progress_token", "LevelParams.level", "ListParams.cursor", "InitializeParams.protocol_version"),
-        *("InitializeParams.capabilities", "Implementation.name", "Implementation.version", "Implementation.title"),
-        *("Implementation.description", "Implementation.website_url", "Implementation.icons"),
-        *("Icon.src", "Icon.mime_type", "Icon.sizes"),
+        *("RequestMeta.version", "RequestMeta.log_level", "LevelParams.level", "ListParams.cursor"),
         *("CancelledParams.request_id", "CancelledParams.reason", "PromptParams.name", "PromptParams.arguments"),
         *("_Reference.type", "_Reference.name", "_Reference.uri", "_Argument.name", "_Argument.value"),
-        *("_Context.arguments", "_Named.name", "_Named.uri", "_Named.task_id", "_CallParams.name"),
+        *("_Context.arguments", "_CallParams.name"),
         *("_TaskParams.task_id", "SubscriptionFilter.task_ids", "_MetaParams.meta"),
         *("_Roots.roots", "Root.uri", "Root.name", "Annotations.audience", "Annotations.last_modified"),
         *("_CreatedMessage.content", "_CreatedMessage.model", "_CreatedMessage.stop_reason"),
         *("TextContent.text", "TextContent.meta", "ImageContent.data", "ImageContent.mime_type", "ImageContent.meta"),
         *("AudioContent.data", "AudioContent.mime_type", "AudioContent.meta"),
         *("ToolUse.id", "ToolUse.name", "ToolUse.input", "ToolUse.meta"),
+    ),
+    "axolotl_server.messages.connection:MAX_CLIENT_BYTES": (
+        *("RequestMeta.capabilities", "RequestMeta.client_info", "InitializeParams.protocol_version"),
+        *("InitializeParams.capabilities", "Implementation.name", "Implementation.version", "Implementation.title"),
+        *("Implementation.description", "Implementation.website_url", "Implementation.icons"),
+        *("Icon.src", "Icon.mime_type", "Icon.sizes"),
     ),
     "axolotl_core.resources.uri_form:MAX_URI_CHARACTERS": ("ResourceParams.uri",),
     "axolotl_core.protocol.messages:_MAX_TRACE": (

@@ -6,14 +6,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from axolotl_core.protocol.identity import Implementation
 from axolotl_core.sessions import ISessionStore, SessionRecord
 from axolotl_server.stores.redis_sessions import RedisSessionStore
 from axolotl_server.stores.sqlite_sessions import SqliteSessionStore
 from tests.support.servers.serving import PATIENCE_SECONDS
 from tests.support.stores.redis_server import RedisServer, redis_client
 
-RECORD = SessionRecord("owner", "2025-11-25", Implementation("client", "1"), {"elicitation": {}})
+RECORD = SessionRecord("owner", "2025-11-25", b'{"name":"client","version":"1"}', b'{"elicitation":{}}')
 
 
 class Process:
