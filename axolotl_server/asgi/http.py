@@ -17,9 +17,13 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 class HttpRefusal(InvalidRequest):
     """A request that the transport refuses; the message says what to change."""
 
-    def __init__(self, status: int, message: str, *, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+    def __init__(
+        self, status: int, message: str, *, headers: Sequence[tuple[bytes, bytes]] = (), code: int | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
+        if code is not None:
+            self.code = code
         self.headers = headers
         """Additional headers of the response, such as a challenge."""
 

@@ -119,7 +119,7 @@ async def test_forms_of_resources() -> None:
 
 @pytest.mark.parametrize(
     "uri",
-    ["db://x/y/columns", "tree://a/../b", "tree://%2e%2e/b", "tree:///etc", "search://pages?z=1", "License://text"],
+    ["db://x/y/columns", "tree://a/../b", "tree://%2e%2e/b", "tree:///etc", "search://pages?z=1", "license://Text"],
 )
 async def test_resources_that_are_not_there(uri: str) -> None:
     """A URI that does not exist, or leaves its base, is not found."""

@@ -17,7 +17,7 @@ async def test_refusals() -> None:
 async def test_messages() -> None:
     """The page quotes the messages that the server sends."""
     messages = await refusal_messages()
-    assert messages.keys() == {403, 421}
+    assert messages.keys() == {400, 403, 421}
     for message in messages.values():
         assert f"```text\n{message}\n```" in read_page(PAGE)
     console = "Forbidden: open the console on the machine that runs the server"

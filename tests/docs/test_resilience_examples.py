@@ -63,7 +63,7 @@ async def test_upstream() -> None:
     async with connect(container) as client:
         bank.down = True
         outcomes = [await client.call("rate", {"currency": "CHF"}) for _ in range(3)]
-        assert [outcome.meta.get("reason") for outcome in outcomes] == [None, None, "circuit_open"]
+        assert [outcome.meta.get("reason") for outcome in outcomes] == ["tool_error", "tool_error", "circuit_open"]
         assert bank.asked == 6
     bank.down = False
     async with connect(container) as client:

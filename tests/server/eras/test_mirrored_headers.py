@@ -52,7 +52,7 @@ class TypedTool(ITool[Typed, str]):
 async def server() -> AsyncIterator[HttpServer]:
     """A server with annotated arguments and a tool with a non-ASCII name."""
     tools = (Echo(), SchemaTool("routed", SCHEMA, answer), SchemaTool(UMLAUT, {}, answer), TypedTool())
-    async with serving(container_of(*tools)) as running:
+    async with serving(container_of(*tools), {"protocol": {"ascii_names": False}}) as running:
         yield running
 
 

@@ -153,7 +153,7 @@ async def test_few_calls_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> Non
     """Below the limit, a call does not even determine whom it counts for."""
     monkeypatch.setattr(fair_share, "share_of", None)
     async with callers() as (greedy, _, server):
-        monkeypatch.setattr("axolotl_server.http.app.share_of", None)
+        monkeypatch.setattr("axolotl_server.http.http_exchange.share_of", None)
         assert "isError" not in await greedy.call("echo")
         assert server.host.handler.inflight.unchecked == 1000
 
