@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from axolotl_core.errors import InvalidRequest
+from axolotl_core.protocol.codes import HEADER_MISMATCH
 from axolotl_core.protocol.identity import Principal
 from axolotl_core.protocol.wire import error_message
 
@@ -17,15 +18,17 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 class HttpRefusal(InvalidRequest):
     """A request that the transport refuses; the message says what to change."""
 
-    def __init__(
-        self, status: int, message: str, *, headers: Sequence[tuple[bytes, bytes]] = (), code: int | None = None
-    ) -> None:
+    def __init__(self, status: int, message: str, *, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         super().__init__(message)
         self.status = status
-        if code is not None:
-            self.code = code
         self.headers = headers
         """Additional headers of the response, such as a challenge."""
+
+
+class RepeatedHeader(HttpRefusal):
+    """A header of the protocol that was sent twice, and so cannot repeat the value of the body."""
+
+    code = HEADER_MISMATCH
 
 
 class IPostedRequest(Protocol):

@@ -6,7 +6,6 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from axolotl_core.errors import ConfigurationError
-from axolotl_core.protocol.codes import HEADER_MISMATCH
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
 from axolotl_server.asgi.event_stream import EventStream, KeepAlive, until_client_leaves
@@ -16,6 +15,7 @@ from axolotl_server.asgi.http import (
     HttpRefusal,
     IPostedRequest,
     Receive,
+    RepeatedHeader,
     Routing,
     Scope,
     Send,
@@ -232,9 +232,8 @@ def _single_values(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
         seen: set[bytes] = set()
         for name, _ in pairs:
             if name in seen and (name.startswith(b"mcp-") or name in _SECURITY_HEADERS):
-                code = HEADER_MISMATCH if name.startswith(b"mcp-") else None
-                text = f"Bad request: send the header {name.decode('latin-1').title()} only once"
-                raise HttpRefusal(400, text, code=code)
+                refusal = RepeatedHeader if name.startswith(b"mcp-") else HttpRefusal
+                raise refusal(400, f"Bad request: send the header {name.decode('latin-1').title()} only once")
             seen.add(name)
         if b"accept" in seen:  # a list, which may be sent in several lines
             headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")

@@ -18,7 +18,7 @@ CALLS: dict[str, tuple[int, str, dict[str, Any], str]] = {
     "starter": (9, "echo", {"text": "hello"}, "hello"),
     "registration": (6, "ECHO", {"text": "hello"}, "hello"),
     "dispatch": (0, "", {}, ""),
-    "hub": (5, "conversation.chat", {"session_name": "s", "query": "Hello"}, "Hello"),
+    "hub": (8, "conversation.chat", {"session_name": "s", "query": "Hello"}, "Hello"),
     "keyword_search": (1, "keyword_search", {"keyword": "Every example as", "root_paths": ["tests"]}, "test_official"),
     "three_good_sources": (4, "get_sources", {"query": "learn rust"}, "Rust Learning"),
 }

@@ -37,7 +37,7 @@ SETTINGS: Final[dict[str, Any]] = {
     "http": {"sse_path": "/sse"},
     "sessions": {"retry_seconds": 0.05},
     "tasks": {"poll_interval_seconds": 0.02},
-    "protocol": {"progress_per_second": 50},
+    "protocol": {"progress_per_second": 50, "ascii_names": False},
 }
 
 
