@@ -1,10 +1,9 @@
 """Server-sent events: framing, and a stream that never blocks its writers."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Final, Protocol
 
-from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Receive, Send
+from axolotl_server.asgi.http import EVENT_STREAM_HEADERS, Headers, Send
 from axolotl_server.messages.flow_control import Backlog, is_droppable
 
 KEEP_ALIVE: Final = b": keep-alive\n"
@@ -200,10 +199,3 @@ class EventStream:
                 self._done.set_result(None)
             else:
                 self._done.set_exception(error)
-
-
-async def until_client_leaves(receive: Receive, leave: Callable[[], object]) -> None:
-    """Wait until the client disconnects, then call `leave`."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    leave()

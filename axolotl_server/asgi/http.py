@@ -1,5 +1,6 @@
 """Requests, responses and routes of an ASGI application."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
@@ -31,13 +32,15 @@ class RepeatedHeader(HttpRefusal):
     code = HEADER_MISMATCH
 
 
+async def until_client_leaves(receive: Receive, leave: Callable[[], object]) -> None:
+    """Wait until the client disconnects, then call `leave`."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    leave()
+
+
 class IPostedRequest(Protocol):
     """A posted message that waits for its response."""
-
-    @property
-    def receive(self) -> Receive:
-        """Waits for the client to leave."""
-        ...
 
     @property
     def send(self) -> Send:
@@ -56,6 +59,10 @@ class IPostedRequest(Protocol):
 
     def write_reply(self, status: int, body: bytes) -> bool:
         """Write a whole JSON reply; return False if it has to be sent by ASGI messages."""
+        ...
+
+    def watch(self, leave: Callable[[], object]) -> Callable[[], object]:
+        """Call `leave` when the client disconnects; return a function that ends this."""
         ...
 
     async def fail(self, error: Exception) -> None:
@@ -78,6 +85,10 @@ class AsgiRequest(NamedTuple):
     def write_reply(self, status: int, body: bytes) -> bool:
         """Leave the reply to `send`."""
         return False
+
+    def watch(self, leave: Callable[[], object]) -> Callable[[], object]:
+        """Wait for the disconnection in a task."""
+        return asyncio.get_running_loop().create_task(until_client_leaves(self.receive, leave)).cancel
 
     async def fail(self, error: Exception) -> None:
         """Leave the error to the ASGI server."""

@@ -15,8 +15,18 @@ from axolotl_core.protocol.identity import Implementation
 from axolotl_core.protocol.messages import CLIENT_CAPABILITIES_KEY, CLIENT_INFO_KEY, LOG_LEVEL_KEY, PROTOCOL_VERSION_KEY
 from axolotl_core.protocol.versions import LATEST_STATELESS_REVISION
 from axolotl_core.protocol.wire import encode
-from axolotl_server.asgi.event_stream import EventStream, KeepAlive, until_client_leaves
-from axolotl_server.asgi.http import HttpRefusal, IAuthenticator, Receive, Route, Scope, Send, ServeRoute, send_json
+from axolotl_server.asgi.event_stream import EventStream, KeepAlive
+from axolotl_server.asgi.http import (
+    HttpRefusal,
+    IAuthenticator,
+    Receive,
+    Route,
+    Scope,
+    Send,
+    ServeRoute,
+    send_json,
+    until_client_leaves,
+)
 from axolotl_server.calls.binding import Binding
 from axolotl_server.console.console import CONSOLE_PATH, Console, Feed
 from axolotl_server.host import ServerHost

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import ANONYMOUS, Principal
 from axolotl_core.sessions import IEventStore
-from axolotl_server.asgi.event_stream import EventStream, KeepAlive, until_client_leaves
+from axolotl_server.asgi.event_stream import EventStream, KeepAlive
 from axolotl_server.asgi.http import (
     AsgiRequest,
     BodyBudget,
@@ -23,6 +23,7 @@ from axolotl_server.asgi.http import (
     send_empty,
     send_json,
     send_refusal,
+    until_client_leaves,
 )
 from axolotl_server.eras.era import HANDSHAKE_VERSIONS
 from axolotl_server.handler import DefaultHandler

@@ -1,7 +1,7 @@
 """The exchange of one posted message: a JSON reply, or an event stream."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -9,7 +9,7 @@ from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.layers import ITask
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive, until_client_leaves
+from axolotl_server.asgi.event_stream import KEEP_ALIVE, EventStream, KeepAlive
 from axolotl_server.asgi.http import Headers, HttpRefusal, IAuthenticator, IPostedRequest, send_empty, send_json
 from axolotl_server.http.header_checks import accepts
 from axolotl_server.messages.connection import Connection, IStoppable
@@ -45,7 +45,8 @@ class HttpExchange(msgspec.Struct, eq=False):
     """The response to this request, once it is an event stream."""
     _message_stream: EventStream | SessionStream | None = None
     """The stream that messages are put into: the response, or in a session a stream that outlives it."""
-    _watcher: asyncio.Task[None] | None = None
+    _unwatch: Callable[[], object] | None = None
+    """Ends the watch for the disconnection of the client."""
     _early_reply: asyncio.Task[None] | None = None
     _refusal: HttpRefusal | None = None
     """A challenge or a hint when to try again, sent with the reply if that has the same status."""
@@ -88,7 +89,7 @@ class HttpExchange(msgspec.Struct, eq=False):
         if self._response_stream is None:
             self._context.keep_alive.add(self)
         if running is not None:
-            self._watcher = self.loop.create_task(self._watch(running))
+            self._unwatch = self._request.watch(lambda: running.stop(CancelReason.DISCONNECT))
 
     def keep_alive(self) -> None:
         """Begin an event stream, because the client has waited for an interval without getting anything."""
@@ -135,9 +136,9 @@ class HttpExchange(msgspec.Struct, eq=False):
     async def _finish(self, reply: bytes | None) -> None:
         self._finishing = True
         self._context.keep_alive.remove(self)
-        if self._watcher is not None:
-            self._watcher.cancel()
-            self._watcher = None  # a cancelled task keeps its traceback, and with it this exchange
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None  # a cancelled task keeps its traceback, and with it this exchange
         if self._session is not None and self._context.sessions.shared:
             await self._share(self._session)
         if reply is not None and self._streams_reply:
@@ -188,6 +189,3 @@ class HttpExchange(msgspec.Struct, eq=False):
 
     def _challenge(self) -> Sequence[tuple[bytes, bytes]]:
         return () if self._refusal is None or self._refusal.status != self.status else self._refusal.headers
-
-    async def _watch(self, running: IStoppable) -> None:
-        await until_client_leaves(self._request.receive, lambda: running.stop(CancelReason.DISCONNECT))

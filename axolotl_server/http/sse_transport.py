@@ -9,8 +9,17 @@ from urllib.parse import parse_qs
 
 from axolotl_core.calls.cancellation import CancelReason
 from axolotl_core.protocol.identity import Principal
-from axolotl_server.asgi.event_stream import EventStream, KeepAlive, endpoint, until_client_leaves
-from axolotl_server.asgi.http import BodyBudget, HttpRefusal, Receive, Scope, Send, read_body, send_empty
+from axolotl_server.asgi.event_stream import EventStream, KeepAlive, endpoint
+from axolotl_server.asgi.http import (
+    BodyBudget,
+    HttpRefusal,
+    Receive,
+    Scope,
+    Send,
+    read_body,
+    send_empty,
+    until_client_leaves,
+)
 from axolotl_server.handler import DefaultHandler
 from axolotl_server.http.header_checks import HeaderChecks, accepts
 from axolotl_server.messages.fair_share import share_of

@@ -5,7 +5,7 @@ import logging
 import socket
 import struct
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import unquote
 
@@ -72,6 +72,8 @@ class HttpProtocol(HttpToolsProtocol):
     _piece = b""
     _templates: Sequence[HeadTemplate] = ()
     _learned = 0
+    on_leave: Callable[[], object] | None = None
+    """Called when the client leaves while the message that is answered directly is slow."""
     _discarded = 0
     refusal: HttpRefusal | None = None
     """The answer to the last request of the connection, which follows that to the request before."""
@@ -88,6 +90,9 @@ class HttpProtocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        on_leave, self.on_leave = self.on_leave, None
+        if on_leave is not None:
+            on_leave()
         self.server_state.leave(self._address)
 
     def data_received(self, data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from uvicorn._types import ASGI3Application
@@ -85,6 +86,16 @@ class DirectRequest(RequestResponseCycle):
         if protocol.pipeline or protocol.flow.read_paused or protocol.refusal is not None:
             protocol.on_response_complete()
         return True
+
+    def watch(self, leave: Callable[[], object]) -> Callable[[], object]:
+        """Call `leave` when the connection is lost; an idle stream needs no task for this."""
+        self._protocol.on_leave = leave
+        if self.disconnected:
+            self._protocol.loop.call_soon(leave)
+        return self._unwatch
+
+    def _unwatch(self) -> None:
+        self._protocol.on_leave = None
 
     @property
     def client(self) -> tuple[str, int] | None:

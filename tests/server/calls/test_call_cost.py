@@ -115,7 +115,7 @@ async def test_streams_and_watchers_are_created_on_demand(server: Asgi, probe: P
         await until(lambda: len(made) == 3)
         probe.release.set()
         await slow
-    assert made == ["Asgi.ask", "EventStream._write", "HttpExchange._watch", "EventStream._write"]
+    assert made == ["Asgi.ask", "EventStream._write", "until_client_leaves", "EventStream._write"]
 
 
 async def test_a_whole_reply_is_two_events(server: Asgi) -> None:

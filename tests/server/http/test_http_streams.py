@@ -320,6 +320,17 @@ def stream_tasks() -> set[str]:
     return names & {"EventStream._write", "SessionStream._work", "until_client_leaves", "Session.forget"}
 
 
+async def test_an_idle_subscription_has_no_task_of_its_own(server: HttpServer, http: httpx2.AsyncClient) -> None:
+    """An idle stream is neither written by a task nor watched by one, and still ends when its client leaves."""
+    wanted = {"notifications": {"toolsListChanged": True}, "_meta": META}
+    body, headers = message("subscriptions/listen", wanted), mirrored("subscriptions/listen")
+    async with http.stream("POST", server.url, content=body, headers=headers) as response:
+        await EventReader(response).take()
+        await until(lambda: not stream_tasks())
+        assert server.host.handler.subscriptions.listeners == 1
+    await until(lambda: server.host.handler.subscriptions.listeners == 0)
+
+
 async def test_ended_streams_leave_no_task(server: HttpServer, http: httpx2.AsyncClient) -> None:
     """Ended streams leave no task behind."""
     client = Client(http, server.url)
