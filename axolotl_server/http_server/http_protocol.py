@@ -28,6 +28,8 @@ _NOT_DIRECT: Final = frozenset({b"expect", b"origin", b"transfer-encoding", b"up
 _MAX_TEMPLATES: Final = 4
 _MAX_LEARNED: Final = 16
 """How many templates a connection makes; a client whose heads always differ gets none after that."""
+_MAX_PIPELINED: Final = 8
+"""How many requests are read ahead while another one is answered."""
 _MAX_DISCARDED_BYTES: Final = 16 * 1024 * 1024
 _DISCARD_SECONDS: Final = 2.0
 """How much a client may send after the reply that refuses its request, so that it reads this reply."""
@@ -61,6 +63,8 @@ class HttpProtocol(HttpToolsProtocol):
     """Whether input is only read so that the client gets to see the reply."""
     drained = 0
     """How often a full write buffer has become empty enough."""
+    _answered: Any = None
+    """The request that is answered while others wait for it in the pipeline."""
     _address: str | None = None
     _head_bytes = 0
     """How many bytes were received since the last head that was not too large."""
@@ -89,7 +93,11 @@ class HttpProtocol(HttpToolsProtocol):
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
+        super().connection_lost(exc)  # which looks at the latest request only
+        for cycle in (self._answered, *(cycle for cycle, _ in self.pipeline)):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
         on_leave, self.on_leave = self.on_leave, None
         if on_leave is not None:
             on_leave()
@@ -271,7 +279,8 @@ class HttpProtocol(HttpToolsProtocol):
                 return
             self.flow.resume_reading()
             if self.pipeline:
-                self._start_asgi_task(*self.pipeline.pop())
+                self._answered, app = self.pipeline.pop()
+                self._start_asgi_task(self._answered, app)
             elif self.refusal is not None:
                 self._write_refusal(self.refusal)
 
@@ -342,7 +351,7 @@ class HttpProtocol(HttpToolsProtocol):
             "server": self.server,
             "state": {},
         }
-        was_idle = self.is_idle
+        before = None if self.is_idle else self.cycle
         self.cycle = AsgiCycle(
             scope=self.scope,
             transport=self.request_transport,
@@ -356,11 +365,14 @@ class HttpProtocol(HttpToolsProtocol):
             keep_alive=version == "1.1" and self.parser.should_keep_alive(),
             on_response=self.on_response_complete,
         )
-        if was_idle:
+        if before is None:
             self._start_asgi_task(self.cycle, self.app)
-        else:
+            return
+        if not self.pipeline:
+            self._answered = before
+        self.pipeline.appendleft((self.cycle, self.app))
+        if len(self.pipeline) > _MAX_PIPELINED:  # below it, reading goes on, so that the end of the connection is seen
             self.flow.pause_reading()
-            self.pipeline.appendleft((self.cycle, self.app))
 
 
 def _check_framing(headers: _Pairs, version: str) -> bool:

@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from tests.support.peers.wire import call, mirrored, raw_request
 from tests.support.servers.serving import PATIENCE_SECONDS, HttpServer, serving
-from tests.support.tools import Echo, container_of
+from tests.support.tools import Echo, Probe, container_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -57,3 +57,16 @@ async def test_a_connection_is_closed_where_the_client_wants_it(server: HttpServ
     closing = REQUEST.replace(b"\r\n", b"\r\nConnection: close\r\n", 1)
     ((_, headers, _),) = await conversation(server, closing, replies=1)
     assert headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("connection", ["keep-alive", "close"])
+async def test_a_client_that_leaves_a_pipeline_is_noticed(connection: str) -> None:
+    """A call is stopped when its client leaves, even if the client has sent another request behind it."""
+    probe, settings = Probe(), {"http": {"keep_alive_seconds": 60}}
+    async with serving(container_of(probe), settings) as server, asyncio.timeout(PATIENCE_SECONDS):
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        headers = mirrored(name="probe") | {"Connection": connection}
+        writer.write(raw_request(call("probe"), headers.items()) + REQUEST)
+        await probe.started.wait()
+        writer.transport.abort()
+        await probe.cancelled.wait()
