@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import typer
 
@@ -63,11 +62,10 @@ class DevReport(WorkerLog):
         print_status(f"{_ERROR} The server {worker.ending}. Save a file to start it again.")
 
     def _print_banner(self, description: Mapping[str, Any], counts: str) -> None:
-        url = urlsplit(description["url"])
-        console = f"{url.scheme}://{url.netloc}/console"
         directories = ", ".join(os.path.relpath(one) for one in self._directories)
         print_status(f"{typer.style(description['name'], bold=True)} serves {counts} at {_link(description['url'])}")
-        print_status(f"Console: {_link(console)}")
+        if description["console"] is not None:
+            print_status(f"Console: {_link(description['console'])}")
         print_status(f"Watching {one_line(directories)} for changes")
         print_status("\nPress Ctrl-C to stop.")
 

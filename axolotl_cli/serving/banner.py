@@ -29,9 +29,13 @@ def print_banner(host: ServerHost, url: str) -> None:
     offer = enumeration(counted(counts_in(host)))
     if host.settings.log.format == "json":
         _log.info("%s serves %s at %s", host.settings.server.name, offer, url)
+        if host.console is not None:
+            _log.info("console: %s", host.console.link(url))
         return
     name = typer.style(host.settings.server.name, bold=True)
     print_status(f"{name} serves {offer} at {typer.style(url, fg='cyan', underline=True)}\n")
+    if host.console is not None:
+        print_status(f"Console: {typer.style(host.console.link(url), fg='cyan', underline=True)}\n")
     if listens_everywhere(host.settings.http) and not host.settings.http.allowed_hosts:
         print_status("Requests for other hosts than localhost are refused. Add your host to http.allowed_hosts.\n")
     command = curl_command(url, specs, _list_method(host), is_authenticated(host))

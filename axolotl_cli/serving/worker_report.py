@@ -29,6 +29,7 @@ def describe_offer(host: ServerHost, listener: socket.socket) -> dict[str, Any]:
     return {
         "name": host.settings.server.name,
         "url": url_of(host.settings.http, listener),
+        "console": None if host.console is None else host.console.link(url_of(host.settings.http, listener)),
         "counts": counts_in(host),
         "offer": sorted(f"{spec.kind} {spec.name}" for specs in lists.values() for spec in specs),
         "lists": {kind: _digest(specs) for kind, specs in lists.items() if kind in host.roles.offers},

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.wire import encode
@@ -65,7 +66,9 @@ _MAX_RUNNING_SHOWN: Final = 200
 class Console:
     """Notices every request of a server and sends it to the open pages."""
 
-    def __init__(self, recent_calls: int, *, show_arguments: bool) -> None:
+    def __init__(self, recent_calls: int, *, show_arguments: bool, token: str | None = None) -> None:
+        self.token: Final = token or secrets.token_urlsafe(16)
+        """Sent by the page with every request for data; the link that the server prints contains it."""
         self.journal = Journal(recent_calls)
         self.observer = CallObserver(self.journal, show_arguments=show_arguments)
         self.shows_arguments = show_arguments
@@ -73,6 +76,11 @@ class Console:
         """Tells a page that reconnects whether it reaches the same process."""
         self._problem: str | None = None
         self._feeds: set[Feed] = set()
+
+    def link(self, url: str) -> str:
+        """Return the link to the page of a server with this URL; browsers do not send the part after `#`."""
+        parts = urlsplit(url)
+        return f"{parts.scheme}://{parts.netloc}{CONSOLE_PATH}#token={quote(self.token, safe='')}"
 
     @property
     def problem(self) -> str | None:
@@ -118,4 +126,9 @@ def make_console(settings: ServerSettings) -> Console:
         raise ConfigurationError(
             f"The console uses the path {CONSOLE_PATH}: choose other paths for http.path and http.sse_path"
         )
-    return Console(settings.console.recent_calls, show_arguments=settings.console.show_arguments)
+    token = settings.console.token
+    return Console(
+        settings.console.recent_calls,
+        show_arguments=settings.console.show_arguments,
+        token=None if token is None else token.get_secret_value(),
+    )

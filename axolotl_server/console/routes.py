@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
+from hmac import compare_digest
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
@@ -38,7 +39,7 @@ from axolotl_server.sessions.sessions import Sessions
 from axolotl_server.urls import is_loopback
 
 CONSOLE_HEADER: Final = b"x-axolotl-console"
-"""Sent by the page with every request for data; pages of other sites cannot send it without a preflight."""
+"""Sent by the page with every request for data, with the token from its link; pages of other sites cannot send it."""
 
 _FORWARDED: Final = (b"forwarded", b"x-forwarded-for", b"x-forwarded-host", b"x-real-ip", b"via")
 
@@ -59,11 +60,17 @@ def check_local(scope: Scope, headers: Mapping[bytes, bytes]) -> None:
         raise HttpRefusal(403, "Forbidden: the console is for its own page only")
 
 
-def check_own_page(headers: Mapping[bytes, bytes]) -> None:
-    """Refuse requests that pages of other sites could make a browser send."""
+def check_own_page(headers: Mapping[bytes, bytes], token: str) -> None:
+    """Refuse requests that pages of other sites could make a browser send, or that do not know the token.
+
+    A proxy on the same machine that adds no header looks like a local browser, but does not know the token.
+    """
     site = headers.get(b"sec-fetch-site", b"same-origin")
-    if headers.get(CONSOLE_HEADER) is None or site != b"same-origin":
+    sent = headers.get(CONSOLE_HEADER)
+    if sent is None or site != b"same-origin":
         raise HttpRefusal(403, "Forbidden: the console's data is for its own page, which sends X-Axolotl-Console")
+    if not compare_digest(sent, token.encode()):
+        raise HttpRefusal(403, "Forbidden: open the console with the link that the server printed when it started")
 
 
 def _host_of(headers: Mapping[bytes, bytes]) -> str:
@@ -237,7 +244,7 @@ class ConsoleRoutes:
                 watcher.cancel()
 
     async def _admit(self, headers: Mapping[bytes, bytes]) -> None:
-        check_own_page(headers)
+        check_own_page(headers, self._console.token)
         if self._gate is not None:
             await self._gate.admit(headers.get(b"authorization"))
 

@@ -1,6 +1,7 @@
 """The settings of one worker, and warnings about state that workers do not share."""
 
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,7 @@ _LOGS: Final = ("jsonl_path", "sqlite_path")
 def for_worker(
     settings: ServerSettings, number: int, state_key: str, sessions_directory: str | None = None
 ) -> ServerSettings:
-    """Adapt the settings to one worker: its own audit log, and the key and the directory that all workers share.
+    """Adapt the settings to one worker: its own audit log, and the keys and the directory that all workers share.
 
     Raises a ConfigurationError if all workers would write the same audit log.
     """
@@ -27,8 +28,13 @@ def for_worker(
         protocol = protocol.model_copy(update={"state_keys": (SecretStr(state_key),)})
     if sessions_directory is not None and settings.redis.url is None and sessions.directory is None:
         sessions = sessions.model_copy(update={"directory": Path(sessions_directory)})
+    console = settings.console
+    if console.enabled and console.token is None:
+        token = sha256(f"axolotl console {state_key}".encode()).hexdigest()[:32]
+        console = console.model_copy(update={"token": SecretStr(token)})
     audit = _audit_of(settings.audit, number)
-    return settings.model_copy(update={"audit": audit, "protocol": protocol, "sessions": sessions})
+    update = {"audit": audit, "protocol": protocol, "sessions": sessions, "console": console}
+    return settings.model_copy(update=update)
 
 
 def _audit_of(audit: AuditSettings, number: int) -> AuditSettings:

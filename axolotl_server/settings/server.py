@@ -107,6 +107,8 @@ class ConsoleSettings(Section):
 
     enabled: bool = False
     """Whether to serve the console, on localhost only."""
+    token: SecretStr | None = Field(None, min_length=16)
+    """The token in the link to the console. Random unless set."""
     recent_calls: int = Field(500, ge=1, le=10_000)
     """How many recent calls the console shows when it is opened."""
     show_arguments: bool = False

@@ -322,7 +322,7 @@ async def test_a_restart(browser: Browser) -> None:
     """After a restart of the server, the page reconnects, shows the new features, and keeps the entered values."""
     page = await browser.new_page()
     async with serving_console(Container()) as before:
-        await page.goto(f"{before.url}/console")
+        await page.goto(before.link)
         await page.until("document.querySelectorAll('.entry').length >= 13")
         await choose(page, "greet")
         await page.write("half a na")
@@ -341,6 +341,21 @@ async def test_a_restart(browser: Browser) -> None:
     assert page.complaints == []
 
 
+async def test_the_link(browser: Browser) -> None:
+    """Without the link, the page shows what to do; with it, everything, also after a reload."""
+    async with serving_console(Container()) as server:
+        page = await browser.new_page()
+        await page.goto(f"{server.url}/console")
+        await page.until("document.querySelector('#connection').dataset.state === 'locked'")
+        assert "open the link" in await page.evaluate("document.querySelector('#connection').innerText")
+        assert await page.evaluate("document.querySelectorAll('.entry').length") == 0
+        await page.evaluate(f"location.hash = {server.link.partition('#')[2]!r}")
+        await page.until("document.querySelectorAll('.entry').length >= 13")
+        assert await page.evaluate("location.href") == f"{server.url}/console"
+        await page.goto(f"{server.url}/console")
+        await page.until("document.querySelectorAll('.entry').length >= 13")
+
+
 async def test_a_token_is_asked_for(browser: Browser) -> None:
     """If authentication is required, the page asks for a token and uses it for all requests."""
     key = "let-me-in-for-tests"
@@ -348,7 +363,7 @@ async def test_a_token_is_asked_for(browser: Browser) -> None:
     settings = {"auth": {"api_keys": {"ann": {"hash": digest}}}}
     async with serving_console(Container(), settings) as server:
         page = await browser.new_page()
-        await page.goto(f"{server.url}/console")
+        await page.goto(server.link)
         await page.until("document.querySelector('#connection').dataset.state === 'refused'")
         await page.evaluate("document.querySelector('#token').focus()")
         await page.write(key)

@@ -17,7 +17,13 @@ const LISTS = {
   ],
 };
 const REFRESH_SECONDS = 5;
-const STATES = { live: "live", away: "disconnected; reconnecting…", refused: "a token is required", connecting: "connecting…" };
+const STATES = {
+  live: "live",
+  away: "disconnected; reconnecting…",
+  refused: "a token is required",
+  locked: "open the link that the server printed when it started",
+  connecting: "connecting…",
+};
 
 const find = (selector) => document.querySelector(selector);
 
@@ -42,6 +48,10 @@ class Page {
       event.preventDefault();
       this.access.token = find("#token").value.trim();
       find("#access").open = false;
+      this.live.restart();
+    });
+    window.addEventListener("hashchange", () => {
+      this.access.readLink();
       this.live.restart();
     });
     setInterval(() => this.refresh(), REFRESH_SECONDS * 1000);

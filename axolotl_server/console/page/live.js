@@ -34,6 +34,7 @@ export class Live {
       const options = { headers: this.access.dataHeaders(), signal: this.stopping.signal, cache: "no-store" };
       const response = await fetch("/console/events", options);
       if (response.status === 401) return "refused";
+      if (response.status === 403) return "locked";
       if (!response.ok) return "away";
       for await (const data of eventsOf(response)) {
         onEvent();

@@ -79,12 +79,13 @@ class Project:
         self.file = directory / "served.py"
         self.file.write_text(text, encoding="utf-8")
         self.server: Server = processes.start("dev", "served.py", "--port", "0", *words, directory=directory)
-        self.url = ""
+        self.url = self.token = ""
 
     def begin(self) -> "Project":
         """Wait until it serves."""
         lines = self.server.read_until(READY).splitlines()
         self.url = next(line for line in lines if " serves " in line).rpartition(" ")[2]
+        self.token = next(line for line in lines if line.startswith("Console: ")).rpartition("/console#token=")[2]
         return self
 
     def save(self, text: str) -> str:
@@ -118,7 +119,7 @@ class Project:
     def console(self) -> Iterator[Iterator[Any]]:
         """Yield the events that the console's page receives."""
         place = self.url.replace("/mcp", "/console/events")
-        with httpx2.stream("GET", place, headers={"X-Axolotl-Console": "1"}, timeout=20) as response:
+        with httpx2.stream("GET", place, headers={"X-Axolotl-Console": self.token}, timeout=20) as response:
             lines = response.iter_lines()
             yield (json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: "))
 

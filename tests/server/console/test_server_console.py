@@ -17,7 +17,7 @@ from axolotl_server.methods.lifecycle import TASKS_EXTENSION
 from tests.support.endless_tools import Stuck
 from tests.support.peers.session_client import Client, EventReader
 from tests.support.peers.wire import call, message, mirrored
-from tests.support.servers.console_server import PAGE, ConsoleServer, ask_directly, serving_console
+from tests.support.servers.console_server import PAGE, TOKEN, ConsoleServer, ask_directly, serving_console
 from tests.support.servers.serving import until
 from tests.support.tools import container_of
 
@@ -84,7 +84,7 @@ async def test_off_by_default() -> None:
         ]
         app = make_app(host)
         for path in (*DATA, *FILES):
-            status, _ = await ask_directly(app, path, x_axolotl_console="1")
+            status, _ = await ask_directly(app, path, x_axolotl_console=TOKEN)
             assert status == 404, path
 
 
@@ -123,7 +123,7 @@ async def test_paths_do_not_collide(path: str) -> None:
 async def test_strangers(path: str, changes: dict[str, Any], status: int) -> None:
     """Requests from other addresses, hosts, proxies or pages are rejected."""
     async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
-        got, answer = await ask_directly(make_app(host), path, **{"x_axolotl_console": "1", **changes})
+        got, answer = await ask_directly(make_app(host), path, **{"x_axolotl_console": TOKEN, **changes})
     assert got == status
     assert set(answer) == {"jsonrpc", "id", "error"} or "error" in answer
     assert "greet" not in json.dumps(answer)
@@ -134,8 +134,8 @@ async def test_strangers(path: str, changes: dict[str, Any], status: int) -> Non
     "headers",
     [
         {},
-        {"x_axolotl_console": "1", "sec_fetch_site": "cross-site"},
-        {"x_axolotl_console": "1", "sec_fetch_site": "same-site"},
+        {"x_axolotl_console": TOKEN, "sec_fetch_site": "cross-site"},
+        {"x_axolotl_console": TOKEN, "sec_fetch_site": "same-site"},
         {"sec_fetch_site": "same-origin"},
     ],
 )
@@ -145,6 +145,32 @@ async def test_foreign_pages_get_no_data(path: str, headers: dict[str, str]) -> 
         status, answer = await ask_directly(make_app(host), path, **headers)
     assert status == 403
     assert "its own page" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize("path", DATA)
+@pytest.mark.parametrize("sent", ["1", "", TOKEN[:-1], f"{TOKEN}x", TOKEN.upper()])
+async def test_data_needs_the_token(path: str, sent: str) -> None:
+    """A request that does not know the token gets no data, for example from a proxy that adds no headers."""
+    async with ServerHost(Container(), flags={"console": {"enabled": True, "token": TOKEN}}) as host:
+        status, answer = await ask_directly(make_app(host), path, x_axolotl_console=sent)
+    assert status == 403
+    assert answer["error"]["message"] == (
+        "Forbidden: open the console with the link that the server printed when it started"
+    )
+
+
+async def test_the_token_is_random() -> None:
+    """Unless it is set, each server has another token, which is in the link."""
+    tokens: set[str] = set()
+    for _ in range(2):
+        async with ServerHost(Container(), flags={"console": {"enabled": True}}) as host:
+            assert host.console is not None
+            tokens.add(host.console.token)
+            assert host.console.link("http://[::1]:80/mcp") == f"http://[::1]:80/console#token={host.console.token}"
+            status, _ = await ask_directly(make_app(host), "/console/state", x_axolotl_console=host.console.token)
+            assert status == 200
+    assert len(tokens) == 2
+    assert all(len(token) >= 20 for token in tokens)
 
 
 async def test_files() -> None:

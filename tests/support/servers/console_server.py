@@ -13,7 +13,8 @@ from axolotl_server import HttpApp, ServerHost
 from tests.support.peers.session_client import EventReader
 from tests.support.servers.serving import free_port, serving
 
-PAGE = {"X-Axolotl-Console": "1"}
+TOKEN = "the-token-of-the-console"
+PAGE = {"X-Axolotl-Console": TOKEN}
 """The headers of the page's requests for data."""
 
 
@@ -30,6 +31,12 @@ class ConsoleServer:
         """The URL of the server."""
         return f"http://127.0.0.1:{self.port}"
 
+    @property
+    def link(self) -> str:
+        """The link that the server prints."""
+        assert self.host.console is not None
+        return self.host.console.link(self.url)
+
     @asynccontextmanager
     async def listening(self, client: httpx2.AsyncClient) -> AsyncIterator[EventReader]:
         """Yield the events that an open page receives."""
@@ -43,7 +50,7 @@ async def serving_console(
     container: containers.Container, settings: Mapping[str, Any] | None = None, port: int = 0, **console: Any
 ) -> AsyncIterator[ConsoleServer]:
     """Serve a container over HTTP on the running loop, with the console."""
-    flags = {**(settings or {}), "console": {"enabled": True, **console}}
+    flags = {**(settings or {}), "console": {"enabled": True, "token": TOKEN, **console}}
     async with serving(container, flags, free_port(port)) as server:
         yield ConsoleServer(server.host, server.app, server.port)
 
