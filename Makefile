@@ -51,7 +51,7 @@ chaos: $(DEV) ## Kill and pause processes, stop Redis, fill the disk and more, u
 bench: $(DEV) ## Run the benchmarks
 	$(BIN)/python -m benchmarks $(ARGS)
 
-instructions: $(DEV) ## Count the instructions of calls and of the start (ARGS=--record to store them)
+instructions: $(DEV) ## Count the instructions of calls and of the start, and fail if one has grown by 5 % (ARGS=--record to store them)
 	$(BIN)/python -m benchmarks.instructions $(ARGS)
 
 soak: $(DEV) ## Measure memory over long runs

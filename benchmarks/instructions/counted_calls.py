@@ -16,6 +16,7 @@ from axolotl_server.http.assembly import make_app
 from axolotl_server.http_server.uvicorn_adapter import UvicornServer
 from axolotl_server.transports.stream_exchange import StreamExchange
 from benchmarks import wire
+from benchmarks.instructions.comparison import FLOOR, SESSION, STATELESS, STDIO
 from benchmarks.servers import floor
 from benchmarks.servers.axolotl_add import Container
 
@@ -123,8 +124,7 @@ async def _stdio(host: ServerHost) -> Play:
     return _Caller(transport, exchange.receive, wire.stdio_calls(100_000, WARM_UP)).play
 
 
-FLOOR: Final = "bare ASGI application"
-SCENARIOS: Final = (FLOOR, "HTTP, stateless", "HTTP, with a session", "stdio")
+SCENARIOS: Final = (FLOOR, STATELESS, SESSION, STDIO)
 
 
 async def _prepare() -> tuple[ServerHost, list[Play]]:

@@ -48,9 +48,9 @@ def over_calls(calls: int) -> Course:
     """Make calls without a session and record the memory of the server."""
 
     def step(client: HttpClient, port: int, first: int, count: int) -> None:
-        each = count // _CONNECTIONS
-        batches = [wire.stateless_calls(port, first + number * each, each) for number in range(_CONNECTIONS)]
-        client.run(batches, wire.ANSWER)
+        calls = wire.stateless_calls(port, first, count)
+        batches = (calls[number::_CONNECTIONS] for number in range(_CONNECTIONS))
+        client.run([batch for batch in batches if batch], wire.ANSWER)
 
     return _watched("calls", calls, step, workers=1)
 
@@ -92,7 +92,7 @@ def _watched(
     with fleet(_TARGET, workers, environment) as server:
         port = urlsplit(server.url).port or 0
         client = HttpClient(port, _CONNECTIONS)
-        each, megabytes = units // _STEPS, []
+        each, megabytes = max(1, units // _STEPS), []
         try:
             for number in range(_STEPS):
                 client.connect()
