@@ -1,8 +1,10 @@
 """The stop signal of a server: once for graceful shutdown, twice for immediate, three times to exit."""
 
 import asyncio
+import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
@@ -10,8 +12,12 @@ from types import FrameType
 from typing import Any, Final
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_IGNORED_SIGNALS: Final = () if sys.platform == "win32" else (signal.SIGHUP,)
+_IGNORED: Final = "%s is ignored: only the supervisor of several workers (http.workers) reloads; restart this server"
 _KILLED_BY: Final = 128
 """Added to the number of a signal for the exit code, as shells do."""
+
+_log: Final = logging.getLogger("axolotl")
 
 
 class StopSignal:
@@ -72,7 +78,7 @@ class StopSignal:
 
     @contextmanager
     def listening(self, on_signal: Callable[[int], object] | None = None) -> Iterator[None]:
-        """Handle the termination signals of the process while the block runs; the third one exits.
+        """Handle the termination signals of the process while the block runs; the third one exits. SIGHUP is ignored.
 
         `on_signal` gets the number of requests so far; it is called in the middle of other code. After a signal the
         process is about to end, so the handlers stay: another one must not raise KeyboardInterrupt in the last steps.
@@ -93,7 +99,13 @@ class StopSignal:
         if threading.current_thread() is not threading.main_thread():  # only the main thread gets signals
             yield
             return
-        before = {number: signal.signal(number, handle) for number in _SIGNALS}
+
+        def ignore(number: int, frame: FrameType | None) -> None:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(_log.warning, _IGNORED, signal.Signals(number).name)
+
+        handlers = {**dict.fromkeys(_SIGNALS, handle), **dict.fromkeys(_IGNORED_SIGNALS, ignore)}
+        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
         try:
             yield
         finally:

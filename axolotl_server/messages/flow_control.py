@@ -83,3 +83,7 @@ class TokenBucket:
             return False
         self._tokens -= 1.0
         return True
+
+    def borrow(self) -> None:
+        """Take the next token in advance, for an event that happens when the bucket has it."""
+        self._tokens -= 1.0

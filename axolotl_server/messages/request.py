@@ -120,8 +120,7 @@ class Request(msgspec.Struct, eq=False):
             params["total"] = total
         if message is not None and self.era.revision.progress_messages:
             params["message"] = message
-        complete = total is not None and progress >= total
-        self._on_loop(partial(self._send_progress, params, complete))
+        self._on_loop(partial(self._send_progress, params))
 
     def log(self, level: LogLevel, data: Any, logger: str | None) -> None:
         """Notify a caller that wants messages of this level."""
@@ -179,18 +178,20 @@ class Request(msgspec.Struct, eq=False):
         meta = self.head.params.meta
         return None if meta is UNSET or meta.log_level is UNSET else meta.log_level
 
-    def _send_progress(self, params: dict[str, object], complete: bool) -> None:
+    def _send_progress(self, params: dict[str, object]) -> None:
         """Send progress, or hold it back if there is too much of it; only the latest is kept."""
+        if self.held_progress is not None:  # a timer sends it
+            self.held_progress = params
+            return
         per_second = self.era.settings.progress_per_second
         if self._progress_tokens is None:
             self._progress_tokens = TokenBucket(per_second)
-        if self._progress_tokens.take() or complete:
-            self.held_progress = None
+        if self._progress_tokens.take():
             self.exchange.notify(notification("notifications/progress", params))
             return
-        if self.held_progress is None:
-            self.exchange.loop.call_later(1 / per_second, self.send_held_progress)
+        self._progress_tokens.borrow()
         self.held_progress = params
+        self.exchange.loop.call_later(1 / per_second, self.send_held_progress)
 
     def send_held_progress(self) -> None:
         """Send the progress that was held back."""

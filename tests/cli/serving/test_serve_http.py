@@ -57,6 +57,17 @@ def call(url: str, tool: str, **arguments: Any) -> Any:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_a_hangup_is_ignored(processes: Processes) -> None:
+    """SIGHUP neither ends a server with one worker nor a call: it is logged, and says what to do."""
+    server, banner = start(processes)
+    server.signal(signal.SIGHUP)
+    assert "SIGHUP is ignored: " in server.read_until("restart this server")
+    assert paste(banner).json()["result"]["content"] == [{"type": "text", "text": "hello"}]
+    server.signal(signal.SIGTERM)
+    assert server.end()[0] == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_life(processes: Processes, number: signal.Signals) -> None:
     """The banner has the URL and a command to paste; a signal ends the server with 0, without a traceback."""

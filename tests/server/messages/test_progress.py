@@ -2,10 +2,12 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import httpx2
+import pytest
 from pydantic import BaseModel
 
 from axolotl_core import ITool, NoArguments, ToolContext, tool
@@ -55,6 +57,31 @@ async def test_held_progress_is_sent_later() -> None:
         burst.release.set()
         assert numbers(await until_reply(peer)) == []
         assert await peer.close() == []
+
+
+@pytest.mark.parametrize("total", [None, 1], ids=["without total", "beyond total"])
+async def test_the_rate_limit_is_enforced(total: float | None) -> None:
+    """A call that reports all the time sends one burst and then as many reports per second as allowed."""
+    per_second, seconds = 20, 0.0
+
+    @tool
+    async def chatter(context: ToolContext) -> str:
+        """Report all the time."""
+        nonlocal seconds
+        start = time.monotonic()
+        for step in range(1, 301):
+            context.report_progress(step, total)
+            await asyncio.sleep(0.002)  # sleeps: the rate is about time
+        seconds = time.monotonic() - start
+        return "done"
+
+    settings = {"protocol": {"progress_per_second": per_second}}
+    async with conversing(container_with((chatter,)), settings=settings) as host:
+        peer = Peer(host)
+        peer.call("chatter", progressToken=1)
+        heard = numbers(await until_reply(peer))
+    assert heard[-1] == 300
+    assert len(heard) <= per_second + per_second * seconds + 2  # the one in advance, and the last one
 
 
 async def test_a_thread_reports_in_order() -> None:
