@@ -81,7 +81,9 @@ class ToolProcess:
         if self.has_loaded(pooled):
             return
         feature = bytes(ForkingPickler.dumps(pooled.feature))
-        data = ForkingPickler.dumps(LoadTool(pooled.number, feature, pooled.kind, pooled.max_result_bytes, members))
+        data = bytes(
+            ForkingPickler.dumps(LoadTool(pooled.number, feature, pooled.kind, pooled.max_result_bytes, members))
+        )
         self._busy = True
         failure = self._send_tool(data)
         self._busy = False
@@ -97,7 +99,7 @@ class ToolProcess:
         It raises EOFError or OSError if the process ended, and InvalidMessage if it sent anything but messages; `began`
         tells whether the code had started.
         """
-        data = ForkingPickler.dumps(run_call)
+        data = bytes(ForkingPickler.dumps(run_call))  # a view would outlive its buffer
         self._busy, self.began = True, False
         self._pipe.send_bytes(data)
         while True:

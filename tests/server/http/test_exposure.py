@@ -96,6 +96,13 @@ class Papers:
 
     def _issue(self, name: str, signer: tuple[x509.Certificate, Any] | None) -> tuple[x509.Certificate, Any]:
         key = ec.generate_private_key(ec.SECP256R1())
+        issuer_key = key if signer is None else signer[1]
+        is_authority = signer is None
+        usage = x509.KeyUsage(
+            digital_signature=True, key_cert_sign=is_authority, crl_sign=is_authority, key_encipherment=False,
+            content_commitment=False, data_encipherment=False, key_agreement=False, encipher_only=False,
+            decipher_only=False,
+        )  # fmt: skip
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         now = datetime.datetime.now(datetime.UTC)
         builder = (
@@ -106,10 +113,13 @@ class Papers:
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - datetime.timedelta(hours=1))
             .not_valid_after(now + datetime.timedelta(hours=1))
-            .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), critical=True)
+            .add_extension(x509.BasicConstraints(ca=is_authority, path_length=None), critical=True)
+            .add_extension(usage, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer_key.public_key()), critical=False)
             .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
         )
-        certificate = builder.sign(key if signer is None else signer[1], hashes.SHA256())
+        certificate = builder.sign(issuer_key, hashes.SHA256())
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
