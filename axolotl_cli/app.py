@@ -2,31 +2,65 @@
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from importlib import import_module
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
-from axolotl_cli.commands.audit import audit
-from axolotl_cli.commands.auth import auth
-from axolotl_cli.commands.call import call, prompt, read
-from axolotl_cli.commands.check import check
-from axolotl_cli.commands.config import config
-from axolotl_cli.commands.dev import dev
-from axolotl_cli.commands.health import health
-from axolotl_cli.commands.install import install, manifest
-from axolotl_cli.commands.list import inspect, list_features
-from axolotl_cli.commands.policy import policy
-from axolotl_cli.commands.serve import serve
 from axolotl_cli.exit import ExitCode, run_and_exit
 from axolotl_cli.text import report_findings
 
+_COMMANDS: Final = {
+    "serve": "serve:serve",
+    "dev": "dev:dev",
+    "list": "list:list_features",
+    "call": "call:call",
+    "prompt": "call:prompt",
+    "read": "call:read",
+    "inspect": "list:inspect",
+    "check": "check:check",
+    "health": "health:health",
+    "install": "install:install",
+    "policy": "policy:policy",
+    "audit": "audit:audit",
+    "auth": "auth:auth",
+    "config": "config:config",
+    "manifest": "install:manifest",
+}
+"""The module of each command in `axolotl_cli.commands`, and its function or group there, in the order of the help."""
+
+
+class _CommandTable(Mapping[str, Any]):
+    """All commands by name. A command is imported and built when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        module, _, attribute = _COMMANDS[name].partition(":")
+        found = getattr(import_module(f"axolotl_cli.commands.{module}"), attribute)
+        if isinstance(found, typer.Typer):
+            return get_group(found)
+        single = typer.Typer(add_completion=False)
+        single.command(name)(found)
+        return get_command(single)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_COMMANDS)
+
+    def __len__(self) -> int:
+        return len(_COMMANDS)
+
 
 class _Commands(TyperGroup):
-    """Prints configuration errors one per line, without a traceback."""
+    """Builds only the command that is run, and prints configuration errors one per line, without a traceback."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands: Any = _CommandTable()
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -77,23 +111,6 @@ def start(
         os.chdir(directory)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-app.command("serve")(serve)
-app.command("dev")(dev)
-app.command("list")(list_features)
-app.command("call")(call)
-app.command("prompt")(prompt)
-app.command("read")(read)
-app.command("inspect")(inspect)
-app.command("check")(check)
-app.command("health")(health)
-app.command("install")(install)
-app.add_typer(policy, name="policy")
-app.add_typer(audit)
-app.add_typer(auth)
-app.add_typer(config)
-app.add_typer(manifest)
 
 
 def _escape_unencodable_output() -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _DENIED: Final = 1
 
-policy = typer.Typer(help="Explain authorization decisions.", no_args_is_help=True)
+policy = typer.Typer(name="policy", help="Explain authorization decisions.", no_args_is_help=True)
 
 
 class FeatureKind(StrEnum):
