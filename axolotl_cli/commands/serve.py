@@ -31,6 +31,10 @@ def serve(
     http = {key: value for key, value in options if value is not None}
     if transport is Transport.STDIO:
         _refuse_unused(http)
+    from axolotl_server.hosting.container_imports import import_dependency_injector
+
+    import_dependency_injector()
+    if transport is Transport.STDIO:
         from axolotl_cli.serving.stdio import serve_over_stdio
 
         serve_over_stdio(target, toolset, _flags(http, log_level), env_file)
