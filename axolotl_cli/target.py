@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from dependency_injector.containers import Container
 
 from axolotl_core.errors import ConfigurationError
@@ -21,15 +21,14 @@ _STARTER_HINT: Final = "Name a target, or install what the starter set needs: pi
 _DEFAULT: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenTarget:
+class ChosenTarget(msgspec.Struct, frozen=True):
     """A container, and the flags and files that it is started with."""
 
     name: str
     """The import path of the container, or its file."""
     file: FileSettings
     toolsets: tuple[str, ...] = ()
-    flags: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = msgspec.field(default_factory=dict)
     is_explicit: bool = True
     """Whether the command line, the environment or a file names the target."""
 
@@ -62,7 +61,7 @@ def resolve_target(
     env_file: Path | None = None,
 ) -> ChosenTarget:
     """Complete the command line with the environment and the files of the current directory."""
-    file = replace(find_file(Path.cwd()), env_file=_find_env_file(env_file))
+    file = msgspec.structs.replace(find_file(Path.cwd()), env_file=_find_env_file(env_file))
     variables = file.env_file.variables if file.env_file is not None else {}
     named = os.environ.get("AXOLOTL_TARGET") if target == _DEFAULT else target
     candidates = (named, variables.get("AXOLOTL_TARGET"), file.target)

@@ -3,9 +3,10 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, get_args
+
+import msgspec
 
 from axolotl_core.errors import ConfigurationError
 
@@ -24,8 +25,7 @@ BUILTIN_CHECKS: Final = frozenset({"audit", "calls", "event_loop", "serving"})
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class HealthStatus:
+class HealthStatus(msgspec.Struct, frozen=True):
     """The result of a health check."""
 
     state: HealthState = "ok"

@@ -4,9 +4,10 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
+
+import msgspec
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.function_feature import FunctionFeature
@@ -47,8 +48,7 @@ def scan_resources(package: str, /, **dependencies: Any) -> tuple[IResource | IR
     return tuple(_Scan("scan_resources", (IResource, IResourceTemplate), dependencies).features_in(package))
 
 
-@dataclass(frozen=True, slots=True)
-class _Scan:
+class _Scan(msgspec.Struct, frozen=True):
     name: str
     kinds: tuple[type, ...]
     dependencies: Mapping[str, Any]

@@ -3,9 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, get_args
+
+import msgspec
 
 from axolotl_core.errors import Refused
 from axolotl_core.health import HealthState, HealthStatus, IHealthCheck
@@ -24,8 +25,7 @@ _SEVERITY: Final[Mapping[HealthState, int]] = {"ok": 0, "degraded": 1, "failed":
 _REASON_CHARACTERS: Final = 200
 
 
-@dataclass(frozen=True, slots=True)
-class CheckResult:
+class CheckResult(msgspec.Struct, frozen=True):
     """The result of one check."""
 
     name: str
@@ -44,12 +44,11 @@ class CheckResult:
         return content
 
 
-@dataclass(frozen=True, slots=True)
-class HealthReport:
+class HealthReport(msgspec.Struct, frozen=True):
     """The results of several checks."""
 
     results: tuple[CheckResult, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Mapping[str, Any] = msgspec.field(default_factory=dict)
     """Further members of the JSON body."""
 
     @property

@@ -1,9 +1,9 @@
 """Descriptions of the features that a server offers, for `list` and `inspect`."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
 from typing import Any, TypeAlias
 
+from msgspec.structs import asdict
 from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table

@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final, ParamSpec, TypeAlias, TypeVar, cast
+
+import msgspec
 
 from axolotl_core.arguments import ParseArguments, model_parser, property_of
 from axolotl_core.errors import ConfigurationError
@@ -15,8 +16,7 @@ MAX_VALUES: Final = 100
 """The maximum number of suggestions in one reply, by the protocol."""
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(msgspec.Struct, frozen=True):
     """Suggestions, the best first. `total` is the number of all suggestions, if it is known."""
 
     values: Sequence[str]
@@ -40,7 +40,7 @@ def completion_of(output: CompletionOutput) -> Completion:
         raise TypeError("a completer returns a list of strings, not a string")
     values = tuple(completion.values)
     if len(values) <= MAX_VALUES:
-        return replace(completion, values=values)
+        return msgspec.structs.replace(completion, values=values)
     total = len(values) if completion.total is None else completion.total
     return Completion(values[:MAX_VALUES], total, has_more=True)
 

@@ -4,7 +4,6 @@ import importlib
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from copy import copy, deepcopy
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from typing import (
@@ -48,8 +47,7 @@ _MUTABLE: Final = (list, dict, set, bytearray)
 _read_fields: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(msgspec.Struct, frozen=True):
     """A parameter: its name for callers, its type and its default."""
 
     name: str
@@ -190,8 +188,7 @@ def buffered_type(stream: Any) -> Any:
 _VARIADIC = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(msgspec.Struct, frozen=True):
     """The signature of a function as a feature."""
 
     description: str

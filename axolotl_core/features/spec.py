@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.schema import JsonSchema, inlined
@@ -17,8 +18,7 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _TYPES = ("string", "integer", "boolean")
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderParameter:
+class HeaderParameter(msgspec.Struct, frozen=True):
     """An argument and the HTTP header that repeats it."""
 
     header: bytes
@@ -75,8 +75,7 @@ def _count(value: Any) -> int:
     return sum(map(_count, value)) if isinstance(value, list) else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """The effective limits of a feature, from settings, its attributes and defaults."""
 
     timeout_seconds: float
@@ -93,8 +92,7 @@ class Limits:
     max_result_bytes: int | None = None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FeatureSpec:
+class FeatureSpec(msgspec.Struct, frozen=True, eq=False):
     """The description of a feature, as layers see it."""
 
     feature: "IFeature"
@@ -106,8 +104,7 @@ class FeatureSpec:
     """The tool set that the feature belongs to."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ToolSpec(FeatureSpec):
+class ToolSpec(FeatureSpec, frozen=True, eq=False):
     """The description of a tool, with its schemas."""
 
     input_schema: JsonSchema

@@ -1,8 +1,9 @@
 """Ports for authentication and authorization: `ITokenVerifier`, `IAuthorizer`, `Decision`."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+import msgspec
 
 from axolotl_core.features.spec import FeatureSpec
 from axolotl_core.protocol.identity import Principal
@@ -12,8 +13,7 @@ ErrorT = TypeVar("ErrorT", bound=BaseException)
 _KEY: Final = "_decision"
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """Whether a principal may use a feature, and why. Callers never see the rule and the reason."""
 
     allowed: bool

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor, isfinite
 from typing import Final, Literal, NamedTuple, TypeAlias
+
+import msgspec
 
 from axolotl_core.errors import AxolotlError, ConfigurationError
 from axolotl_core.features.feature import Kind
@@ -16,8 +17,7 @@ State: TypeAlias = tuple[int, int]
 """The state of a key in a store: an amount, and its time or the number of its window."""
 
 
-@dataclass(frozen=True, slots=True)
-class BucketCharge:
+class BucketCharge(msgspec.Struct, frozen=True):
     """A charge on a leaky bucket, which is a token bucket upside down: the empty bucket has all tokens.
 
     The unit is a tick. It is chosen for each rate so that a thousandth of a cost and the leak per microsecond are both
@@ -53,8 +53,7 @@ class BucketCharge:
         return state[1] - (-state[0] // self.leak)
 
 
-@dataclass(frozen=True, slots=True)
-class WindowCharge:
+class WindowCharge(msgspec.Struct, frozen=True):
     """A charge on a minute, hour or day."""
 
     rule: str
@@ -129,8 +128,7 @@ class IQuotaStore(ABC):
         return
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimit:
+class RateLimit(msgspec.Struct, frozen=True):
     """A token bucket: a rate per second and a burst."""
 
     per_second: float
@@ -168,8 +166,7 @@ class RateLimit:
         return f"{self.per_second:.15g} per second, {self.burst:.15g} at once"
 
 
-@dataclass(frozen=True, slots=True)
-class WindowLimit:
+class WindowLimit(msgspec.Struct, frozen=True):
     """A limit per minute, hour or day."""
 
     limit: float
@@ -192,8 +189,7 @@ class WindowLimit:
         return f"{self.limit:.15g} per {self.window}"
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaRule:
+class QuotaRule(msgspec.Struct, frozen=True):
     """A limit, the features that it applies to, and what it counts separately."""
 
     name: str

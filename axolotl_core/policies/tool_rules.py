@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+import msgspec
 
 from axolotl_core.errors import AxolotlError, ConfigurationError, ProtocolError, Refused, ToolError
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from axolotl_core.tools.tool import ITool
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(msgspec.Struct, frozen=True):
     """How the user is asked to approve a call. The question always shows the tool and its arguments."""
 
     message: str | None = None
@@ -34,8 +34,7 @@ ClaimResult: TypeAlias = bytes | Literal["mine", "theirs"]
 """The stored result of a key, or who holds the key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Idempotency:
+class Idempotency(msgspec.Struct, frozen=True):
     """Lets a second call with the same key share the running call or its stored result.
 
     Keys are separate for each tool and each principal, identified by issuer, tenant and subject.
@@ -107,8 +106,7 @@ _PERMANENT_ERRORS: Final = (FileExistsError, FileNotFoundError, IsADirectoryErro
 """Errors of the operating system that a retry does not resolve."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retry:
+class Retry(msgspec.Struct, frozen=True):
     """Runs the code of a tool again after transient errors, with exponential backoff and jitter."""
 
     attempts: int = 3
@@ -146,8 +144,7 @@ class Retry:
         return min(self.max_seconds, self.base_seconds * 2.0 ** min(attempt - 1, 64))
 
 
-@dataclass(frozen=True, slots=True)
-class Breaker:
+class Breaker(msgspec.Struct, frozen=True):
     """A circuit breaker: refuses calls of a tool for a while after too many failures, then lets one trial call run."""
 
     failures: int = 5

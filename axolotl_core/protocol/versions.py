@@ -1,11 +1,11 @@
 """The protocol revisions and the features of each."""
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Revision:
+
+class Revision(msgspec.Struct, frozen=True, eq=False):
     """A protocol revision: its name and the features that its clients understand."""
 
     name: str

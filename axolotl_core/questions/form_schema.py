@@ -1,10 +1,10 @@
 """Form schemas, generated from pydantic models within the limits of the protocol."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, NoReturn
 
+import msgspec
 from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
 
@@ -72,8 +72,7 @@ class Titles:
         return [{"const": choice, "title": title} for choice, title in zip(choices, self._titles, strict=True)]
 
 
-@dataclass(frozen=True, slots=True)
-class FormSchema:
+class FormSchema(msgspec.Struct, frozen=True):
     """A model as a form. Constraints that a form cannot express, such as patterns, apply when the answer is read."""
 
     schema: JsonSchema

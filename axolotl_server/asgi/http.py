@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import msgspec
 
 from axolotl_core.errors import InvalidRequest
 from axolotl_core.protocol.codes import HEADER_MISMATCH
@@ -199,8 +200,7 @@ class IAuthenticator(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(msgspec.Struct, frozen=True):
     """A page or resource that is served at one path, besides the MCP endpoint."""
 
     serve: ServeRoute
@@ -208,11 +208,10 @@ class Route:
     """Whether requests need neither a known Host nor a token, as health probes have neither."""
 
 
-@dataclass(frozen=True, slots=True)
-class Routing:
+class Routing(msgspec.Struct, frozen=True):
     """The gate and the routes of an application."""
 
     gate: IAuthenticator | None = None
     """None if all callers are anonymous."""
-    routes: Mapping[str, Route] = field(default_factory=dict)
+    routes: Mapping[str, Route] = msgspec.field(default_factory=dict)
     """By path."""

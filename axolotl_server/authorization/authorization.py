@@ -4,7 +4,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
 from axolotl_core.errors import (
@@ -31,8 +30,7 @@ from axolotl_server.settings.policies import AuthorizationSettings
 _log = logging.getLogger("axolotl")
 
 
-@dataclass(frozen=True, slots=True)
-class Undecided(Decision):
+class Undecided(Decision, frozen=True):
     """A denial because the authorizer failed; the log has the same reference."""
 
     reference: str = ""
@@ -75,8 +73,7 @@ class GuardVerdict(NamedTuple):
     """The error that the request ends with; None if it may pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class MissingScopes(Decision):
+class MissingScopes(Decision, frozen=True):
     """A denial because the principal lacks scopes of the feature, which it could request."""
 
     scopes: frozenset[str] = frozenset()

@@ -2,9 +2,9 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
+import msgspec
 from msgspec import UNSET
 from pydantic import BaseModel
 
@@ -116,8 +116,7 @@ EncodeOutput: TypeAlias = Callable[[Any, Request], bytes]
 """Encodes an output as the result of a request, or raises if the output does not match the schema of its feature."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Binding(Generic[SpecT_co]):
+class Binding(msgspec.Struct, Generic[SpecT_co], frozen=True, eq=False):
     """A feature compiled for calls, found by one lookup."""
 
     spec: SpecT_co

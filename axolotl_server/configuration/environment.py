@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import msgspec
 from pydantic import BaseModel
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.names import nearest
-from axolotl_server.configuration.origins import Locate, Origin, Source, SourceValues, combine, file_name
+from axolotl_server.configuration.origins import Locate, Origin, SecretValues, Source, SourceValues, combine, file_name
 from axolotl_server.configuration.secret_files import UnreadableFile, read_small
 from axolotl_server.configuration.settings_shape import below, fields_of, is_list, is_table, keys_of, tables_in
 from axolotl_server.settings.server import ServerSettings
@@ -23,13 +23,12 @@ _PREFIX: Final = "AXOLOTL_"
 _MAX_BYTES: Final = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class EnvFile:
+class EnvFile(SecretValues, frozen=True):
     """The variables of a `.env` file that begin with `AXOLOTL_`, with their lines."""
 
     path: Path
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    lines: Mapping[str, int] = field(default_factory=dict)
+    variables: Mapping[str, str] = msgspec.field(default_factory=dict)
+    lines: Mapping[str, int] = msgspec.field(default_factory=dict)
 
     def locate(self, variable: str) -> Origin:
         """Find the line of a variable."""

@@ -2,11 +2,10 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ValidationError, create_model
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import read_variables
@@ -15,6 +14,7 @@ from axolotl_server.configuration.origins import (
     CombinedValues,
     Keys,
     Origin,
+    SecretValues,
     Source,
     SourceValues,
     combine,
@@ -22,6 +22,7 @@ from axolotl_server.configuration.origins import (
 )
 from axolotl_server.configuration.secret_files import SecretFile, UnreadableFile, find_secret_files
 from axolotl_server.configuration.settings_file import FileSettings
+from axolotl_server.settings.section import Section
 from axolotl_server.settings.server import ServerSettings
 
 _FLAGS: Final[Mapping[Keys, str]] = {
@@ -34,20 +35,18 @@ _FLAGS: Final[Mapping[Keys, str]] = {
 """The flags of the command line. Code can pass any other setting the same way."""
 
 
-_EMPTY_SECTIONS: Final[Mapping[str, Any]] = {
-    name: {}
+_SECTIONS: Final[Mapping[str, type[BaseModel]]] = {
+    name: one.annotation
     for name, one in ServerSettings.model_fields.items()
     if isinstance(one.annotation, type) and issubclass(one.annotation, BaseModel)
 }
-"""Empty sections, for those that are not set: pydantic would build a validator for each default section."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedSettings:
+class LoadedSettings(SecretValues, frozen=True):
     """The effective settings, each with its origin."""
 
     settings: ServerSettings
-    _combined: CombinedValues = field(repr=False)
+    _combined: CombinedValues
 
     def origin_of(self, keys: Keys) -> Origin:
         """Find the origin of a setting."""
@@ -109,7 +108,7 @@ def _validate(combined: CombinedValues, findings: list[str]) -> LoadedSettings:
     unread: dict[Keys, str] = {}
     try:
         values = _read_secrets(combined.values, (), combined, unread)
-        settings = ServerSettings.model_validate({**_EMPTY_SECTIONS, **values})
+        settings = _validate_set(values) or _validate_all(values)
     except ValidationError as error:
         from axolotl_server.configuration.mistakes import describe
 
@@ -118,6 +117,29 @@ def _validate(combined: CombinedValues, findings: list[str]) -> LoadedSettings:
     if findings or unread:
         raise ConfigurationError(*findings, *unread.values())
     return LoadedSettings(settings, combined)
+
+
+def _validate_set(values: Mapping[str, Any]) -> ServerSettings | None:
+    """Validate only what is set, because each validator takes time to build; return None if something is wrong."""
+    unset: dict[str, Any] = {name: of.model_construct() for name, of in _SECTIONS.items() if name not in values}
+    try:
+        validated = dict(_model_of(*values).model_validate(values)) if values else {}
+        return ServerSettings.model_construct(**unset, **validated).check_sections()
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=4)
+def _model_of(*names: str) -> type[BaseModel]:
+    """Make a model with some of the settings. It knows no others, so an unknown name is an error here too."""
+    known = {name: ServerSettings.model_fields[name] for name in names if name in ServerSettings.model_fields}
+    fields: dict[str, Any] = {name: (field.annotation, field) for name, field in known.items()}
+    return create_model("ServerSettings", __base__=Section, **fields)
+
+
+def _validate_all(values: Mapping[str, Any]) -> ServerSettings:
+    """Validate all sections: pydantic lists every error, with its place."""
+    return ServerSettings.model_validate({**{name: {} for name in _SECTIONS}, **values})
 
 
 def _read_secrets(value: Any, keys: Keys, combined: CombinedValues, unread: dict[Keys, str]) -> Any:

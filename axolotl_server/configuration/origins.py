@@ -1,10 +1,11 @@
 """Sources of settings, their combination, and the origin of each value."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, TypeAlias
+
+import msgspec
 
 
 class Source(StrEnum):
@@ -28,8 +29,7 @@ _FORMATS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """A source and the place in it: the flag, the variable, or the file with its line."""
 
     source: Source
@@ -69,13 +69,19 @@ def prefixes(keys: Keys) -> Iterator[Keys]:
     return (keys[:length] for length in range(len(keys), 0, -1))
 
 
-@dataclass(frozen=True, slots=True)
-class SourceValues:
+class SecretValues(msgspec.Struct, frozen=True):
+    """Values that may be secrets, so they are not printed."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}>"
+
+
+class SourceValues(SecretValues, frozen=True):
     """The values of one source."""
 
-    values: Mapping[str, Any] = field(repr=False)  # they may be secrets
-    locate: Locate = field(repr=False)
-    renamed: Mapping[Keys, Keys] = field(default_factory=dict)
+    values: Mapping[str, Any]
+    locate: Locate
+    renamed: Mapping[Keys, Keys] = msgspec.field(default_factory=dict)
     """Settings that the source writes differently, such as `audit.key_file` for `audit.key`."""
 
     def written(self, keys: Keys) -> Keys:
@@ -90,12 +96,11 @@ class SourceValues:
         return self.locate(self.written(keys))
 
 
-@dataclass(frozen=True, slots=True)
-class CombinedValues:
+class CombinedValues(SecretValues, frozen=True):
     """The values of several sources, and the source of each."""
 
-    values: dict[str, Any] = field(default_factory=dict, repr=False)
-    owners: dict[Keys, SourceValues] = field(default_factory=dict)
+    values: dict[str, Any] = msgspec.field(default_factory=dict)
+    owners: dict[Keys, SourceValues] = msgspec.field(default_factory=dict)
     """The source that won, for each value. A list is one value."""
 
     def owner_of(self, keys: Keys) -> SourceValues | None:

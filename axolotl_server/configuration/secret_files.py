@@ -5,10 +5,11 @@ import os
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from axolotl_server.configuration.origins import Keys, SourceValues, dotted
 from axolotl_server.configuration.settings_shape import SecretForm, below, fields_of, secret_form
@@ -41,8 +42,7 @@ def read_small(path: Path, max_bytes: int) -> str:
 _MAX_BYTES: Final = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class SecretFile:
+class SecretFile(msgspec.Struct, frozen=True):
     """A placeholder for a secret until all sources are combined: files that a stronger source overrides stay closed."""
 
     path: str
@@ -75,7 +75,7 @@ def find_secret_files(source: SourceValues, annotation: Any, findings: list[str]
     """Replace each `<name>_file` of a source with a SecretFile as `<name>`. Setting both is a finding."""
     finder = _Finder(source, findings)
     values = finder.find_in_table(source.values, annotation, ())
-    return replace(source, values=values, renamed=finder.renamed)
+    return msgspec.structs.replace(source, values=values, renamed=finder.renamed)
 
 
 class _Finder:

@@ -2,25 +2,25 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from axolotl_core.errors import ConfigurationError
 from axolotl_server.configuration.environment import EnvFile
-from axolotl_server.configuration.origins import Keys, Origin, Source, file_name
+from axolotl_server.configuration.origins import Keys, Origin, SecretValues, Source, file_name
 
 _PROJECT_TABLE = ("tool", "axolotl")
 
 
-@dataclass(frozen=True, slots=True)
-class FileSettings:
+class FileSettings(SecretValues, frozen=True):
     """The content of the settings file and of the environment file."""
 
     path: Path | None = None
     target: str | None = None
     toolset: str | None = None
-    values: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    values: Mapping[str, Any] = msgspec.field(default_factory=dict)
     table: tuple[str, ...] = ()
     """The table of the file that contains the settings."""
     env_file: EnvFile | None = None

@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 from hmac import compare_digest
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import asdict
 
 from axolotl_core.features.spec import FeatureSpec, ToolSpec
 from axolotl_core.policies.quota import QuotaRule

@@ -5,9 +5,10 @@ from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
+
+import msgspec
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.features.spec import FeatureSpec
@@ -96,13 +97,12 @@ ItemT = TypeVar("ItemT")
 SpecT = TypeVar("SpecT", bound=FeatureSpec)
 
 
-@dataclass(frozen=True, slots=True)
-class _Listing(Generic[SpecT]):
+class _Listing(msgspec.Struct, Generic[SpecT], frozen=True):
     """Bindings at one moment, in their order, with the pages that were made of them."""
 
     bindings: Sequence[Binding[SpecT]]
     ordinals: Sequence[int]
-    pages: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    pages: dict[tuple[str, int], bytes] = msgspec.field(default_factory=dict)
 
     def extended(self, entries: Iterable[tuple[int, Binding[SpecT]]]) -> "_Listing[SpecT]":
         """Add bindings at the end."""

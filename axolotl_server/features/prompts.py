@@ -1,9 +1,9 @@
 """`prompts/list` and `prompts/get`."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, cast
 
+import msgspec
 from msgspec import UNSET
 
 from axolotl_core.errors import InvalidParams, PromptNotFound, ProtocolError
@@ -45,7 +45,7 @@ class PromptCatalogue(Catalogue[AnyPrompt, FeatureSpec]):
         bound = self._binder.bind(item, "prompt", item.name, _encode_messages)
         completing = CompletionFeature(item, bound.spec)
         completion = self._binder.bind(completing, "completion", item.name, encode_completion)
-        return replace(bound, completion=completion)
+        return msgspec.structs.replace(bound, completion=completion)
 
     def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
         return prompt_definition(cast("AnyPrompt", binding.spec.feature), revision)

@@ -1,8 +1,9 @@
 """`resources/list`, `resources/templates/list`, `resources/read`, and subscriptions with a handshake."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
 
 from axolotl_core.errors import InvalidArguments, InvalidParams, ProtocolError, ResourceNotFound, ToolError
 from axolotl_core.features.spec import FeatureSpec
@@ -112,7 +113,7 @@ class TemplateCatalogue(Catalogue[IResourceTemplate[Any], FeatureSpec]):
         bound = self._binder.bind(item, "resource", name, encode)
         completing = CompletionFeature(item, bound.spec)
         completion = self._binder.bind(completing, "completion", name, encode_completion)
-        return replace(bound, completion=completion, template=UriTemplate(name))
+        return msgspec.structs.replace(bound, completion=completion, template=UriTemplate(name))
 
     def describe(self, binding: Binding[FeatureSpec], revision: Revision) -> dict[str, Any]:
         return resource_definition(cast("AnyResource", binding.spec.feature), revision)

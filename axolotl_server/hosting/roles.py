@@ -2,10 +2,10 @@
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
 from dependency_injector import containers, errors, providers
 
 from axolotl_core.errors import ConfigurationError
@@ -74,16 +74,14 @@ _FEATURES = {"tools": "tool_registry", "prompts": "prompt_registry", "resources"
 """The roles of features, each with the role of the registry that they are served from."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureSet:
+class FeatureSet(msgspec.Struct, frozen=True):
     """Features of one kind that are served together; the name is None outside of any set."""
 
     name: str | None
     items: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Roles:
+class Roles(msgspec.Struct, frozen=True):
     """The objects that a user's container provides."""
 
     toolsets: tuple[FeatureSet, ...] = ()
@@ -91,11 +89,11 @@ class Roles:
     resourcesets: tuple[FeatureSet, ...] = ()
     layers: tuple[ILayer, ...] = ()
     extensions: tuple[IExtension, ...] = ()
-    registry: ToolRegistry = field(default_factory=ToolRegistry)
+    registry: ToolRegistry = msgspec.field(default_factory=ToolRegistry)
     """The tools that are served: those that the container registered, and those of the tool sets."""
-    prompt_registry: PromptRegistry = field(default_factory=PromptRegistry)
-    resource_registry: ResourceRegistry = field(default_factory=ResourceRegistry)
-    name_rule: INameRule = field(default_factory=DefaultNameRule)
+    prompt_registry: PromptRegistry = msgspec.field(default_factory=PromptRegistry)
+    resource_registry: ResourceRegistry = msgspec.field(default_factory=ResourceRegistry)
+    name_rule: INameRule = msgspec.field(default_factory=DefaultNameRule)
     event_store: IEventStore | None = None
     authorizer: IAuthorizer | None = None
     token_verifier: ITokenVerifier | None = None

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+import msgspec
 from pydantic import ValidationError
 
 from axolotl_core.arguments import explain
@@ -32,8 +32,7 @@ class ValidationLayer(ILayer):
         return validated
 
 
-@dataclass(slots=True)
-class _Pause:
+class _Pause(msgspec.Struct):
     remaining_seconds: float
     holders: int = 0
 

@@ -6,9 +6,10 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
+
+import msgspec
 
 from axolotl_core.errors import ConfigurationError
 from axolotl_core.protocol.identity import Principal
@@ -38,8 +39,7 @@ def too_many_sessions(limit_per_principal: int | None = None) -> HttpRefusal:
     return refusal
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class OtherConnection:
+class OtherConnection(msgspec.Struct, frozen=True, eq=False):
     """A long-lived connection that is not a session."""
 
     on_stop: Callable[[], object]

@@ -145,7 +145,11 @@ class ServerSettings(Section):
     """The lowest level that is logged."""
 
     @model_validator(mode="after")
-    def _check_health_paths(self) -> Self:
+    def _check(self) -> Self:
+        return self.check_sections()
+
+    def check_sections(self) -> Self:
+        """Refuse values that are valid in their sections, but not together."""
         messages = None if self.http.sse_path is None else f"{self.http.sse_path.rstrip('/')}/messages"
         metrics = self.metrics.path if self.metrics.enabled else None
         for path in self.health.paths:

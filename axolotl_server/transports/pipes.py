@@ -8,8 +8,9 @@ import stat
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 _CHUNK = 256 * 1024
 _TIMEOUT_SECONDS = 5.0
@@ -18,8 +19,7 @@ _TIMEOUT_SECONDS = 5.0
 _log = logging.getLogger("axolotl")
 
 
-@dataclass(frozen=True, slots=True)
-class StandardStreams:
+class StandardStreams(msgspec.Struct, frozen=True):
     """The descriptors that the protocol uses."""
 
     incoming: int

@@ -1,5 +1,7 @@
-"""The modules that a start loads, counted in real processes."""
+"""What a start loads and builds, counted in real processes."""
 
+import json
+import os
 import re
 import signal
 import subprocess
@@ -12,7 +14,8 @@ from tests.architecture.sources import ROOT
 
 pytestmark = pytest.mark.slow
 
-SERVE: Final = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", "serve", "axolotl_examples.starter:Container"]
+STARTER: Final = "axolotl_examples.starter:Container"
+SERVE: Final = [sys.executable, "-X", "importtime", "-m", "axolotl_cli", "serve", STARTER]
 IMPORTED: Final = re.compile(r"\| +([a-z_0-9A-Z.]+)$", re.MULTILINE)
 RARE: Final = {
     "httpx2", "jwt", "opentelemetry", "prometheus_client", "redis",
@@ -36,6 +39,42 @@ def test_a_start_over_stdio_loads_little() -> None:
     assert "axolotl_server.handler" in own
     assert len(own) <= 150
     assert libraries.isdisjoint(RARE | {"uvicorn", "httptools"}), libraries & RARE
+
+
+def test_dependency_injector_imports_no_other_framework() -> None:
+    """Libraries that dependency_injector only compares classes with are not imported, although they are installed."""
+    serve = [*SERVE[:-1], "benchmarks.servers.axolotl_add:Container"]
+    done = subprocess.run(serve, cwd=ROOT, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    _, libraries = modules_of(done.stderr)
+    assert "dependency_injector" in libraries
+    assert libraries.isdisjoint({"pydantic_settings", "starlette"})
+
+
+@pytest.mark.parametrize(
+    ("variables", "validated"),
+    [
+        ({}, {"ServerSettings.server"}),
+        ({"AXOLOTL_LIMITS__CLOSE_SECONDS": "3"}, {"ServerSettings.server", "ServerSettings.limits"}),
+    ],
+    ids=["the container sets a section", "a variable sets another"],
+)
+def test_a_start_builds_little(variables: dict[str, str], validated: set[str]) -> None:
+    """One command, no dataclasses, no validators for settings that are not set, and few garbage collections."""
+    command = [sys.executable, "-m", "tests.support.start_objects", "serve", STARTER]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **variables},
+    )
+    built = json.loads(done.stderr.splitlines()[-1])
+    assert built["commands"] == ["axolotl_cli.commands.serve"]
+    assert built["dataclasses"] == []
+    assert {*built["validated"]} == validated
+    assert built["collections"] <= 3
 
 
 def test_a_start_over_http_loads_little() -> None:

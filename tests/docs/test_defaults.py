@@ -3,9 +3,9 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 import axolotl_core
@@ -107,8 +107,8 @@ def _default_of(name: str) -> Any:
         default = SETTINGS[name]
         return None if default == "–" else json.loads(default.strip("`"))
     found = getattr(axolotl_core, owner)
-    if is_dataclass(found):
-        return next(one.default for one in fields(found) if one.name == attribute)
+    if issubclass(found, msgspec.Struct):
+        return next(one.default for one in msgspec.structs.fields(found) if one.name == attribute)
     return getattr(found, attribute)
 
 

@@ -1,7 +1,6 @@
 """Tables that are generated from the code; `python -m tests.docs` updates them."""
 
 import re
-from dataclasses import fields
 from typing import Any
 
 from typer.main import get_command
@@ -45,7 +44,7 @@ def test_roles() -> None:
     explained = {
         name for row in re.findall(r"^\| (`[^|]+`) \|", page, re.MULTILINE) for name in re.findall(r"\w+", row)
     }
-    given = {field.name for field in fields(Roles)} - {"toolsets", "promptsets", "resourcesets", "registry", "offers"}
+    given = {*Roles.__struct_fields__} - {"toolsets", "promptsets", "resourcesets", "registry", "offers"}
     assert given | {"tools", "prompts", "resources", "tool_registry", "settings"} <= explained
 
 

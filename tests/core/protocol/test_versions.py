@@ -1,7 +1,5 @@
 """The revisions, feature by feature, as the protocol's revision matrix has them."""
 
-import dataclasses
-
 import pytest
 
 from axolotl_core.protocol.versions import (
@@ -46,7 +44,7 @@ def test_a_revision_has_the_features_of_its_time(revision: Revision, feature: st
 
 def test_the_table_names_every_feature() -> None:
     """A feature that is added gets its row here."""
-    assert {field.name for field in dataclasses.fields(Revision)} == {"name", *FEATURES}
+    assert {*Revision.__struct_fields__} == {"name", *FEATURES}
 
 
 def test_the_revisions_are_in_the_order_of_time() -> None:
@@ -63,5 +61,5 @@ def test_handshake_and_stateless_revisions() -> None:
 
 def test_a_revision_cannot_be_changed() -> None:
     """Revisions are immutable."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError, match="immutable"):
         REVISIONS[0].audio = True  # type: ignore[misc]

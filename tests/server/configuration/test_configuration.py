@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from axolotl_core import ConfigurationError
-from axolotl_server.configuration.loading import load_settings
+from axolotl_server.configuration.loading import load_settings, load_with_origins
 from axolotl_server.configuration.settings_file import FileSettings, find_file
 from axolotl_server.settings.calls import ToolOverrides
 from axolotl_server.settings.server import ServerSettings
@@ -297,3 +297,28 @@ def test_loading_reads_anew_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AXOLOTL_HTTP__PORT", "2")
     assert (first.http.port, load_settings().http.port) == (1, 2)
     assert isinstance(first, ServerSettings)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"log_level": "DEBUG"},
+        {"http": {"port": "1"}, "auth": {}},
+        {"tools": {"echo": {"timeout_seconds": 3}}, "toolsets": {"a": {"pool": "b"}}},
+        {"quotas": {"rules": {"all": {"limit": 1, "window": "day"}}}},
+    ],
+    ids=lambda values: "-".join(values) or "nothing",
+)
+def test_sections_that_are_not_set_have_their_defaults(values: dict[str, Any]) -> None:
+    """Only what is set is validated, and the result is the same as if everything was."""
+    loaded, validated = load_settings(flags=values), ServerSettings.model_validate(values)
+    assert loaded == validated
+    assert loaded.model_dump() == validated.model_dump()
+    assert loaded.auth.is_used is validated.auth.is_used
+
+
+def test_sources_do_not_print_their_values() -> None:
+    """Values may be secrets, so the objects that hold them do not show them."""
+    file = from_file(audit={"key": "swordfish-swordfish"})
+    assert "swordfish" not in f"{file!r}{load_with_origins(file=file)!r}"

@@ -35,7 +35,7 @@ def revisions_table() -> str:
 
 def feature_names() -> set[str]:
     """Return the features that the code knows."""
-    return set(Revision.__slots__) - {"name"}
+    return set(Revision.__struct_fields__) - {"name"}
 
 
 def described_features() -> set[str]:

@@ -1,0 +1,31 @@
+"""Runs `axolotl`, and prints what its start has built: `python -m tests.support.start_objects serve`."""
+
+import gc
+import json
+import sys
+from contextlib import suppress
+
+from axolotl_cli.__main__ import main
+
+
+def _objects() -> dict[str, object]:
+    gc.unfreeze()
+    classes = [one for one in gc.get_objects() if issubclass(type(one), type)]
+    own = [one for one in classes if str(one.__module__).startswith(("axolotl_core", "axolotl_server", "axolotl_cli"))]
+    return {
+        "commands": [name for name in sys.modules if name.startswith("axolotl_cli.commands.")],
+        "dataclasses": [one.__name__ for one in own if "__dataclass_fields__" in vars(one)],
+        "validated": [
+            f"{one.__name__}.{field}"
+            for one in own
+            if vars(one).get("__pydantic_complete__")
+            for field in one.model_fields
+        ],
+        "collections": gc.get_stats()[1]["collections"],
+    }
+
+
+if __name__ == "__main__":
+    with suppress(SystemExit):
+        main()
+    print(json.dumps(_objects()), file=sys.stderr)
